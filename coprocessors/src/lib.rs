@@ -1,0 +1,6 @@
+//! What runs inside a region, next to the data: secondary indexes, constraints, aggregates.
+//!
+//! Built on the public traits of [`store::observer`] and nothing else; knows types, layouts and
+//! bound expressions, never SQL text, the catalog or sessions.
+
+#![forbid(unsafe_code)]

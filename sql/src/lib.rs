@@ -1,0 +1,3 @@
+//! SQL text in, rows out: parser, catalog, binder, planner, executor.
+
+#![forbid(unsafe_code)]

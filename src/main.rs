@@ -1,0 +1,3 @@
+//! The `bennu` binary.
+
+fn main() {}

@@ -1,0 +1,354 @@
+//! The cell, its order, and batches of cells.
+//!
+//! A cell is `(row, family, qualifier, timestamp, sequence, type, value)`. A memstore or store file
+//! belongs to one family of one region, so the family is not part of the key inside it.
+//!
+//! # Order
+//!
+//! Row ascending, (family ascending,) qualifier ascending, timestamp *descending*, sequence
+//! *descending*, then type (markers before puts). A scan therefore meets the newest version of a
+//! column first. Family markers have an empty qualifier, so they come before the row's columns.
+//!
+//! # The encoded key
+//!
+//! `row | qualifier | !timestamp (8) | !sequence (8) | type (1) | row length (2)`: integers big
+//! endian, the timestamp with its sign bit flipped before it is inverted. [`compare_keys`] compares
+//! row, then qualifier, then the 17 bytes after it as plain bytes.
+
+use std::cmp::Ordering;
+
+/// When a version is valid from, as the user sees it: microseconds since 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Stands for the commit time in cells that are not committed yet; sorts before all others.
+    pub const LATEST: Timestamp = Timestamp(i64::MAX);
+}
+
+/// The order of commits. It decides who sees what; the user never sees it.
+///
+/// Sequences of cells staged by an open transaction have the top bit set ([`Sequence::STAGED`]) and
+/// count the transaction's own writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// Added to the sequence of staged cells.
+    pub const STAGED: u64 = 1 << 63;
+}
+
+/// What a cell says. The number is the code on disk; larger codes sort first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CellType {
+    /// A version of a column.
+    Put = 4,
+    /// Masks the version of the column with exactly this timestamp.
+    Delete = 8,
+    /// Masks all versions of the family's columns with exactly this timestamp.
+    DeleteFamilyVersion = 10,
+    /// Masks all versions of the column up to this timestamp.
+    DeleteColumn = 12,
+    /// Masks all versions of all columns of the family up to this timestamp.
+    DeleteFamily = 14,
+}
+
+impl CellType {
+    /// Returns the type of a code on disk.
+    pub fn from_code(code: u8) -> Option<CellType> {
+        match code {
+            4 => Some(CellType::Put),
+            8 => Some(CellType::Delete),
+            10 => Some(CellType::DeleteFamilyVersion),
+            12 => Some(CellType::DeleteColumn),
+            14 => Some(CellType::DeleteFamily),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of the encoded key after row and qualifier.
+pub const KEY_TAIL_BYTES: usize = 8 + 8 + 1 + 2;
+
+/// The longest row key: its length must fit two bytes.
+pub const ROW_BYTES_MAX: usize = 32 * 1024 - 1;
+
+/// The parts of an encoded key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyParts<'a> {
+    /// The row key.
+    pub row: &'a [u8],
+    /// The qualifier; empty for family markers.
+    pub qualifier: &'a [u8],
+    /// The version.
+    pub timestamp: Timestamp,
+    /// The commit.
+    pub sequence: Sequence,
+    /// What it says.
+    pub cell_type: CellType,
+}
+
+impl<'a> KeyParts<'a> {
+    /// Appends the encoded key.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.row.len() <= ROW_BYTES_MAX, "row key too long");
+        out.extend_from_slice(self.row);
+        out.extend_from_slice(self.qualifier);
+        let timestamp = !((self.timestamp.0 as u64) ^ (1 << 63));
+        out.extend_from_slice(&timestamp.to_be_bytes());
+        out.extend_from_slice(&(!self.sequence.0).to_be_bytes());
+        // Larger codes sort first, so the code is stored inverted.
+        out.push(!(self.cell_type as u8));
+        out.extend_from_slice(&(self.row.len() as u16).to_be_bytes());
+    }
+
+    /// Returns the parts of an encoded key, or `None` if the bytes are not one.
+    pub fn decode(key: &'a [u8]) -> Option<KeyParts<'a>> {
+        let head_length = key.len().checked_sub(KEY_TAIL_BYTES)?;
+        let (head, tail) = key.split_at(head_length);
+        let row_length = usize::from(u16::from_be_bytes([tail[17], tail[18]]));
+        if row_length > head.len() {
+            return None;
+        }
+        let timestamp = u64::from_be_bytes(tail[0..8].try_into().ok()?);
+        let sequence = u64::from_be_bytes(tail[8..16].try_into().ok()?);
+        Some(KeyParts {
+            row: &head[..row_length],
+            qualifier: &head[row_length..],
+            timestamp: Timestamp((!timestamp ^ (1 << 63)) as i64),
+            sequence: Sequence(!sequence),
+            cell_type: CellType::from_code(!tail[16])?,
+        })
+    }
+}
+
+/// Compares two encoded keys in cell order.
+pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
+    let (a_row, a_qualifier, a_tail) = split_key(a);
+    let (b_row, b_qualifier, b_tail) = split_key(b);
+    a_row
+        .cmp(b_row)
+        .then_with(|| a_qualifier.cmp(b_qualifier))
+        .then_with(|| a_tail[..17].cmp(&b_tail[..17]))
+}
+
+/// Returns the row of an encoded key.
+pub fn row_of(key: &[u8]) -> &[u8] {
+    split_key(key).0
+}
+
+/// Splits an encoded key into row, qualifier and tail.
+///
+/// # Panics
+///
+/// If the bytes are too short for a key: keys come from our own encoder or from blocks whose
+/// checksum was verified.
+fn split_key(key: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    let (head, tail) = key.split_at(key.len() - KEY_TAIL_BYTES);
+    let row_length = usize::from(u16::from_be_bytes([tail[17], tail[18]]));
+    let (row, qualifier) = head.split_at(row_length);
+    (row, qualifier, tail)
+}
+
+/// A cell that owns its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The row key.
+    pub row: Vec<u8>,
+    /// Index of the family in the table's descriptor.
+    pub family: u8,
+    /// The qualifier.
+    pub qualifier: Vec<u8>,
+    /// The version.
+    pub timestamp: Timestamp,
+    /// The commit.
+    pub sequence: Sequence,
+    /// What it says.
+    pub cell_type: CellType,
+    /// The value; empty for markers.
+    pub value: Vec<u8>,
+}
+
+/// Cells of some rows, in order, in one buffer: what scans and gets return.
+///
+/// Reused by callers from batch to batch, so that a scan allocates nothing per row.
+#[derive(Debug, Clone, Default)]
+pub struct CellBatch {
+    bytes: Vec<u8>,
+    cells: Vec<CellEntry>,
+    /// Index into `cells` of the first cell of each row.
+    rows: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CellEntry {
+    row_start: u32,
+    row_length: u16,
+    qualifier_start: u32,
+    qualifier_length: u32,
+    value_start: u32,
+    value_length: u32,
+    family: u8,
+    cell_type: CellType,
+    timestamp: Timestamp,
+    sequence: Sequence,
+}
+
+/// One row of a [`CellBatch`].
+#[derive(Clone, Copy)]
+pub struct RowRef<'a> {
+    batch: &'a CellBatch,
+    first: usize,
+    end: usize,
+}
+
+/// One cell of a [`CellBatch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellRef<'a> {
+    /// The row key.
+    pub row: &'a [u8],
+    /// Index of the family.
+    pub family: u8,
+    /// The qualifier.
+    pub qualifier: &'a [u8],
+    /// The version.
+    pub timestamp: Timestamp,
+    /// The commit.
+    pub sequence: Sequence,
+    /// What it says; always `Put` unless the scan was raw.
+    pub cell_type: CellType,
+    /// The value.
+    pub value: &'a [u8],
+}
+
+impl CellBatch {
+    /// Returns an empty batch.
+    pub fn new() -> CellBatch {
+        CellBatch::default()
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.cells.clear();
+        self.rows.clear();
+    }
+
+    /// Begins a row; the cells pushed next belong to it.
+    pub fn start_row(&mut self, row: &[u8]) {
+        self.rows.push(self.cells.len() as u32);
+        self.bytes.extend_from_slice(row);
+    }
+
+    /// Takes back the row begun last, with its cells.
+    pub fn cancel_row(&mut self) {
+        let Some(first) = self.rows.pop() else { return };
+        self.cells.truncate(first as usize);
+    }
+
+    /// Adds a cell to the row begun last.
+    pub fn push(&mut self, cell: CellRef<'_>) {
+        let row_start = match self.rows.last() {
+            Some(&first) if (first as usize) < self.cells.len() => {
+                self.cells[first as usize].row_start
+            }
+            // The first cell: the row's key is what start_row wrote last.
+            _ => (self.bytes.len() - cell.row.len()) as u32,
+        };
+        let qualifier_start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(cell.qualifier);
+        let value_start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(cell.value);
+        self.cells.push(CellEntry {
+            row_start,
+            row_length: cell.row.len() as u16,
+            qualifier_start,
+            qualifier_length: cell.qualifier.len() as u32,
+            value_start,
+            value_length: cell.value.len() as u32,
+            family: cell.family,
+            cell_type: cell.cell_type,
+            timestamp: cell.timestamp,
+            sequence: cell.sequence,
+        });
+    }
+
+    /// Returns the number of rows.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns the number of cells.
+    pub fn cell_count(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Returns row `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many rows.
+    pub fn row(&self, index: usize) -> RowRef<'_> {
+        let first = self.rows[index] as usize;
+        let end = self.rows.get(index + 1).map_or(self.cells.len(), |&next| next as usize);
+        RowRef { batch: self, first, end }
+    }
+
+    /// Returns the rows in order.
+    pub fn rows(&self) -> impl Iterator<Item = RowRef<'_>> {
+        (0..self.rows.len()).map(|index| self.row(index))
+    }
+
+    /// Keeps the first `row_count` rows.
+    pub fn truncate(&mut self, row_count: usize) {
+        if let Some(&first) = self.rows.get(row_count) {
+            self.cells.truncate(first as usize);
+            self.rows.truncate(row_count);
+        }
+    }
+
+    fn cell(&self, entry: &CellEntry) -> CellRef<'_> {
+        let slice =
+            |start: u32, length: u32| &self.bytes[start as usize..(start + length) as usize];
+        CellRef {
+            row: slice(entry.row_start, u32::from(entry.row_length)),
+            family: entry.family,
+            qualifier: slice(entry.qualifier_start, entry.qualifier_length),
+            timestamp: entry.timestamp,
+            sequence: entry.sequence,
+            cell_type: entry.cell_type,
+            value: slice(entry.value_start, entry.value_length),
+        }
+    }
+}
+
+impl<'a> RowRef<'a> {
+    /// Returns the row key.
+    pub fn key(&self) -> &'a [u8] {
+        self.batch.cell(&self.batch.cells[self.first]).row
+    }
+
+    /// Returns the cells of the row, in cell order.
+    pub fn cells(&self) -> impl Iterator<Item = CellRef<'a>> + use<'a> {
+        let batch = self.batch;
+        batch.cells[self.first..self.end].iter().map(move |entry| batch.cell(entry))
+    }
+
+    /// Returns the newest value of a column, if the row has one.
+    pub fn value(&self, family: u8, qualifier: &[u8]) -> Option<&'a [u8]> {
+        self.cells()
+            .find(|cell| cell.family == family && cell.qualifier == qualifier)
+            .map(|cell| cell.value)
+    }
+}

@@ -1,0 +1,113 @@
+//! What a table is to the store: an id, families with their rules, and where its regions are cut.
+
+use std::time::Duration;
+
+/// Names a table for ever; never reused.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
+)]
+pub struct TableId(pub u32);
+
+/// Names a region for ever; never reused.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
+)]
+pub struct RegionId(pub u64);
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct TableDescriptor {
+    /// Its id, chosen by the caller.
+    pub id: TableId,
+    /// A name for logs and errors.
+    pub name: String,
+    /// The families, sorted as cells sort; a cell names its family by index. Never empty.
+    pub families: Vec<FamilyDescriptor>,
+    /// Copies of each region, the primary included. At least 1.
+    pub region_replication: u8,
+    /// What a commit waits for, unless the transaction says otherwise.
+    pub durability: Durability,
+    /// First row of each region but the first, ascending; empty for one region.
+    pub split_points: Vec<Vec<u8>>,
+    /// Bytes of cells at which the memstores of a region are flushed. `None`: the store's default.
+    pub memstore_flush_bytes: Option<u64>,
+}
+
+/// A column family.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct FamilyDescriptor {
+    /// Its name.
+    pub name: String,
+    /// Versions kept of each column. At least 1.
+    pub versions: u32,
+    /// Versions kept even when older than the TTL.
+    pub min_versions: u32,
+    /// Age at which cells expire; `None`: never.
+    pub ttl: Option<Duration>,
+    /// Whether deleted cells can still be read with a time range from before the delete.
+    pub keep_deleted_cells: KeepDeletedCells,
+    /// How blocks are compressed.
+    pub compression: Compression,
+    /// What the bloom filter of a file holds.
+    pub bloom_filter: BloomFilter,
+    /// Bytes of cells at which a block is closed.
+    pub block_bytes: u32,
+}
+
+impl FamilyDescriptor {
+    /// Returns a family with the defaults: one version, for ever, lz4, row bloom, 32 KiB blocks.
+    pub fn new(name: impl Into<String>) -> FamilyDescriptor {
+        FamilyDescriptor {
+            name: name.into(),
+            versions: 1,
+            min_versions: 0,
+            ttl: None,
+            keep_deleted_cells: KeepDeletedCells::False,
+            compression: Compression::Lz4,
+            bloom_filter: BloomFilter::Row,
+            block_bytes: 32 * 1024,
+        }
+    }
+}
+
+/// KEEP_DELETED_CELLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum KeepDeletedCells {
+    /// Markers mask, whatever the time range; compaction drops what they mask.
+    False,
+    /// Markers mask only when they are inside the time range; nothing is dropped by a marker.
+    True,
+    /// As `True` until the marker is older than the TTL.
+    Ttl,
+}
+
+/// Compression of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// LZ4.
+    Lz4,
+}
+
+/// What a bloom filter holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum BloomFilter {
+    /// No filter.
+    None,
+    /// Row keys.
+    Row,
+    /// Row keys with qualifiers, and row keys.
+    RowCol,
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Durability {
+    /// The record is on disk.
+    SyncWal,
+    /// The record is handed to the log, which will write it soon.
+    AsyncWal,
+    /// Nothing is logged; a crash loses what was not flushed.
+    SkipWal,
+}

@@ -1,0 +1,155 @@
+//! The errors of the store layer.
+//!
+//! One variant for each thing a *caller can do next*, not for each way a thing can fail; the detail
+//! goes into the fields.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::descriptor::TableId;
+
+/// The result of a store operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong in the store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A mutation that expected no row found one. The transaction may go on.
+    RowExists {
+        /// The table.
+        table: TableId,
+        /// The row key.
+        row: Vec<u8>,
+    },
+    /// The row was changed after the transaction's snapshot. Roll back and run it again.
+    Serialization {
+        /// Why, for the client.
+        detail: String,
+    },
+    /// Waiting would have closed a circle of waiting transactions. Roll back and run it again.
+    Deadlock {
+        /// Who waits for whom.
+        detail: String,
+    },
+    /// A row lock was not to be had: at once (NOWAIT) or within the lock time-out.
+    LockNotAvailable {
+        /// The table.
+        table: TableId,
+        /// Whether the time ran out; otherwise the caller did not want to wait.
+        timed_out: bool,
+    },
+    /// The statement was cancelled.
+    Cancelled,
+    /// The region did not answer within the time the caller gave it.
+    RegionTimeout {
+        /// The table.
+        table: TableId,
+    },
+    /// An observer refused the mutation, or an endpoint failed. Shown to the client as it is.
+    Vetoed(Box<Veto>),
+    /// There is no such table (any more).
+    NoSuchTable(TableId),
+    /// The request can never succeed as written. Correct it.
+    InvalidRequest(String),
+    /// A file does not hold what its checksum or footer promises. Do not retry; restore the file.
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where the bad bytes begin, counted from the start of the file.
+        offset: u64,
+        /// What was expected and what was found.
+        detail: String,
+    },
+    /// The operating system refused.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The data directory belongs to another process.
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The log can no longer be written, so no commit can be made. Restart after mending the cause.
+    LogFailed {
+        /// The first failure.
+        detail: String,
+    },
+    /// The store is shutting down.
+    ShutDown,
+}
+
+/// Why a coprocessor refused, in the words that the client sees.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Veto {
+    /// Name of the coprocessor.
+    pub coprocessor: String,
+    /// A five-character code for the client, SQLSTATE where the client speaks SQL.
+    pub code: String,
+    /// The message.
+    pub message: String,
+    /// More of it, or empty.
+    pub detail: String,
+    /// The constraint or index, or empty.
+    pub constraint: String,
+    /// The table, or empty.
+    pub table: String,
+    /// The column, or empty.
+    pub column: String,
+}
+
+impl Error {
+    /// Returns the error of a file operation.
+    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        Error::Io { path: path.into(), source }
+    }
+
+    /// Returns the error of a damaged file.
+    pub fn corrupt(path: impl Into<PathBuf>, offset: u64, detail: impl Into<String>) -> Error {
+        Error::Corrupt { path: path.into(), offset, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::RowExists { .. } => write!(f, "the row exists already"),
+            Error::Serialization { detail } => write!(f, "could not serialize access: {detail}"),
+            Error::Deadlock { .. } => write!(f, "deadlock detected"),
+            Error::LockNotAvailable { timed_out: true, .. } => {
+                write!(f, "canceling statement due to lock timeout")
+            }
+            Error::LockNotAvailable { timed_out: false, .. } => {
+                write!(f, "could not obtain lock on row")
+            }
+            Error::Cancelled => write!(f, "canceling statement due to user request"),
+            Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),
+            Error::Vetoed(veto) => f.write_str(&veto.message),
+            Error::NoSuchTable(table) => write!(f, "table {} does not exist in the store", table.0),
+            Error::InvalidRequest(detail) => f.write_str(detail),
+            Error::Corrupt { path, offset, detail } => {
+                write!(f, "corrupt file \"{}\" at byte {offset}: {detail}", path.display())
+            }
+            Error::Io { path, source } => {
+                write!(f, "could not access \"{}\": {source}", path.display())
+            }
+            Error::InUse { path } => {
+                write!(f, "data directory \"{}\" is in use by another process", path.display())
+            }
+            Error::LogFailed { detail } => write!(f, "the write-ahead log has failed: {detail}"),
+            Error::ShutDown => write!(f, "the store is shutting down"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

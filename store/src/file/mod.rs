@@ -1,0 +1,1 @@
+//! Store files: immutable, sorted, checksummed.

@@ -1,0 +1,46 @@
+//! A versioned, region-partitioned LSM store of cells: bytes only, no SQL.
+//!
+//! The bottom layer beside `types`; neither knows the other. It is a library in its own right: an
+//! embedded HBase with transactions.
+//!
+//! # The life of a put
+//!
+//! [`Transaction::mutate`](transaction::Transaction::mutate) locks the rows, runs the observers of
+//! the table ([`observer`]), and stages the cells. `commit` gives the transaction its sequence and
+//! timestamp, writes one record to the log ([`wal`]), applies the cells to the memstores of their
+//! regions ([`family_store`]), unlocks the rows and returns a ticket that is ready when the record is
+//! on disk.
+//!
+//! # The life of a scan
+//!
+//! [`Transaction::scan`](transaction::Transaction::scan) takes the regions of the range in turn; in
+//! each, memstores, store files and the transaction's own staged cells are merged in cell order
+//! ([`scan`]), and one rule ([`scan::retention`]) decides what is visible.
+//!
+//! Modules, bottom up; each uses only those above it.
+
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod env;
+pub mod cell;
+pub mod descriptor;
+pub mod options;
+pub mod scan;
+pub mod memstore;
+pub mod cache;
+pub mod file;
+pub mod wal;
+pub mod manifest;
+pub mod family_store;
+pub mod observer;
+pub mod transaction;
+pub mod store;
+
+pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
+pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
+pub use error::{Error, Result};
+pub use options::Options;
+pub use scan::{Get, Scan, TimeRange};
+pub use store::Store;
+pub use transaction::{Edit, Mutation, Transaction};

@@ -1,0 +1,1 @@
+//! The manifest: which tables, regions and files are alive.

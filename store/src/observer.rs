@@ -1,0 +1,117 @@
+//! Coprocessors: code that runs inside a region, next to the data.
+//!
+//! An *observer* sees the operations of a table and may veto them or add to them; an *endpoint* is
+//! called for a key range and computes a partial answer in each region of it.
+//!
+//! ```text
+//! statement stages a batch (Transaction::mutate)
+//!   -> lock rows
+//!   -> pre_batch    (observers by priority, then in the order they were attached)
+//!   -> staged in the transaction
+//! commit
+//!   -> one WAL record for all that was staged, in whatever regions
+//!   -> apply to memstores
+//!   -> post_batch   (same order)
+//!   -> unlock rows, answer the client when the record is durable
+//! ```
+//!
+//! Row locks are held from before `pre_batch` to the commit, so an observer may read the old version
+//! of a row and trust it.
+
+use crate::cell::CellBatch;
+use crate::descriptor::{RegionId, TableId};
+use crate::error::Result;
+use crate::scan::{Get, Scan};
+use crate::transaction::{Mutation, Scanner};
+
+/// Code that runs around the writes of a region.
+///
+/// Every method has a default that does nothing, so an observer names only the hooks it wants.
+///
+/// # Threads
+///
+/// Hooks run on the thread that serves the call, concurrently for different rows. Keep state behind
+/// `&self`.
+pub trait RegionObserver: Send + Sync {
+    /// A short fixed name for logs, errors and system views, for example `index`.
+    fn name(&self) -> &str;
+
+    /// Runs when a batch is staged, with its rows locked. May change it, or add to the transaction
+    /// through `context`.
+    ///
+    /// # Errors
+    ///
+    /// Any error rejects the whole batch: nothing of it is staged, neither its rows nor what
+    /// observers added.
+    fn pre_batch(&self, context: &dyn ObserverContext, batch: &mut [Mutation]) -> Result<()> {
+        let _ = (context, batch);
+        Ok(())
+    }
+
+    /// Runs after the commit was applied, with the row locks still held. Cannot undo it: an error is
+    /// logged and counted.
+    fn post_batch(&self, table: TableId, batch: &[Mutation]) -> Result<()> {
+        let _ = (table, batch);
+        Ok(())
+    }
+
+    /// Whether [`RegionObserver::post_batch`] does anything, so that batches need not be kept until
+    /// the commit for it.
+    fn wants_post_batch(&self) -> bool {
+        false
+    }
+}
+
+/// What an observer may do beside changing the batch.
+pub trait ObserverContext {
+    /// The table whose observer is called.
+    fn table(&self) -> TableId;
+
+    /// Appends the current state of a row to `out`: the transaction's own writes over the newest
+    /// committed version. Meant for rows of the batch (locked) and rows locked with
+    /// [`ObserverContext::lock`]. Returns whether the row exists.
+    ///
+    /// For a row of the batch whose mutation carries
+    /// [`Mutation::previous`](crate::transaction::Mutation::previous), that is the cheaper answer.
+    fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
+
+    /// Takes the exclusive lock of a row, of any table, until the end of the transaction.
+    fn lock(&self, table: TableId, row: &[u8]) -> Result<()>;
+
+    /// Adds mutations, of any table, to the same transaction; they run through that table's own
+    /// observers.
+    fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()>;
+}
+
+/// A request that each region of a key range answers in part.
+pub trait Endpoint: Send + Sync {
+    /// What is asked.
+    type Request: Send + Sync;
+    /// What one region answers.
+    type Response: Send;
+
+    /// A short fixed name for logs, errors and EXPLAIN.
+    fn name(&self) -> &str;
+
+    /// Computes the answer of one region.
+    fn call(&self, region: &dyn EndpointContext, request: &Self::Request)
+    -> Result<Self::Response>;
+}
+
+/// What an endpoint sees of its region.
+pub trait EndpointContext {
+    /// The region.
+    fn region(&self) -> RegionId;
+
+    /// The part of the called key ranges that lies in this region, as half-open row ranges in order;
+    /// `None` at the end means open.
+    fn ranges(&self) -> &[(Vec<u8>, Option<Vec<u8>>)];
+
+    /// Scans within [`EndpointContext::ranges`] under the caller's snapshot and over its own staged
+    /// writes. `scan`'s start and stop are the endpoint's to take from the ranges.
+    fn scan(&self, scan: Scan) -> Result<Scanner>;
+
+    /// Returns [`Error::Cancelled`](crate::Error::Cancelled) once the caller does not want the answer
+    /// any more. To be called at least once a batch.
+    fn check_cancelled(&self) -> Result<()>;
+}

@@ -1,0 +1,172 @@
+//! The SQL types, by PostgreSQL's names, OIDs and modifiers.
+//!
+//! [`DataType`] is the type proper; [`SqlType`] adds the modifier that a column declares, such as
+//! the 20 of `varchar(20)`.
+
+/// A type, without modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DataType {
+    /// `boolean`
+    Bool,
+    /// `smallint`
+    Int2,
+    /// `integer`
+    Int4,
+    /// `bigint`
+    Int8,
+    /// `real`
+    Float4,
+    /// `double precision`
+    Float8,
+    /// `numeric`
+    Numeric,
+    /// `text`
+    Text,
+    /// `character varying`
+    Varchar,
+    /// `character`, padded with blanks to its length
+    Char,
+    /// `bytea`
+    Bytea,
+    /// `date`
+    Date,
+    /// `time without time zone`
+    Time,
+    /// `timestamp without time zone`
+    Timestamp,
+    /// `timestamp with time zone`
+    Timestamptz,
+    /// `interval`
+    Interval,
+    /// `uuid`
+    Uuid,
+    /// `oid`
+    Oid,
+    /// `name`
+    Name,
+    /// `unknown`: the type of a quoted literal or of NULL before the binder has settled it
+    Unknown,
+}
+
+/// A type with its modifier, as a column or a cast names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlType {
+    /// The type.
+    pub base: DataType,
+    /// PostgreSQL's `atttypmod`: -1 for none; for `varchar(n)` and `char(n)` n + 4; for
+    /// `numeric(p, s)` ((p << 16) | s) + 4; for times the digits of the second.
+    pub modifier: i32,
+}
+
+impl From<DataType> for SqlType {
+    fn from(base: DataType) -> SqlType {
+        SqlType { base, modifier: -1 }
+    }
+}
+
+/// One row of PostgreSQL's `pg_type`, as far as it matters here.
+struct TypeRow {
+    data_type: DataType,
+    oid: u32,
+    /// `typlen`: bytes of the binary form, -1 if it varies.
+    length: i16,
+    /// What `format_type` prints.
+    sql_name: &'static str,
+    /// `typname` and the other spellings that SQL text may use, the first being `typname`.
+    spellings: &'static [&'static str],
+}
+
+const TYPES: &[TypeRow] = &[
+    row(DataType::Bool, 16, 1, "boolean", &["bool", "boolean"]),
+    row(DataType::Bytea, 17, -1, "bytea", &["bytea", "varbinary"]),
+    row(DataType::Name, 19, 64, "name", &["name"]),
+    row(DataType::Int8, 20, 8, "bigint", &["int8", "bigint"]),
+    row(DataType::Int2, 21, 2, "smallint", &["int2", "smallint"]),
+    row(DataType::Int4, 23, 4, "integer", &["int4", "integer", "int"]),
+    row(DataType::Text, 25, -1, "text", &["text"]),
+    row(DataType::Oid, 26, 4, "oid", &["oid"]),
+    row(DataType::Float4, 700, 4, "real", &["float4", "real"]),
+    row(DataType::Float8, 701, 8, "double precision", &["float8", "double precision", "double"]),
+    row(DataType::Unknown, 705, -2, "unknown", &["unknown"]),
+    row(DataType::Char, 1042, -1, "character", &["bpchar", "char", "character"]),
+    row(DataType::Varchar, 1043, -1, "character varying", &["varchar", "character varying"]),
+    row(DataType::Date, 1082, 4, "date", &["date"]),
+    row(DataType::Time, 1083, 8, "time without time zone", &["time"]),
+    row(DataType::Timestamp, 1114, 8, "timestamp without time zone", &["timestamp"]),
+    row(DataType::Timestamptz, 1184, 8, "timestamp with time zone", &["timestamptz"]),
+    row(DataType::Interval, 1186, 16, "interval", &["interval"]),
+    row(DataType::Numeric, 1700, -1, "numeric", &["numeric", "decimal"]),
+    row(DataType::Uuid, 2950, 16, "uuid", &["uuid"]),
+];
+
+const fn row(
+    data_type: DataType,
+    oid: u32,
+    length: i16,
+    sql_name: &'static str,
+    spellings: &'static [&'static str],
+) -> TypeRow {
+    TypeRow { data_type, oid, length, sql_name, spellings }
+}
+
+impl DataType {
+    fn row(self) -> &'static TypeRow {
+        TYPES.iter().find(|row| row.data_type == self).expect("every type has a row in TYPES")
+    }
+
+    /// Returns PostgreSQL's OID of the type.
+    pub fn oid(self) -> u32 {
+        self.row().oid
+    }
+
+    /// Returns the type with this OID, if bennu has it.
+    pub fn from_oid(oid: u32) -> Option<DataType> {
+        TYPES.iter().find(|row| row.oid == oid).map(|row| row.data_type)
+    }
+
+    /// Returns `typlen`: bytes of the binary form, or -1 if it varies.
+    pub fn length(self) -> i16 {
+        self.row().length
+    }
+
+    /// Returns the name as `format_type` prints it, for example `double precision`.
+    pub fn sql_name(self) -> &'static str {
+        self.row().sql_name
+    }
+
+    /// Returns PostgreSQL's internal name, `pg_type.typname`, for example `float8`.
+    pub fn internal_name(self) -> &'static str {
+        self.row().spellings[0]
+    }
+
+    /// Returns the type of a name in lower case, by any of its spellings.
+    pub fn from_name(name: &str) -> Option<DataType> {
+        TYPES.iter().find(|row| row.spellings.contains(&name)).map(|row| row.data_type)
+    }
+
+    /// Returns whether values are UTF-8 text: `text`, `varchar`, `char`, `name`, `unknown`.
+    pub fn is_text(self) -> bool {
+        matches!(
+            self,
+            DataType::Text
+                | DataType::Varchar
+                | DataType::Char
+                | DataType::Name
+                | DataType::Unknown
+        )
+    }
+
+    /// Returns whether arithmetic of numbers applies.
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            DataType::Int2
+                | DataType::Int4
+                | DataType::Int8
+                | DataType::Float4
+                | DataType::Float8
+                | DataType::Numeric
+        )
+    }
+}

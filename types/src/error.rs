@@ -1,0 +1,79 @@
+//! The errors of values: bad text, overflow, division by zero and their kin.
+//!
+//! Each carries the SQLSTATE that PostgreSQL gives the same mistake, because the code *is* what a
+//! caller can act on; the message follows PostgreSQL's wording so that scripts written for it keep
+//! working.
+
+use std::fmt;
+
+/// What went wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// PostgreSQL's five-character code, for example `22012`.
+    pub sqlstate: &'static str,
+    /// One sentence, lower case, without a full stop.
+    pub message: String,
+    /// More on the same mistake, a full sentence, or nothing.
+    pub detail: Option<String>,
+}
+
+/// The result of an operation on values.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// SQLSTATEs that values can raise, by PostgreSQL's names.
+pub mod sqlstate {
+    /// `numeric_value_out_of_range`
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
+    /// `division_by_zero`
+    pub const DIVISION_BY_ZERO: &str = "22012";
+    /// `invalid_text_representation`
+    pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
+    /// `invalid_binary_representation`
+    pub const INVALID_BINARY_REPRESENTATION: &str = "22P03";
+    /// `invalid_datetime_format`
+    pub const INVALID_DATETIME_FORMAT: &str = "22007";
+    /// `datetime_field_overflow`
+    pub const DATETIME_FIELD_OVERFLOW: &str = "22008";
+    /// `invalid_parameter_value`
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `string_data_right_truncation`
+    pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";
+    /// `cannot_coerce`
+    pub const CANNOT_COERCE: &str = "42846";
+    /// `datatype_mismatch`
+    pub const DATATYPE_MISMATCH: &str = "42804";
+    /// `feature_not_supported`
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// `data_corrupted`: bytes in the store do not decode.
+    pub const DATA_CORRUPTED: &str = "XX001";
+}
+
+impl Error {
+    /// Returns an error with this SQLSTATE and message and no detail.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
+        Error { sqlstate, message: message.into(), detail: None }
+    }
+
+    /// Returns the same error with a detail line.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Returns PostgreSQL's `invalid input syntax for type integer: "abc"`.
+    pub fn bad_text(type_name: &str, text: &str) -> Error {
+        Error::new(
+            sqlstate::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type {type_name}: \"{text}\""),
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,28 @@
+//! SQL values without SQL: what a value is, how it is written, ordered, stored and computed with.
+//!
+//! The bottom layer beside `store`; neither knows the other. Nothing here touches disk, sockets,
+//! tables or SQL text, so all of it can be tested as pure functions.
+//!
+//! Modules, bottom up; each uses only those above it.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod datatype;
+pub mod numeric;
+pub mod datetime;
+pub mod datum;
+pub mod text;
+pub mod binary;
+pub mod vector;
+pub mod keycode;
+pub mod rowcode;
+pub mod cast;
+pub mod function;
+pub mod expr;
+pub mod aggregate;
+
+pub use datatype::{DataType, SqlType};
+pub use datum::Datum;
+pub use error::{Error, Result};
+pub use vector::{Batch, Vector};
