@@ -4,3 +4,8 @@
 //! bound expressions, never SQL text, the catalog or sessions.
 
 #![forbid(unsafe_code)]
+
+pub mod row;
+pub mod constraint;
+pub mod index;
+pub mod aggregate;

@@ -1,3 +1,20 @@
 //! SQL text in, rows out: parser, catalog, binder, planner, executor.
+//!
+//! # The life of a statement
+//!
+//! text → parser → ast → binder → [`logical`] plan → planner → plan → exec
+//! → batches, driven by a [`session`].
+//!
+//! Modules, bottom up; each uses only those above it.
 
 #![forbid(unsafe_code)]
+
+pub mod error;
+pub mod catalog;
+pub mod logical;
+pub mod session;
+pub mod engine;
+
+pub use engine::Engine;
+pub use error::{Error, Result};
+pub use session::Session;

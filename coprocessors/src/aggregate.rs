@@ -1,0 +1,1 @@
+//! The aggregate endpoint: partial aggregates of one region.

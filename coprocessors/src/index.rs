@@ -1,0 +1,53 @@
+//! The secondary index observer: index rows written in the transaction that writes the data row.
+
+use std::sync::Arc;
+
+use store::TableId;
+use types::expr::Expr;
+use types::rowcode::RowLayout;
+
+/// One index, as the observer and the planner know it.
+///
+/// The index is stored as a table with [`IndexSpec::layout`]. Its columns are, in this order: the
+/// index keys; the base table's primary key columns, in key order; the included columns.
+///
+/// * Not unique: the row key is the index keys followed by the primary key.
+/// * Unique: the row key is the index keys; primary key and included columns are packed. If an index
+///   key is NULL, the encoded primary key is appended to the row key, because NULLs do not collide;
+///   `RowLayout::decode_key` ignores bytes after the last key column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: String,
+    /// Name of the base table, for messages.
+    pub table_name: String,
+    /// Where index rows live.
+    pub store_table: TableId,
+    /// No two rows agree in all index keys, unless one is NULL.
+    pub unique: bool,
+    /// The index keys, over the base row in table order; a plain column for most.
+    pub keys: Vec<Expr>,
+    /// Names of the keys, for messages: `Key (mail)=(a@x) already exists.`
+    pub key_names: Vec<String>,
+    /// Included columns of the base table, by position.
+    pub include: Vec<usize>,
+    /// How base rows are stored.
+    pub base_layout: Arc<RowLayout>,
+    /// How index rows are stored.
+    pub layout: Arc<RowLayout>,
+}
+
+impl IndexSpec {
+    /// Returns the base table's columns that the index holds: for each, its position in the base
+    /// table and in the index's layout. A functional key holds no column.
+    pub fn covered_columns(&self) -> Vec<(usize, usize)> {
+        let keys = self.keys.iter().enumerate().filter_map(|(position, key)| match key {
+            Expr::Column { index, .. } => Some((*index, position)),
+            _ => None,
+        });
+        let primary_key = self.base_layout.key.iter().map(|key| key.column);
+        let rest = primary_key.chain(self.include.iter().copied()).enumerate();
+        let first = self.keys.len();
+        keys.chain(rest.map(|(offset, column)| (column, first + offset))).collect()
+    }
+}

@@ -1,0 +1,1 @@
+//! Rows as the store hands them over, decoded by a layout.

@@ -1,0 +1,63 @@
+//! The catalog: which tables, columns, indexes and constraints there are.
+//!
+//! Kept as rows of a system table of the same store; read through an immutable snapshot
+//! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
+//! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
+
+pub mod table;
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+
+use crate::catalog::table::Table;
+
+/// One state of the catalog.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// Grows with every committed change.
+    pub version: u64,
+    tables: AHashMap<String, Arc<Table>>,
+    /// Index name to the name of its table.
+    indexes: AHashMap<String, String>,
+}
+
+impl Catalog {
+    /// Returns a table by name.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.tables.get(name)
+    }
+
+    /// Returns the table that has an index of this name.
+    pub fn table_of_index(&self, index: &str) -> Option<&Arc<Table>> {
+        self.indexes.get(index).and_then(|table| self.tables.get(table))
+    }
+
+    /// Returns all tables, by name.
+    pub fn tables(&self) -> Vec<&Arc<Table>> {
+        let mut tables: Vec<_> = self.tables.values().collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        tables
+    }
+
+    /// Returns the catalog with a table added or replaced, one version on.
+    #[must_use]
+    pub fn with_table(&self, table: Table) -> Catalog {
+        let mut next = self.without_table(&table.name);
+        for index in &table.indexes {
+            next.indexes.insert(index.name.clone(), table.name.clone());
+        }
+        next.tables.insert(table.name.clone(), Arc::new(table));
+        next
+    }
+
+    /// Returns the catalog without a table, one version on.
+    #[must_use]
+    pub fn without_table(&self, name: &str) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        next.tables.remove(name);
+        next.indexes.retain(|_, table| table != name);
+        next
+    }
+}

@@ -1,0 +1,81 @@
+//! What the catalog knows of a table.
+//!
+//! Bound forms (layouts, expressions) are made once, when the table enters the catalog snapshot, and
+//! shared; what is stored on disk is SQL text and numbers in records of their own.
+
+use std::sync::Arc;
+
+use coprocessors::constraint::ConstraintSpec;
+use coprocessors::index::IndexSpec;
+use store::TableDescriptor;
+use store::TableId;
+use types::SqlType;
+use types::expr::Expr;
+use types::rowcode::RowLayout;
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its id in the store.
+    pub id: TableId,
+    /// Its name. All tables are in schema `public`.
+    pub name: String,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// How rows are stored. `layout.columns` and `columns` go by the same index.
+    pub layout: Arc<RowLayout>,
+    /// Name of the primary key constraint.
+    pub primary_key_name: String,
+    /// CHECK and NOT NULL, bound; CHECKs over the row in table order.
+    pub constraints: Arc<ConstraintSpec>,
+    /// The indexes, oldest first.
+    pub indexes: Vec<Arc<Index>>,
+    /// What the store knows of it: families, TTL, versions.
+    pub descriptor: Arc<TableDescriptor>,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Its name; `family.column` columns are known by the part after the dot.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// The bound DEFAULT, cast to the column's type; needs no input row.
+    pub default: Option<Expr>,
+}
+
+/// A secondary index, stored as a table of its own.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// What the observer needs to keep it, with its id in the store and its layout. See
+    /// [`IndexSpec`] for the order of the index's columns.
+    pub spec: Arc<IndexSpec>,
+    /// Whether queries may use it.
+    pub state: IndexState,
+}
+
+/// Where an index is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexState {
+    /// Kept up to date, not complete yet: not used by queries.
+    Building,
+    /// In use.
+    Active,
+}
+
+impl Table {
+    /// Returns the position of a column by name.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Returns the positions of the key columns, in key order.
+    pub fn key_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.layout.key.iter().map(|key| key.column)
+    }
+}

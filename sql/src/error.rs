@@ -1,0 +1,239 @@
+//! SQL errors, and the one table that gives the errors of lower layers their SQLSTATE.
+
+use std::fmt;
+
+/// The result of anything in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error as the client sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Error {
+    /// The five-character code.
+    pub sqlstate: &'static str,
+    /// The primary message, in PostgreSQL's manner.
+    pub message: String,
+    /// DETAIL, or none.
+    pub detail: Option<String>,
+    /// HINT, or none.
+    pub hint: Option<String>,
+    /// Where in the statement text: characters, from 1.
+    pub position: Option<usize>,
+    /// CONTEXT, or none; COPY names the line there.
+    pub context: Option<String>,
+    /// The table concerned, or none.
+    pub table: Option<String>,
+    /// The column concerned, or none.
+    pub column: Option<String>,
+    /// The constraint concerned, or none.
+    pub constraint: Option<String>,
+}
+
+/// SQLSTATEs by PostgreSQL's names.
+pub mod sqlstate {
+    /// `successful_completion`
+    pub const SUCCESSFUL_COMPLETION: &str = "00000";
+    /// `feature_not_supported`
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// `not_null_violation`
+    pub const NOT_NULL_VIOLATION: &str = "23502";
+    /// `unique_violation`
+    pub const UNIQUE_VIOLATION: &str = "23505";
+    /// `check_violation`
+    pub const CHECK_VIOLATION: &str = "23514";
+    /// `active_sql_transaction`
+    pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
+    /// `read_only_sql_transaction`
+    pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
+    /// `no_active_sql_transaction`
+    pub const NO_ACTIVE_SQL_TRANSACTION: &str = "25P01";
+    /// `in_failed_sql_transaction`
+    pub const IN_FAILED_SQL_TRANSACTION: &str = "25P02";
+    /// `invalid_sql_statement_name`
+    pub const INVALID_SQL_STATEMENT_NAME: &str = "26000";
+    /// `invalid_savepoint_specification`
+    pub const INVALID_SAVEPOINT_SPECIFICATION: &str = "3B001";
+    /// `invalid_catalog_name`
+    pub const INVALID_CATALOG_NAME: &str = "3D000";
+    /// `invalid_schema_name`
+    pub const INVALID_SCHEMA_NAME: &str = "3F000";
+    /// `cardinality_violation`
+    pub const CARDINALITY_VIOLATION: &str = "21000";
+    /// `invalid_parameter_value`
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `bad_copy_file_format`
+    pub const BAD_COPY_FILE_FORMAT: &str = "22P04";
+    /// `serialization_failure`
+    pub const SERIALIZATION_FAILURE: &str = "40001";
+    /// `deadlock_detected`
+    pub const DEADLOCK_DETECTED: &str = "40P01";
+    /// `syntax_error`
+    pub const SYNTAX_ERROR: &str = "42601";
+    /// `insufficient_privilege`
+    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    /// `duplicate_column`
+    pub const DUPLICATE_COLUMN: &str = "42701";
+    /// `ambiguous_column`
+    pub const AMBIGUOUS_COLUMN: &str = "42702";
+    /// `undefined_column`
+    pub const UNDEFINED_COLUMN: &str = "42703";
+    /// `undefined_object`
+    pub const UNDEFINED_OBJECT: &str = "42704";
+    /// `duplicate_object`
+    pub const DUPLICATE_OBJECT: &str = "42710";
+    /// `duplicate_alias`
+    pub const DUPLICATE_ALIAS: &str = "42712";
+    /// `grouping_error`
+    pub const GROUPING_ERROR: &str = "42803";
+    /// `datatype_mismatch`
+    pub const DATATYPE_MISMATCH: &str = "42804";
+    /// `wrong_object_type`
+    pub const WRONG_OBJECT_TYPE: &str = "42809";
+    /// `undefined_function` (and operator)
+    pub const UNDEFINED_FUNCTION: &str = "42883";
+    /// `ambiguous_function`
+    pub const AMBIGUOUS_FUNCTION: &str = "42725";
+    /// `undefined_table`
+    pub const UNDEFINED_TABLE: &str = "42P01";
+    /// `undefined_parameter`
+    pub const UNDEFINED_PARAMETER: &str = "42P02";
+    /// `duplicate_prepared_statement`
+    pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";
+    /// `duplicate_table`
+    pub const DUPLICATE_TABLE: &str = "42P07";
+    /// `invalid_column_reference`
+    pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    /// `invalid_table_definition`
+    pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+    /// `indeterminate_datatype`
+    pub const INDETERMINATE_DATATYPE: &str = "42P18";
+    /// `statement_too_complex`
+    pub const STATEMENT_TOO_COMPLEX: &str = "54001";
+    /// `object_in_use`
+    pub const OBJECT_IN_USE: &str = "55006";
+    /// `lock_not_available`
+    pub const LOCK_NOT_AVAILABLE: &str = "55P03";
+    /// `query_canceled`
+    pub const QUERY_CANCELED: &str = "57014";
+    /// `admin_shutdown`
+    pub const ADMIN_SHUTDOWN: &str = "57P01";
+    /// `io_error`
+    pub const IO_ERROR: &str = "58030";
+    /// `internal_error`
+    pub const INTERNAL_ERROR: &str = "XX000";
+    /// `data_corrupted`
+    pub const DATA_CORRUPTED: &str = "XX001";
+}
+
+impl Error {
+    /// Returns an error with this SQLSTATE and message.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
+        Error { sqlstate, message: message.into(), ..Error::default() }
+    }
+
+    /// Returns the refusal of a feature that is not there; `hint` says what to do instead.
+    pub fn not_supported(what: impl fmt::Display, hint: impl Into<String>) -> Error {
+        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
+            .with_hint(hint)
+    }
+
+    /// Adds DETAIL.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds HINT.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the position in the statement, if there is none yet.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> Error {
+        self.position.get_or_insert(position);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<types::Error> for Error {
+    fn from(error: types::Error) -> Error {
+        Error { detail: error.detail, ..Error::new(error.sqlstate, error.message) }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        use store::Error as Store;
+        let message = error.to_string();
+        match error {
+            Store::RowExists { .. } => Error::new(sqlstate::UNIQUE_VIOLATION, message),
+            Store::Serialization { .. } => Error::new(
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent update",
+            ),
+            Store::Deadlock { detail } => {
+                Error::new(sqlstate::DEADLOCK_DETECTED, message).with_detail(detail)
+            }
+            Store::LockNotAvailable { .. } => Error::new(sqlstate::LOCK_NOT_AVAILABLE, message),
+            Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
+            Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),
+            Store::Vetoed(veto) => from_veto(*veto),
+            Store::NoSuchTable(_) => Error::new(sqlstate::UNDEFINED_TABLE, message),
+            Store::InvalidRequest(_) => Error::new(sqlstate::INTERNAL_ERROR, message),
+            Store::Corrupt { .. } => Error::new(sqlstate::DATA_CORRUPTED, message),
+            Store::Io { .. } | Store::LogFailed { .. } => Error::new(sqlstate::IO_ERROR, message),
+            Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
+            Store::ShutDown => Error::new(
+                sqlstate::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            ),
+            _ => Error::new(sqlstate::INTERNAL_ERROR, message),
+        }
+    }
+}
+
+/// The codes that coprocessors use; a code outside this list is shown as an internal error.
+const VETO_CODES: &[&str] = &[
+    sqlstate::NOT_NULL_VIOLATION,
+    sqlstate::UNIQUE_VIOLATION,
+    sqlstate::CHECK_VIOLATION,
+    sqlstate::QUERY_CANCELED,
+    sqlstate::DATA_CORRUPTED,
+    types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
+    types::error::sqlstate::DIVISION_BY_ZERO,
+    types::error::sqlstate::INVALID_TEXT_REPRESENTATION,
+    types::error::sqlstate::INVALID_DATETIME_FORMAT,
+    types::error::sqlstate::DATETIME_FIELD_OVERFLOW,
+    types::error::sqlstate::INVALID_PARAMETER_VALUE,
+    types::error::sqlstate::STRING_DATA_RIGHT_TRUNCATION,
+    types::error::sqlstate::FEATURE_NOT_SUPPORTED,
+];
+
+fn from_veto(veto: store::error::Veto) -> Error {
+    let sqlstate = VETO_CODES
+        .iter()
+        .find(|code| **code == veto.code)
+        .copied()
+        .unwrap_or(sqlstate::INTERNAL_ERROR);
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    Error {
+        sqlstate,
+        message: veto.message,
+        detail: some(veto.detail),
+        table: some(veto.table),
+        column: some(veto.column),
+        constraint: some(veto.constraint),
+        ..Error::default()
+    }
+}

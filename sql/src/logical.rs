@@ -1,0 +1,338 @@
+//! Logical plans: what the binder makes of a statement and the planner starts from.
+//!
+//! Every node yields rows of a fixed width; expressions refer to the columns of their input by
+//! position. For a join, that is the left side's columns followed by the right side's.
+//!
+//! Subqueries in expressions become [`Logical::Apply`] nodes below the node that uses them; the
+//! expression then refers to the column that the apply adds. Outer columns that a subquery uses are
+//! parameters of it ([`Apply::bindings`]).
+
+use std::sync::Arc;
+
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+use crate::catalog::table::Table;
+
+/// A column of a plan's output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputColumn {
+    /// The name that the client sees, or that the level above may refer to.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// Table and column (position) it comes from unchanged, for RowDescription.
+    pub origin: Option<(store::TableId, usize)>,
+}
+
+/// A plan that yields rows.
+#[derive(Debug, Clone)]
+pub enum Logical {
+    /// All rows of a table, some columns.
+    Scan(TableScan),
+    /// A system view or table function: rows computed when it runs.
+    SystemRows(SystemRows),
+    /// Constant rows. A SELECT without FROM is over one row of no columns.
+    Values {
+        /// Types of the columns.
+        types: Vec<DataType>,
+        /// The rows; expressions without columns.
+        rows: Vec<Vec<Expr>>,
+    },
+    /// Rows for which the predicate is true.
+    Filter {
+        /// Where the rows come from.
+        input: Box<Logical>,
+        /// Boolean.
+        predicate: Expr,
+    },
+    /// New columns out of old.
+    Project {
+        /// Where the rows come from.
+        input: Box<Logical>,
+        /// One for each output column.
+        expressions: Vec<Expr>,
+    },
+    /// Pairs of rows.
+    Join(Join),
+    /// A subquery, run for each row of the input.
+    Apply(Apply),
+    /// Groups. Output: the group keys, then the aggregates. Without keys: exactly one row.
+    Aggregate {
+        /// Where the rows come from.
+        input: Box<Logical>,
+        /// The keys.
+        group_by: Vec<Expr>,
+        /// The aggregates, over the input.
+        aggregates: Vec<Aggregate>,
+    },
+    /// Sorted rows.
+    Sort {
+        /// Where the rows come from.
+        input: Box<Logical>,
+        /// Most significant first.
+        keys: Vec<SortKey>,
+    },
+    /// Some of the rows.
+    Limit {
+        /// Where the rows come from.
+        input: Box<Logical>,
+        /// bigint without columns; `None` or NULL: all.
+        limit: Option<Expr>,
+        /// bigint without columns.
+        offset: Option<Expr>,
+    },
+    /// Each row once.
+    Distinct {
+        /// Where the rows come from.
+        input: Box<Logical>,
+    },
+    /// The rows of all inputs, which have the same types; UNION ALL. (UNION is Distinct over it.)
+    Append {
+        /// The inputs.
+        inputs: Vec<Logical>,
+    },
+}
+
+/// A table in FROM.
+#[derive(Debug, Clone)]
+pub struct TableScan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The name it goes by in the statement, for EXPLAIN.
+    pub alias: String,
+    /// The columns it yields, by position in the table. [`TIMESTAMP_COLUMN`] is `_timestamp`.
+    pub columns: Vec<usize>,
+    /// `FOR SYSTEM_TIME AS OF`: a timestamptz without columns.
+    pub as_of: Option<Expr>,
+    /// `FOR UPDATE` / `FOR SHARE`.
+    pub lock: Option<RowLock>,
+    /// `/*+ INDEX(t i) */`: these indexes only; `NO_INDEX`: an empty list.
+    pub index_hint: Option<Vec<String>>,
+}
+
+/// In [`TableScan::columns`], stands for the pseudo-column `_timestamp` (timestamptz): when the row
+/// version was committed.
+pub const TIMESTAMP_COLUMN: usize = usize::MAX;
+
+/// `FOR UPDATE` and its kin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLock {
+    /// Shared or exclusive.
+    pub mode: store::transaction::LockMode,
+    /// Wait, fail or skip.
+    pub wait: store::transaction::LockWait,
+}
+
+/// Rows that the server computes: system views and table functions.
+#[derive(Debug, Clone)]
+pub struct SystemRows {
+    /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`, `generate_series`.
+    pub name: String,
+    /// Arguments of a table function; no columns.
+    pub arguments: Vec<Expr>,
+    /// The columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// How rows pair up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Pairs that match.
+    Inner,
+    /// Also left rows without a match.
+    Left,
+    /// Also right rows without a match.
+    Right,
+    /// Both.
+    Full,
+    /// Left rows with a match, once, left columns only.
+    Semi,
+    /// Left rows without a match, left columns only.
+    Anti,
+}
+
+/// A join.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// How rows pair up.
+    pub kind: JoinKind,
+    /// Left side.
+    pub left: Box<Logical>,
+    /// Right side.
+    pub right: Box<Logical>,
+    /// Over left columns followed by right columns; `true` for a cross join.
+    pub on: Expr,
+}
+
+/// A subquery, run for each row of the input with that row's columns as parameters.
+#[derive(Debug, Clone)]
+pub struct Apply {
+    /// The outer rows.
+    pub input: Box<Logical>,
+    /// The subquery.
+    pub subquery: Box<Logical>,
+    /// Parameter index (in the statement's parameter list, above the client's own) and the input
+    /// column that it takes its value from. Empty for a subquery that does not depend on its row.
+    pub bindings: Vec<(usize, usize)>,
+    /// What is added to the input's columns.
+    pub kind: ApplyKind,
+}
+
+/// What an apply adds to the input's columns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApplyKind {
+    /// The one column of its one row, NULL if there is none; more rows are an error (21000).
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// The value of `operand IN (subquery)` / `operand op ANY (subquery)` with three-valued logic.
+    /// `comparison` is over the input's columns followed by the subquery's.
+    Any {
+        /// For each subquery row: does it match?
+        comparison: Expr,
+    },
+    /// The value of `operand op ALL (subquery)`, likewise.
+    All {
+        /// For each subquery row: does it match?
+        comparison: Expr,
+    },
+}
+
+/// One key of a sort.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortKey {
+    /// What is sorted by.
+    pub expression: Expr,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+/// A statement that reads or writes rows.
+#[derive(Debug, Clone)]
+pub enum Bound {
+    /// SELECT, VALUES.
+    Query(Query),
+    /// INSERT and UPSERT.
+    Insert(Insert),
+    /// UPDATE.
+    Update(Update),
+    /// DELETE.
+    Delete(Delete),
+}
+
+/// A query and what the client sees of it.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// The plan.
+    pub plan: Logical,
+    /// Its columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// RETURNING: expressions over the row in table order.
+#[derive(Debug, Clone)]
+pub struct Returning {
+    /// The expressions.
+    pub expressions: Vec<Expr>,
+    /// What the client sees.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// INSERT or UPSERT.
+#[derive(Debug, Clone)]
+pub struct Insert {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Yields full rows in table order, defaults filled in, cast to the columns' types.
+    pub source: Logical,
+    /// For UPSERT: which columns the statement names; the others keep their value if the row exists.
+    pub named_columns: Vec<usize>,
+    /// What happens when the row exists.
+    pub on_conflict: OnConflict,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// What an insert does when a row with its key exists.
+#[derive(Debug, Clone)]
+pub enum OnConflict {
+    /// Error 23505.
+    Error,
+    /// UPSERT: the named columns are overwritten.
+    Overwrite,
+    /// Nothing: the row is left as it is. `constraint` `None`: any unique constraint or index.
+    Ignore {
+        /// The index that decides; `None` with `any` false: the primary key.
+        target: ConflictTarget,
+    },
+    /// The existing row is updated.
+    Update {
+        /// Which constraint decides.
+        target: ConflictTarget,
+        /// Over the existing row in table order followed by the row that was to be inserted
+        /// (`excluded`).
+        assignments: Vec<Assignment>,
+        /// WHERE, over the same.
+        predicate: Option<Expr>,
+    },
+}
+
+/// Which uniqueness an ON CONFLICT is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConflictTarget {
+    /// Any.
+    Any,
+    /// The primary key.
+    PrimaryKey,
+    /// A unique index, by name.
+    Index(String),
+}
+
+/// `column = expression`.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// Position of the column in the table.
+    pub column: usize,
+    /// The new value, cast to the column's type.
+    pub value: Expr,
+}
+
+/// UPDATE.
+#[derive(Debug, Clone)]
+pub struct Update {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Yields the rows to change: a filter over a scan of all columns of the table, in table order
+    /// (applies may add columns after them).
+    pub source: Logical,
+    /// The predicate alone, over the same columns, to be checked again on the locked row; `None` if
+    /// it needs a subquery (then the row is taken as it is).
+    pub recheck: Option<Expr>,
+    /// Over the source's columns.
+    pub assignments: Vec<Assignment>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// DELETE.
+#[derive(Debug, Clone)]
+pub struct Delete {
+    /// The table.
+    pub table: Arc<Table>,
+    /// As for [`Update::source`].
+    pub source: Logical,
+    /// As for [`Update::recheck`].
+    pub recheck: Option<Expr>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// Types of the statement's parameters, `$1` first, as given or as found.
+pub type ParameterTypes = Vec<DataType>;
+
+/// Values of the statement's parameters.
+pub type ParameterValues = Vec<Datum>;
