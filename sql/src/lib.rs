@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ast;
+pub mod parser;
 pub mod error;
 pub mod catalog;
 pub mod logical;

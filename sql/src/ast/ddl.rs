@@ -1,0 +1,153 @@
+//! CREATE and DROP, as written.
+
+use super::expr::{Expr, SourceExpr, TypeName};
+use super::query::{NullsOrder, SortOrder};
+use super::{ColumnName, Ident, TableName};
+
+/// `CREATE TABLE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTable {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The table.
+    pub name: TableName,
+    /// The columns, in order.
+    pub columns: Vec<ColumnDefinition>,
+    /// The constraints of the table and, in their place, those of its columns: PRIMARY KEY,
+    /// UNIQUE and CHECK of a column are moved here.
+    pub constraints: Vec<TableConstraint>,
+    /// `WITH (…)` and Phoenix's options after the column list, in order; names not yet checked.
+    pub options: Vec<TableOption>,
+    /// `SPLIT ON`: each point gives values of the leading key columns.
+    pub splits: Vec<Vec<Expr>>,
+}
+
+/// A column of CREATE TABLE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDefinition {
+    /// Its name, with its family if written.
+    pub name: ColumnName,
+    /// Its type.
+    pub type_name: TypeName,
+    /// `NOT NULL`; false also if nothing was written.
+    pub not_null: bool,
+    /// `NULL` was written, which contradicts a primary key.
+    pub explicit_null: bool,
+    /// `DEFAULT …`
+    pub default: Option<SourceExpr>,
+}
+
+/// A constraint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableConstraint {
+    /// `CONSTRAINT name`
+    pub name: Option<Ident>,
+    /// What it demands.
+    pub kind: ConstraintKind,
+    /// Where it stands.
+    pub position: usize,
+}
+
+/// What a constraint demands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConstraintKind {
+    /// `PRIMARY KEY (…)`
+    PrimaryKey(Vec<KeyColumn>),
+    /// `UNIQUE (…)`
+    Unique(Vec<KeyColumn>),
+    /// `CHECK (…)`
+    Check(SourceExpr),
+}
+
+/// A column of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// The column.
+    pub name: ColumnName,
+    /// Its direction.
+    pub order: SortOrder,
+    /// Where NULLs go, if written.
+    pub nulls: Option<NullsOrder>,
+}
+
+/// An option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOption {
+    /// The family that it is for, if written.
+    pub family: Option<Ident>,
+    /// Its name, always in lower case.
+    pub name: Ident,
+    /// Its value; true if none was written, as in PostgreSQL.
+    pub value: OptionValue,
+}
+
+/// The value of an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionValue {
+    /// A number with its sign, as written.
+    Number(String),
+    /// A quoted string.
+    String(String),
+    /// `TRUE`, `FALSE`
+    Boolean(bool),
+    /// A bare word, in lower case.
+    Word(String),
+}
+
+/// `DROP TABLE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropTable {
+    /// The tables.
+    pub names: Vec<TableName>,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// `CASCADE`
+    pub cascade: bool,
+}
+
+/// `CREATE INDEX`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateIndex {
+    /// `UNIQUE`
+    pub unique: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The index; to be chosen if not written. It lives in the table's schema.
+    pub name: Option<Ident>,
+    /// The table.
+    pub table: TableName,
+    /// What is indexed, at least one.
+    pub keys: Vec<IndexKey>,
+    /// `INCLUDE (…)`
+    pub include: Vec<ColumnName>,
+    /// `WHERE …`
+    pub predicate: Option<SourceExpr>,
+    /// Options, as of a table.
+    pub options: Vec<TableOption>,
+    /// `SPLIT ON`
+    pub splits: Vec<Vec<Expr>>,
+}
+
+/// A key of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexKey {
+    /// A column or an expression, with its text.
+    pub source: SourceExpr,
+    /// Its direction.
+    pub order: SortOrder,
+    /// Where NULLs go, if written.
+    pub nulls: Option<NullsOrder>,
+}
+
+/// `DROP INDEX`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropIndex {
+    /// The indexes.
+    pub names: Vec<TableName>,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// Phoenix's `ON t`
+    pub table: Option<TableName>,
+    /// `CASCADE`
+    pub cascade: bool,
+}

@@ -1,0 +1,156 @@
+//! INSERT, UPSERT, UPDATE and DELETE, as written.
+
+use super::expr::Expr;
+use super::query::{Hint, Query, SelectItem};
+use super::{ColumnName, Ident, TableName};
+
+/// `INSERT`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insert {
+    /// The table.
+    pub table: TableName,
+    /// `AS alias`
+    pub alias: Option<Ident>,
+    /// The target columns; empty for all in their order.
+    pub columns: Vec<ColumnName>,
+    /// The rows.
+    pub source: InsertSource,
+    /// `ON CONFLICT`
+    pub on_conflict: Option<OnConflict>,
+    /// `RETURNING`; empty if not written.
+    pub returning: Vec<SelectItem>,
+}
+
+/// Phoenix's `UPSERT`: a row whose key exists is overwritten in the columns given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upsert {
+    /// The table.
+    pub table: TableName,
+    /// The target columns; empty for all in their order.
+    pub columns: Vec<ColumnName>,
+    /// The rows.
+    pub source: InsertSource,
+    /// `ON DUPLICATE KEY …`
+    pub on_duplicate: Option<OnDuplicate>,
+    /// `RETURNING`; empty if not written.
+    pub returning: Vec<SelectItem>,
+    /// `/*+ … */`
+    pub hints: Vec<Hint>,
+}
+
+/// The rows of an INSERT.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InsertSource {
+    /// `VALUES (…), (…)`
+    Values(Vec<Vec<AssignedValue>>),
+    /// Any other query.
+    Query(Box<Query>),
+    /// `DEFAULT VALUES`
+    DefaultValues,
+}
+
+/// A value, or the word DEFAULT.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AssignedValue {
+    /// A value.
+    Expr(Expr),
+    /// `DEFAULT`
+    Default {
+        /// Where it stands.
+        position: usize,
+    },
+}
+
+/// `ON CONFLICT [target] action`
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnConflict {
+    /// Which conflict; None for any, which only DO NOTHING may leave open.
+    pub target: Option<ConflictTarget>,
+    /// What to do.
+    pub action: ConflictAction,
+    /// Where the clause stands.
+    pub position: usize,
+}
+
+/// Which conflict is meant.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConflictTarget {
+    /// The unique constraint or index over these columns.
+    Columns(Vec<ColumnName>),
+    /// `ON CONSTRAINT name`
+    Constraint(Ident),
+}
+
+/// What to do on a conflict.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConflictAction {
+    /// `DO NOTHING`
+    Nothing,
+    /// `DO UPDATE SET …`
+    Update {
+        /// `SET`
+        assignments: Vec<Assignment>,
+        /// `WHERE`
+        selection: Option<Expr>,
+    },
+}
+
+/// `ON DUPLICATE KEY …`
+#[derive(Debug, Clone, PartialEq)]
+pub enum OnDuplicate {
+    /// `IGNORE`
+    Ignore,
+    /// `UPDATE …`
+    Update(Vec<Assignment>),
+}
+
+/// One assignment of SET. `(a, b) = (x, y)` comes as two.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Assignment {
+    /// `a = value`
+    Column {
+        /// The column.
+        column: ColumnName,
+        /// Its new value.
+        value: AssignedValue,
+    },
+    /// `(a, b) = (SELECT …)`
+    Subquery {
+        /// The columns.
+        columns: Vec<ColumnName>,
+        /// Gives at most one row, with as many columns.
+        query: Box<Query>,
+    },
+}
+
+/// `UPDATE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// The table.
+    pub table: TableName,
+    /// `AS alias`
+    pub alias: Option<Ident>,
+    /// `SET`
+    pub assignments: Vec<Assignment>,
+    /// `WHERE`
+    pub selection: Option<Expr>,
+    /// `RETURNING`; empty if not written.
+    pub returning: Vec<SelectItem>,
+    /// `/*+ … */`
+    pub hints: Vec<Hint>,
+}
+
+/// `DELETE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delete {
+    /// The table.
+    pub table: TableName,
+    /// `AS alias`
+    pub alias: Option<Ident>,
+    /// `WHERE`
+    pub selection: Option<Expr>,
+    /// `RETURNING`; empty if not written.
+    pub returning: Vec<SelectItem>,
+    /// `/*+ … */`
+    pub hints: Vec<Hint>,
+}

@@ -1,0 +1,593 @@
+//! Expressions and type names, as written.
+//!
+//! Where PostgreSQL's grammar itself turns special syntax into a function call, so does the
+//! parser, with the same argument order: `extract(f from x)` is `extract('f', x)`,
+//! `substring(x from a for b)` is `substring(x, a, b)`, `trim(leading c from x)` is `ltrim(x, c)`
+//! (`btrim`, `rtrim`), `position(a in b)` is `position(b, a)`, `overlay(x placing y from a for b)`
+//! is `overlay(x, y, a, b)` and `x at time zone z` is `timezone(z, x)`.
+
+use types::datatype::SqlType;
+
+use super::Ident;
+use super::query::Query;
+
+/// An expression together with its SQL text, for what is stored in the catalog.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceExpr {
+    /// The tree.
+    pub expr: Expr,
+    /// The text it was parsed from, without surrounding blanks.
+    pub text: String,
+}
+
+/// A type as SQL text names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeName {
+    /// The type and its modifier.
+    pub sql_type: SqlType,
+    /// Where the name stands.
+    pub position: usize,
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expr {
+    /// `NULL`
+    Null {
+        /// Where it stands.
+        position: usize,
+    },
+    /// `TRUE`, `FALSE`
+    Boolean {
+        /// The value.
+        value: bool,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A number, unsigned, as PostgreSQL would read it: an integer of decimal digits that fits
+    /// `int4` or `int8` is one, anything else is `numeric`.
+    Number {
+        /// Its text.
+        text: String,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A quoted string of any form, escapes resolved. Its type is unknown until bound.
+    String {
+        /// The value.
+        value: String,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `DATE '…'` and its kin: a constant of a type.
+    TypedString {
+        /// The type.
+        type_name: TypeName,
+        /// The text of the value.
+        value: String,
+        /// Where the string stands.
+        position: usize,
+    },
+    /// `INTERVAL '…' [fields]`
+    Interval {
+        /// The text of the value.
+        value: String,
+        /// The restriction to fields, if written.
+        fields: Option<IntervalFields>,
+        /// Digits of the second, if written.
+        precision: Option<u8>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `$n`
+    Parameter {
+        /// n, from 1.
+        number: u32,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A column, possibly qualified by table, family or both: the parts as written, at least one.
+    Column(Vec<Ident>),
+    /// `(a, b, …)` or `ROW(…)`
+    Row {
+        /// The fields.
+        fields: Vec<Expr>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A prefix operator.
+    Unary {
+        /// The operator.
+        operator: UnaryOperator,
+        /// Its operand. `-5` is Minus of the number 5.
+        operand: Box<Expr>,
+        /// Where the operator stands.
+        position: usize,
+    },
+    /// An infix operator.
+    Binary {
+        /// The operator.
+        operator: BinaryOperator,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+        /// Where the operator stands.
+        position: usize,
+    },
+    /// `a AND b AND …`, at least two.
+    And(Vec<Expr>),
+    /// `a OR b OR …`, at least two.
+    Or(Vec<Expr>),
+    /// `NOT a`
+    Not(Box<Expr>),
+    /// `IS [NOT] NULL`
+    IsNull {
+        /// What is tested.
+        operand: Box<Expr>,
+        /// `NOT`
+        negated: bool,
+    },
+    /// `IS [NOT] TRUE`, `FALSE`, `UNKNOWN`
+    IsTruth {
+        /// What is tested.
+        operand: Box<Expr>,
+        /// For what.
+        test: TruthTest,
+        /// `NOT`
+        negated: bool,
+    },
+    /// `IS [NOT] DISTINCT FROM`
+    IsDistinct {
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+        /// `NOT`
+        negated: bool,
+        /// Where the test stands: its left operand.
+        position: usize,
+    },
+    /// `[NOT] BETWEEN low AND high`
+    Between {
+        /// What is tested.
+        operand: Box<Expr>,
+        /// Lower bound, inclusive.
+        low: Box<Expr>,
+        /// Upper bound, inclusive.
+        high: Box<Expr>,
+        /// `NOT`
+        negated: bool,
+        /// Where the test stands: its operand.
+        position: usize,
+    },
+    /// `[NOT] IN (list)`
+    InList {
+        /// What is looked for; may be a row.
+        operand: Box<Expr>,
+        /// Where; at least one.
+        list: Vec<Expr>,
+        /// `NOT`
+        negated: bool,
+        /// Where the test stands: its operand.
+        position: usize,
+    },
+    /// `[NOT] IN (query)`
+    InSubquery {
+        /// What is looked for; may be a row.
+        operand: Box<Expr>,
+        /// Where.
+        query: Box<Query>,
+        /// `NOT`
+        negated: bool,
+        /// Where the test stands: its operand.
+        position: usize,
+    },
+    /// `EXISTS (query)`; `NOT EXISTS` is [`Expr::Not`] of it.
+    Exists(Box<Query>),
+    /// `(query)` as a value
+    Subquery(Box<Query>),
+    /// `left operator ANY|ALL (…)`
+    Quantified {
+        /// Left operand; may be a row.
+        left: Box<Expr>,
+        /// The comparison.
+        operator: BinaryOperator,
+        /// `ANY` (also written `SOME`) or `ALL`.
+        quantifier: Quantifier,
+        /// The values compared with.
+        right: ArraySource,
+        /// Where the operator stands.
+        position: usize,
+    },
+    /// `[NOT] LIKE`, `ILIKE`, `SIMILAR TO`
+    Like {
+        /// Which of them.
+        kind: LikeKind,
+        /// What is matched.
+        operand: Box<Expr>,
+        /// The pattern.
+        pattern: Box<Expr>,
+        /// The escape; the default is a backslash.
+        escape: Option<Box<Expr>>,
+        /// `NOT`
+        negated: bool,
+        /// Where the test stands: its operand.
+        position: usize,
+    },
+    /// `CASE`
+    Case {
+        /// The operand of the simple form.
+        operand: Option<Box<Expr>>,
+        /// `WHEN … THEN …`
+        branches: Vec<(Expr, Expr)>,
+        /// `ELSE …`
+        otherwise: Option<Box<Expr>>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `CAST(… AS …)`, `…::…`
+    Cast {
+        /// What is cast.
+        operand: Box<Expr>,
+        /// To what.
+        type_name: TypeName,
+        /// Where it stands: the `::` or the word CAST.
+        position: usize,
+    },
+    /// `COALESCE(…)`
+    Coalesce {
+        /// The operands, at least one.
+        operands: Vec<Expr>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `NULLIF(left, right)`
+    NullIf {
+        /// First operand.
+        left: Box<Expr>,
+        /// Second operand.
+        right: Box<Expr>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `GREATEST(…)`, `LEAST(…)`
+    MinMax {
+        /// Which of them.
+        kind: MinMax,
+        /// The operands, at least one.
+        operands: Vec<Expr>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `CURRENT_DATE` and its kin, which are called without parentheses.
+    SqlValue {
+        /// Which of them.
+        function: SqlValueFunction,
+        /// Digits of the second, if written.
+        precision: Option<u8>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A function or aggregate.
+    Call(Box<FunctionCall>),
+}
+
+impl Expr {
+    /// Returns where an error about this expression points, as PostgreSQL's `exprLocation` does.
+    pub fn position(&self) -> usize {
+        match self {
+            Expr::Null { position }
+            | Expr::Boolean { position, .. }
+            | Expr::Number { position, .. }
+            | Expr::String { position, .. }
+            | Expr::Interval { position, .. }
+            | Expr::Parameter { position, .. }
+            | Expr::Row { position, .. }
+            | Expr::Unary { position, .. }
+            | Expr::IsDistinct { position, .. }
+            | Expr::Between { position, .. }
+            | Expr::InList { position, .. }
+            | Expr::InSubquery { position, .. }
+            | Expr::Like { position, .. }
+            | Expr::Case { position, .. }
+            | Expr::Coalesce { position, .. }
+            | Expr::NullIf { position, .. }
+            | Expr::MinMax { position, .. }
+            | Expr::SqlValue { position, .. } => *position,
+            Expr::TypedString { type_name, .. } => type_name.position,
+            Expr::Column(parts) => parts.first().map_or(1, |part| part.position),
+            Expr::Binary { left, .. } | Expr::Quantified { left, .. } => left.position(),
+            Expr::Cast { operand, position, .. } => operand.position().min(*position),
+            Expr::And(operands) | Expr::Or(operands) => operands.first().map_or(1, Expr::position),
+            Expr::Not(operand) | Expr::IsNull { operand, .. } | Expr::IsTruth { operand, .. } => {
+                operand.position()
+            }
+            Expr::Exists(query) | Expr::Subquery(query) => query.position,
+            Expr::Call(call) => call.name.position(),
+        }
+    }
+}
+
+/// The array of `ANY` and `ALL`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArraySource {
+    /// The rows of a query.
+    Subquery(Box<Query>),
+    /// `ARRAY[…]`
+    Elements(Vec<Expr>),
+    /// An array as a value: a parameter or a string such as `'{1,2}'`.
+    Value(Box<Expr>),
+}
+
+/// A function's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionName {
+    /// The schema, if it was written.
+    pub schema: Option<Ident>,
+    /// The name.
+    pub name: Ident,
+}
+
+impl FunctionName {
+    /// Returns where the name starts.
+    pub fn position(&self) -> usize {
+        self.schema.as_ref().map_or(self.name.position, |schema| schema.position)
+    }
+}
+
+/// A call of a function or aggregate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionCall {
+    /// What is called.
+    pub name: FunctionName,
+    /// The arguments, empty if `star`.
+    pub arguments: Vec<FunctionArgument>,
+    /// `f(*)`
+    pub star: bool,
+    /// `f(DISTINCT …)`
+    pub distinct: bool,
+    /// `FILTER (WHERE …)`
+    pub filter: Option<Expr>,
+}
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionArgument {
+    /// Its name, if written `name => value`.
+    pub name: Option<Ident>,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// Prefix operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnaryOperator {
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `~`
+    BitNot,
+    /// `@`
+    Abs,
+    /// `|/`
+    SquareRoot,
+    /// `||/`
+    CubeRoot,
+}
+
+impl UnaryOperator {
+    /// Returns the operator as written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            UnaryOperator::Plus => "+",
+            UnaryOperator::Minus => "-",
+            UnaryOperator::BitNot => "~",
+            UnaryOperator::Abs => "@",
+            UnaryOperator::SquareRoot => "|/",
+            UnaryOperator::CubeRoot => "||/",
+        }
+    }
+}
+
+/// Infix operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BinaryOperator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Modulo,
+    /// `^`
+    Power,
+    /// `||`
+    Concat,
+    /// `=`
+    Equal,
+    /// `<>`, `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `&`
+    BitAnd,
+    /// `|`
+    BitOr,
+    /// `#`
+    BitXor,
+    /// `<<`
+    ShiftLeft,
+    /// `>>`
+    ShiftRight,
+    /// `~`
+    RegexMatch,
+    /// `~*`
+    RegexMatchNoCase,
+    /// `!~`
+    RegexNotMatch,
+    /// `!~*`
+    RegexNotMatchNoCase,
+    /// `~~` and, as ANY's operator, `LIKE`
+    Like,
+    /// `!~~`
+    NotLike,
+    /// `~~*` and, as ANY's operator, `ILIKE`
+    ILike,
+    /// `!~~*`
+    NotILike,
+    /// `^@`
+    StartsWith,
+}
+
+impl BinaryOperator {
+    /// Returns the operator as written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOperator::Add => "+",
+            BinaryOperator::Subtract => "-",
+            BinaryOperator::Multiply => "*",
+            BinaryOperator::Divide => "/",
+            BinaryOperator::Modulo => "%",
+            BinaryOperator::Power => "^",
+            BinaryOperator::Concat => "||",
+            BinaryOperator::Equal => "=",
+            BinaryOperator::NotEqual => "<>",
+            BinaryOperator::Less => "<",
+            BinaryOperator::LessOrEqual => "<=",
+            BinaryOperator::Greater => ">",
+            BinaryOperator::GreaterOrEqual => ">=",
+            BinaryOperator::BitAnd => "&",
+            BinaryOperator::BitOr => "|",
+            BinaryOperator::BitXor => "#",
+            BinaryOperator::ShiftLeft => "<<",
+            BinaryOperator::ShiftRight => ">>",
+            BinaryOperator::RegexMatch => "~",
+            BinaryOperator::RegexMatchNoCase => "~*",
+            BinaryOperator::RegexNotMatch => "!~",
+            BinaryOperator::RegexNotMatchNoCase => "!~*",
+            BinaryOperator::Like => "~~",
+            BinaryOperator::NotLike => "!~~",
+            BinaryOperator::ILike => "~~*",
+            BinaryOperator::NotILike => "!~~*",
+            BinaryOperator::StartsWith => "^@",
+        }
+    }
+
+    /// Returns whether this is one of `= <> < <= > >=`.
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            BinaryOperator::Equal
+                | BinaryOperator::NotEqual
+                | BinaryOperator::Less
+                | BinaryOperator::LessOrEqual
+                | BinaryOperator::Greater
+                | BinaryOperator::GreaterOrEqual
+        )
+    }
+}
+
+/// Which pattern language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LikeKind {
+    /// `LIKE`
+    Like,
+    /// `ILIKE`
+    ILike,
+    /// `SIMILAR TO`
+    SimilarTo,
+}
+
+/// `ANY` or `ALL`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantifier {
+    /// `ANY`, `SOME`
+    Any,
+    /// `ALL`
+    All,
+}
+
+/// What `IS` tests for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruthTest {
+    /// `TRUE`
+    True,
+    /// `FALSE`
+    False,
+    /// `UNKNOWN`
+    Unknown,
+}
+
+/// `GREATEST` or `LEAST`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinMax {
+    /// `GREATEST`
+    Greatest,
+    /// `LEAST`
+    Least,
+}
+
+/// The functions that are called without parentheses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlValueFunction {
+    /// `CURRENT_DATE`
+    CurrentDate,
+    /// `CURRENT_TIME`
+    CurrentTime,
+    /// `CURRENT_TIMESTAMP`
+    CurrentTimestamp,
+    /// `LOCALTIME`
+    LocalTime,
+    /// `LOCALTIMESTAMP`
+    LocalTimestamp,
+    /// `CURRENT_USER`, `CURRENT_ROLE`, `USER`
+    CurrentUser,
+    /// `SESSION_USER`
+    SessionUser,
+    /// `CURRENT_CATALOG`
+    CurrentCatalog,
+    /// `CURRENT_SCHEMA`
+    CurrentSchema,
+}
+
+/// The fields that an interval is restricted to; a bare number counts in the last of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalFields {
+    /// `YEAR`
+    Year,
+    /// `MONTH`
+    Month,
+    /// `DAY`
+    Day,
+    /// `HOUR`
+    Hour,
+    /// `MINUTE`
+    Minute,
+    /// `SECOND`
+    Second,
+    /// `YEAR TO MONTH`
+    YearToMonth,
+    /// `DAY TO HOUR`
+    DayToHour,
+    /// `DAY TO MINUTE`
+    DayToMinute,
+    /// `DAY TO SECOND`
+    DayToSecond,
+    /// `HOUR TO MINUTE`
+    HourToMinute,
+    /// `HOUR TO SECOND`
+    HourToSecond,
+    /// `MINUTE TO SECOND`
+    MinuteToSecond,
+}

@@ -1,0 +1,222 @@
+//! The syntax tree: what a statement says, before any name in it has been looked up.
+//!
+//! The tree is bennu's own. It holds only what bennu supports; the [parser](crate::parser) refuses
+//! everything else, so a consumer never has to ask whether a field was ignored.
+//!
+//! Invariants:
+//!
+//! 1. Identifiers are folded as PostgreSQL folds them: lower case unless quoted, at most 63 bytes.
+//! 2. Positions are 1-based offsets in *characters* into the text given to the parser, which is
+//!    what the `P` field of a PostgreSQL error carries.
+//! 3. Trees are shallow: nesting is bounded by the parser's limits, chains of AND and OR are
+//!    lists, so recursion over a tree is safe on a small stack.
+//!
+//! SQL text of defaults and checks is kept beside their tree ([`SourceExpr`]); a tree is never
+//! printed back to SQL.
+
+pub mod expr;
+pub mod query;
+pub mod dml;
+pub mod ddl;
+pub mod session;
+
+pub use ddl::{
+    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey,
+    KeyColumn, OptionValue, TableConstraint, TableOption,
+};
+pub use dml::{
+    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
+    OnConflict, OnDuplicate, Update, Upsert,
+};
+pub use expr::{
+    ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
+    IntervalFields, LikeKind, MinMax, Quantifier, SourceExpr, SqlValueFunction, TruthTest,
+    TypeName, UnaryOperator,
+};
+pub use query::{
+    Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
+    QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableFunction, TableRef,
+};
+pub use session::{
+    Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
+    ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetScope, SetVariable,
+    TransactionModes,
+};
+
+/// A name, folded, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ident {
+    /// The folded name.
+    pub value: String,
+    /// 1-based character offset.
+    pub position: usize,
+}
+
+/// The name of a table, index or other relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// The schema, if it was written.
+    pub schema: Option<Ident>,
+    /// The name.
+    pub name: Ident,
+}
+
+impl TableName {
+    /// Returns where the name starts.
+    pub fn position(&self) -> usize {
+        self.schema.as_ref().map_or(self.name.position, |schema| schema.position)
+    }
+}
+
+/// The name of a column as a definition or a target list writes it: `col` or `family.col`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnName {
+    /// The column family, if it was written.
+    pub family: Option<Ident>,
+    /// The name.
+    pub name: Ident,
+}
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statement {
+    /// `SELECT …`, `VALUES …` and their combinations.
+    Query(Box<Query>),
+    /// `INSERT`
+    Insert(Box<Insert>),
+    /// Phoenix's `UPSERT`
+    Upsert(Box<Upsert>),
+    /// `UPDATE`
+    Update(Box<Update>),
+    /// `DELETE`
+    Delete(Box<Delete>),
+    /// `CREATE TABLE`
+    CreateTable(Box<CreateTable>),
+    /// `DROP TABLE`
+    DropTable(DropTable),
+    /// `CREATE INDEX`
+    CreateIndex(Box<CreateIndex>),
+    /// `DROP INDEX`
+    DropIndex(DropIndex),
+    /// `ALTER SESSION SET name = value`; the name in lower case.
+    AlterSession {
+        /// Name of the setting.
+        name: Ident,
+        /// Its new value.
+        value: OptionValue,
+    },
+    /// `FLUSH t`
+    Flush(TableName),
+    /// `COMPACT t`, `MAJOR COMPACT t`
+    Compact {
+        /// The table.
+        table: TableName,
+        /// Whether all files are rewritten.
+        major: bool,
+    },
+    /// `EXPLAIN`
+    Explain(Box<Explain>),
+    /// `COPY`
+    Copy(Box<Copy>),
+    /// `BEGIN`, `START TRANSACTION`
+    Begin(TransactionModes),
+    /// `COMMIT`, `END`
+    Commit,
+    /// `ROLLBACK`, `ABORT`
+    Rollback,
+    /// `SAVEPOINT s`
+    Savepoint(Ident),
+    /// `ROLLBACK TO SAVEPOINT s`
+    RollbackTo(Ident),
+    /// `RELEASE SAVEPOINT s`
+    Release(Ident),
+    /// `SET`
+    Set(SetVariable),
+    /// `SET TRANSACTION …`
+    SetTransaction(TransactionModes),
+    /// `SET SESSION CHARACTERISTICS AS TRANSACTION …`
+    SetSessionCharacteristics(TransactionModes),
+    /// `SHOW name`; None for `SHOW ALL`. Multi-word names come as the setting they mean, for
+    /// example `timezone` and `transaction_isolation`.
+    Show(Option<Ident>),
+    /// `RESET name`; None for `RESET ALL`.
+    Reset(Option<Ident>),
+    /// `DISCARD ALL`
+    DiscardAll,
+    /// `PREPARE`
+    Prepare(Box<Prepare>),
+    /// `EXECUTE name (arguments)`
+    Execute {
+        /// The prepared statement.
+        name: Ident,
+        /// Values of its parameters.
+        arguments: Vec<Expr>,
+    },
+    /// `DEALLOCATE name`; None for `DEALLOCATE ALL`.
+    Deallocate(Option<Ident>),
+    /// `DECLARE name CURSOR FOR query`
+    DeclareCursor(Box<Cursor>),
+    /// `FETCH direction FROM name`
+    Fetch {
+        /// Which rows.
+        direction: FetchDirection,
+        /// The cursor.
+        cursor: Ident,
+    },
+    /// `CLOSE name`; None for `CLOSE ALL`.
+    Close(Option<Ident>),
+    /// `ANALYZE [tables]`; empty for all tables.
+    Analyze(Vec<TableName>),
+    /// `VACUUM [FULL] [ANALYZE] [tables]`; empty for all tables.
+    Vacuum {
+        /// Which tables.
+        tables: Vec<TableName>,
+        /// `FULL`
+        full: bool,
+        /// `ANALYZE`
+        analyze: bool,
+    },
+}
+
+impl Statement {
+    /// Returns the text of PostgreSQL's command tag without its counts, for example `CREATE TABLE`.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Statement::Query(_) => "SELECT",
+            Statement::Insert(_) => "INSERT",
+            Statement::Upsert(_) => "UPSERT",
+            Statement::Update(_) => "UPDATE",
+            Statement::Delete(_) => "DELETE",
+            Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::DropTable(_) => "DROP TABLE",
+            Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::DropIndex(_) => "DROP INDEX",
+            Statement::AlterSession { .. } => "ALTER SESSION",
+            Statement::Flush(_) => "FLUSH",
+            Statement::Compact { .. } => "COMPACT",
+            Statement::Explain(_) => "EXPLAIN",
+            Statement::Copy(_) => "COPY",
+            Statement::Begin(_) => "BEGIN",
+            Statement::Commit => "COMMIT",
+            Statement::Rollback | Statement::RollbackTo(_) => "ROLLBACK",
+            Statement::Savepoint(_) => "SAVEPOINT",
+            Statement::Release(_) => "RELEASE",
+            Statement::Set(_)
+            | Statement::SetTransaction(_)
+            | Statement::SetSessionCharacteristics(_) => "SET",
+            Statement::Show(_) => "SHOW",
+            Statement::Reset(_) => "RESET",
+            Statement::DiscardAll => "DISCARD ALL",
+            Statement::Prepare(_) => "PREPARE",
+            Statement::Execute { .. } => "EXECUTE",
+            Statement::Deallocate(Some(_)) => "DEALLOCATE",
+            Statement::Deallocate(None) => "DEALLOCATE ALL",
+            Statement::DeclareCursor(_) => "DECLARE CURSOR",
+            Statement::Fetch { .. } => "FETCH",
+            Statement::Close(Some(_)) => "CLOSE CURSOR",
+            Statement::Close(None) => "CLOSE CURSOR ALL",
+            Statement::Analyze(_) => "ANALYZE",
+            Statement::Vacuum { .. } => "VACUUM",
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Queries, as written.
+
+use super::expr::{Expr, FunctionCall};
+use super::{Ident, TableName};
+
+/// A query with what may follow its body.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// What gives the rows.
+    pub body: QueryBody,
+    /// `ORDER BY`
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT` or `FETCH FIRST`; None also for `LIMIT ALL`.
+    pub limit: Option<Expr>,
+    /// `OFFSET`
+    pub offset: Option<Expr>,
+    /// `FOR UPDATE` and `FOR SHARE`, as often as written.
+    pub locking: Vec<Locking>,
+    /// Where it starts.
+    pub position: usize,
+}
+
+/// What gives the rows of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryBody {
+    /// `SELECT`
+    Select(Box<Select>),
+    /// `VALUES (…), (…)`; at least one row, each with at least one value.
+    Values(Vec<Vec<Expr>>),
+    /// `UNION`, `INTERSECT`, `EXCEPT`
+    SetOperation {
+        /// Which of them.
+        operator: SetOperator,
+        /// `ALL`
+        all: bool,
+        /// Left operand.
+        left: Box<Query>,
+        /// Right operand.
+        right: Box<Query>,
+    },
+}
+
+/// Set operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetOperator {
+    /// `UNION`
+    Union,
+    /// `INTERSECT`
+    Intersect,
+    /// `EXCEPT`
+    Except,
+}
+
+/// `SELECT` proper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Select {
+    /// `DISTINCT`
+    pub distinct: bool,
+    /// The select list; may be empty, as in PostgreSQL.
+    pub items: Vec<SelectItem>,
+    /// `FROM`, one entry for each comma.
+    pub from: Vec<TableRef>,
+    /// `WHERE`
+    pub selection: Option<Expr>,
+    /// `GROUP BY`: expressions, ordinals as numbers, or names of output columns.
+    pub group_by: Vec<Expr>,
+    /// `HAVING`
+    pub having: Option<Expr>,
+    /// `/*+ … */`
+    pub hints: Vec<Hint>,
+    /// Where the word SELECT stands.
+    pub position: usize,
+}
+
+/// One entry of a select or RETURNING list.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SelectItem {
+    /// A value.
+    Expr {
+        /// The value.
+        expr: Expr,
+        /// Its name, if given.
+        alias: Option<Ident>,
+    },
+    /// `*`, or `t.*` with the parts of the qualifier.
+    Wildcard {
+        /// The qualifier; empty for a bare `*`.
+        qualifier: Vec<Ident>,
+        /// Where it stands.
+        position: usize,
+    },
+}
+
+/// One hint of `/*+ … */`, for example `INDEX(t i)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// The name, in lower case.
+    pub name: String,
+    /// What stands between its parentheses, folded like identifiers.
+    pub arguments: Vec<String>,
+}
+
+/// An entry of FROM.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableRef {
+    /// A table.
+    Table {
+        /// Its name.
+        name: TableName,
+        /// Its alias.
+        alias: Option<TableAlias>,
+        /// `FOR SYSTEM_TIME AS OF …`
+        as_of: Option<Box<Expr>>,
+    },
+    /// A query.
+    Subquery {
+        /// The query.
+        query: Box<Query>,
+        /// Its alias.
+        alias: Option<TableAlias>,
+    },
+    /// A function that returns rows.
+    Function(Box<TableFunction>),
+    /// A join.
+    Join {
+        /// Left side.
+        left: Box<TableRef>,
+        /// Right side.
+        right: Box<TableRef>,
+        /// Which join.
+        kind: JoinKind,
+        /// Which rows match.
+        condition: JoinCondition,
+    },
+}
+
+/// A function in FROM.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableFunction {
+    /// The call; neither DISTINCT nor FILTER nor `*`.
+    pub call: FunctionCall,
+    /// Its alias.
+    pub alias: Option<TableAlias>,
+}
+
+/// `AS name (columns)`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableAlias {
+    /// The name.
+    pub name: Ident,
+    /// New names of the columns, from the first on.
+    pub columns: Vec<Ident>,
+}
+
+/// Join types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// `[INNER] JOIN`
+    Inner,
+    /// `LEFT [OUTER] JOIN`
+    Left,
+    /// `RIGHT [OUTER] JOIN`
+    Right,
+    /// `FULL [OUTER] JOIN`
+    Full,
+    /// `CROSS JOIN`, which has no condition.
+    Cross,
+}
+
+/// Which rows of a join match.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JoinCondition {
+    /// `ON …`
+    On(Expr),
+    /// `USING (…)`
+    Using(Vec<Ident>),
+    /// `NATURAL`
+    Natural,
+    /// Of a cross join.
+    None,
+}
+
+/// One entry of ORDER BY.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderItem {
+    /// A value, an ordinal as a number, or the name of an output column.
+    pub expr: Expr,
+    /// Direction.
+    pub order: SortOrder,
+    /// Where NULLs go, if written; by default last when ascending and first when descending.
+    pub nulls: Option<NullsOrder>,
+}
+
+/// Direction of a sort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortOrder {
+    /// `ASC`, the default
+    Ascending,
+    /// `DESC`
+    Descending,
+}
+
+/// Where NULLs sort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NullsOrder {
+    /// `NULLS FIRST`
+    First,
+    /// `NULLS LAST`
+    Last,
+}
+
+/// `FOR UPDATE …`, `FOR SHARE …`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locking {
+    /// How strong.
+    pub strength: LockStrength,
+    /// `OF t`, if written: the table's name or alias.
+    pub of: Option<Ident>,
+    /// What happens if a row is locked.
+    pub wait: LockWait,
+    /// Where the clause stands.
+    pub position: usize,
+}
+
+/// Strength of row locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockStrength {
+    /// `FOR UPDATE`
+    Update,
+    /// `FOR SHARE`
+    Share,
+}
+
+/// What happens at a locked row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWait {
+    /// Wait, the default.
+    Block,
+    /// `NOWAIT`
+    NoWait,
+    /// `SKIP LOCKED`
+    SkipLocked,
+}

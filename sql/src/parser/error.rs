@@ -1,0 +1,83 @@
+//! What is wrong with the text of a statement.
+
+use std::fmt;
+
+/// A statement that cannot be parsed, or says what bennu does not support.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// PostgreSQL's five-character code.
+    pub sqlstate: &'static str,
+    /// One sentence, lower case, without a full stop.
+    pub message: String,
+    /// 1-based character offset into the text, if one place is to blame.
+    pub position: Option<usize>,
+    /// What to do instead, a full sentence.
+    pub hint: Option<String>,
+}
+
+/// The result of parsing.
+pub type Result<T> = std::result::Result<T, ParseError>;
+
+/// SQLSTATEs that the parser raises, by PostgreSQL's names.
+pub mod sqlstate {
+    /// `syntax_error`
+    pub const SYNTAX_ERROR: &str = "42601";
+    /// `feature_not_supported`
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// `statement_too_complex`
+    pub const STATEMENT_TOO_COMPLEX: &str = "54001";
+    /// `undefined_object`: a type that does not exist
+    pub const UNDEFINED_OBJECT: &str = "42704";
+    /// `undefined_parameter`
+    pub const UNDEFINED_PARAMETER: &str = "42P02";
+    /// `invalid_parameter_value`
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `invalid_escape_sequence`
+    pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
+    /// `invalid_character_value` of a NUL byte
+    pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+}
+
+impl ParseError {
+    /// Returns an error at a place.
+    pub fn new(
+        sqlstate: &'static str,
+        message: impl Into<String>,
+        position: impl Into<Option<usize>>,
+    ) -> ParseError {
+        ParseError { sqlstate, message: message.into(), position: position.into(), hint: None }
+    }
+
+    /// Returns a syntax error.
+    pub fn syntax(message: impl Into<String>, position: impl Into<Option<usize>>) -> ParseError {
+        ParseError::new(sqlstate::SYNTAX_ERROR, message, position)
+    }
+
+    /// Returns `{construct} is not supported`, 0A000.
+    pub fn unsupported(
+        construct: impl fmt::Display,
+        position: impl Into<Option<usize>>,
+    ) -> ParseError {
+        ParseError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("{construct} is not supported"),
+            position,
+        )
+        .with_hint(format!("Rewrite the statement without {construct}."))
+    }
+
+    /// Returns the same error with another hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> ParseError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
