@@ -29,6 +29,14 @@ pub enum AggregateKind {
     BoolAnd,
     /// `bool_or(x)`
     BoolOr,
+    /// `stddev_pop(x)`
+    StddevPop,
+    /// `stddev_samp(x)`, `stddev(x)`
+    StddevSamp,
+    /// `var_pop(x)`
+    VarPop,
+    /// `var_samp(x)`, `variance(x)`
+    VarSamp,
 }
 
 /// One aggregate call, bound.
@@ -48,12 +56,109 @@ pub struct Aggregate {
 
 /// Resolves an aggregate by name and argument type: the kind, the type the argument is cast to, and
 /// the type of the result. `None` if there is no such aggregate for the type.
+///
+/// The cast is one that happens by itself (`varchar` to `text`, for one). An argument of type
+/// `unknown` counts as text.
 pub fn resolve(
     name: &str,
     argument: Option<DataType>,
 ) -> Option<(AggregateKind, DataType, DataType)> {
-    let _ = (name, argument);
-    todo!("types/aggregate")
+    let kind = AggregateKind::from_name(name)?;
+    let Some(argument) = argument else {
+        return (kind == AggregateKind::Count).then_some((
+            AggregateKind::CountRows,
+            DataType::Int8,
+            DataType::Int8,
+        ));
+    };
+    let (taken, result) = match kind {
+        AggregateKind::CountRows => return None,
+        AggregateKind::Count => (argument, DataType::Int8),
+        AggregateKind::Sum => (argument, sum_type(argument)?),
+        AggregateKind::Avg => (argument, average_type(argument)?),
+        AggregateKind::Min | AggregateKind::Max => {
+            let ordered = ordered_type(argument)?;
+            (ordered, ordered)
+        }
+        AggregateKind::BoolAnd | AggregateKind::BoolOr => match argument {
+            DataType::Bool | DataType::Unknown => (DataType::Bool, DataType::Bool),
+            _ => return None,
+        },
+        AggregateKind::StddevPop
+        | AggregateKind::StddevSamp
+        | AggregateKind::VarPop
+        | AggregateKind::VarSamp => match average_type(argument)? {
+            DataType::Interval => return None,
+            result => (argument, result),
+        },
+    };
+    Some((kind, taken, result))
+}
+
+impl AggregateKind {
+    /// Returns the aggregate of this name; `count` is [`AggregateKind::Count`].
+    pub fn from_name(name: &str) -> Option<AggregateKind> {
+        Some(match name {
+            "count" => AggregateKind::Count,
+            "sum" => AggregateKind::Sum,
+            "min" => AggregateKind::Min,
+            "max" => AggregateKind::Max,
+            "avg" => AggregateKind::Avg,
+            "bool_and" | "every" => AggregateKind::BoolAnd,
+            "bool_or" => AggregateKind::BoolOr,
+            "stddev_pop" => AggregateKind::StddevPop,
+            "stddev_samp" | "stddev" => AggregateKind::StddevSamp,
+            "var_pop" => AggregateKind::VarPop,
+            "var_samp" | "variance" => AggregateKind::VarSamp,
+            _ => return None,
+        })
+    }
+
+    /// Returns the name, as EXPLAIN and result columns show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AggregateKind::CountRows | AggregateKind::Count => "count",
+            AggregateKind::Sum => "sum",
+            AggregateKind::Min => "min",
+            AggregateKind::Max => "max",
+            AggregateKind::Avg => "avg",
+            AggregateKind::BoolAnd => "bool_and",
+            AggregateKind::BoolOr => "bool_or",
+            AggregateKind::StddevPop => "stddev_pop",
+            AggregateKind::StddevSamp => "stddev_samp",
+            AggregateKind::VarPop => "var_pop",
+            AggregateKind::VarSamp => "var_samp",
+        }
+    }
+}
+
+fn sum_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
+        DataType::Int8 | DataType::Numeric => Some(DataType::Numeric),
+        DataType::Float4 | DataType::Float8 | DataType::Interval => Some(argument),
+        _ => None,
+    }
+}
+
+fn average_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric => {
+            Some(DataType::Numeric)
+        }
+        DataType::Float4 | DataType::Float8 => Some(DataType::Float8),
+        DataType::Interval => Some(DataType::Interval),
+        _ => None,
+    }
+}
+
+/// Returns the type as which `min` and `max` compare an argument.
+fn ordered_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Bool | DataType::Bytea | DataType::Uuid => None,
+        DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
+        other => Some(other),
+    }
 }
 
 /// The states of one aggregate for any number of groups, numbered from 0.

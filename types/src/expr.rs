@@ -14,6 +14,9 @@ use crate::error::Result;
 use crate::function::FunctionId;
 use crate::vector::{Batch, Vector};
 
+pub use crate::context::EvalContext;
+pub use crate::function::CompareOp;
+
 /// A bound expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
@@ -99,19 +102,6 @@ pub enum Expr {
         /// Their type.
         data_type: DataType,
     },
-}
-
-/// What an evaluation may know beside its row.
-#[derive(Debug, Clone, Default)]
-pub struct EvalContext {
-    /// Values of [`Expr::Parameter`].
-    pub parameters: Vec<Datum>,
-    /// `now()`: the start of the transaction, microseconds since 2000-01-01 UTC.
-    pub transaction_timestamp: i64,
-    /// `statement_timestamp()`, same unit.
-    pub statement_timestamp: i64,
-    /// Name of the session's time zone, as [`datetime`](crate::datetime) resolves it.
-    pub time_zone: crate::datetime::TimeZone,
 }
 
 impl Expr {

@@ -17,6 +17,7 @@ pub mod binary;
 pub mod vector;
 pub mod keycode;
 pub mod rowcode;
+pub mod context;
 pub mod cast;
 pub mod function;
 pub mod expr;

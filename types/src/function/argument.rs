@@ -1,0 +1,77 @@
+//! Reading arguments: a datum as the Rust value that the signature promises.
+//!
+//! The binder gives every call arguments of the signature's types, so another representation here is
+//! a bug of ours and panics.
+
+use std::sync::Arc;
+
+use crate::datetime::Interval;
+use crate::datum::Datum;
+use crate::numeric::Numeric;
+
+macro_rules! by_copy {
+    ($($name:ident: $variant:ident -> $type:ty;)*) => {
+        $(
+            #[doc = concat!("Returns the value of a `", stringify!($variant), "`.")]
+            pub(super) fn $name(datum: &Datum) -> $type {
+                match datum {
+                    Datum::$variant(value) => *value,
+                    other => mismatch(stringify!($variant), other),
+                }
+            }
+        )*
+    };
+}
+
+by_copy! {
+    boolean: Bool -> bool;
+    int2: Int2 -> i16;
+    int4: Int4 -> i32;
+    int8: Int8 -> i64;
+    float4: Float4 -> f32;
+    float8: Float8 -> f64;
+    date: Date -> i32;
+    time: Time -> i64;
+    timestamp: Timestamp -> i64;
+    timestamptz: Timestamptz -> i64;
+    interval: Interval -> Interval;
+}
+
+/// Returns the value of a `Numeric`.
+pub(super) fn numeric(datum: &Datum) -> &Numeric {
+    match datum {
+        Datum::Numeric(value) => value,
+        other => mismatch("Numeric", other),
+    }
+}
+
+/// Returns the value of a `Text`.
+pub(super) fn text(datum: &Datum) -> &str {
+    match datum {
+        Datum::Text(value) => value,
+        other => mismatch("Text", other),
+    }
+}
+
+/// Returns the value of a `Bytea`.
+pub(super) fn bytea(datum: &Datum) -> &[u8] {
+    match datum {
+        Datum::Bytea(value) => value,
+        other => mismatch("Bytea", other),
+    }
+}
+
+/// Returns a `Text` datum.
+pub(super) fn text_datum(text: impl Into<Arc<str>>) -> Datum {
+    Datum::Text(text.into())
+}
+
+/// Returns a `Bytea` datum.
+pub(super) fn bytea_datum(bytes: impl Into<Arc<[u8]>>) -> Datum {
+    Datum::Bytea(bytes.into())
+}
+
+#[cold]
+fn mismatch(expected: &str, found: &Datum) -> ! {
+    panic!("a function takes {expected} here but was bound to {found:?}")
+}

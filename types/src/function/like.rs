@@ -1,0 +1,265 @@
+//! `LIKE` and `ILIKE`.
+//!
+//! A pattern is analysed once ([`LikePattern`]); most are a prefix, a suffix, a piece or the whole
+//! of the string, and need no matching of single characters. The others are matched by going back
+//! to the last `%` only, which is linear in practice.
+
+use super::argument::{bytea, bytea_datum, text, text_datum};
+use super::strings::lower;
+use super::{Row, Shape, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Bool, Bytea, Char, Name, Text};
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+
+const fn shape(negated: bool, ignore_case: bool) -> Shape {
+    Shape::Like { negated, ignore_case }
+}
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("~~", &[Text, Text], Bool, like).shaped(shape(false, false)),
+    row("~~", &[Name, Text], Bool, like).shaped(shape(false, false)),
+    row("~~", &[Char, Text], Bool, like).shaped(shape(false, false)),
+    row("!~~", &[Text, Text], Bool, not_like).shaped(shape(true, false)),
+    row("!~~", &[Name, Text], Bool, not_like).shaped(shape(true, false)),
+    row("!~~", &[Char, Text], Bool, not_like).shaped(shape(true, false)),
+    row("~~*", &[Text, Text], Bool, ilike).shaped(shape(false, true)),
+    row("~~*", &[Name, Text], Bool, ilike).shaped(shape(false, true)),
+    row("~~*", &[Char, Text], Bool, ilike).shaped(shape(false, true)),
+    row("!~~*", &[Text, Text], Bool, not_ilike).shaped(shape(true, true)),
+    row("!~~*", &[Name, Text], Bool, not_ilike).shaped(shape(true, true)),
+    row("!~~*", &[Char, Text], Bool, not_ilike).shaped(shape(true, true)),
+    row("like", &[Text, Text], Bool, like).shaped(shape(false, false)),
+    row("notlike", &[Text, Text], Bool, not_like).shaped(shape(true, false)),
+    row("~~", &[Bytea, Bytea], Bool, |a, _| {
+        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte).map(Datum::Bool)
+    }),
+    row("!~~", &[Bytea, Bytea], Bool, |a, _| {
+        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte).map(|found| Datum::Bool(!found))
+    }),
+    row("like_escape", &[Text, Text], Text, like_escape),
+    row("like_escape", &[Bytea, Bytea], Bytea, like_escape_bytes),
+];
+
+fn like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (string, pattern) = (text(&arguments[0]), text(&arguments[1]));
+    matches_bytes(string.as_bytes(), pattern.as_bytes(), Unit::Character).map(Datum::Bool)
+}
+
+fn not_like(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    like(arguments, context).map(negate)
+}
+
+fn ilike(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (string, pattern) = (lower(text(&arguments[0])), lower(text(&arguments[1])));
+    matches_bytes(string.as_bytes(), pattern.as_bytes(), Unit::Character).map(Datum::Bool)
+}
+
+fn not_ilike(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    ilike(arguments, context).map(negate)
+}
+
+fn negate(found: Datum) -> Datum {
+    match found {
+        Datum::Bool(found) => Datum::Bool(!found),
+        other => other,
+    }
+}
+
+/// A pattern made ready for many strings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LikePattern {
+    form: Form,
+    ignore_case: bool,
+}
+
+/// What a pattern asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    /// No wildcard.
+    Whole(Vec<u8>),
+    /// `abc%`
+    Prefix(Vec<u8>),
+    /// `%abc`
+    Suffix(Vec<u8>),
+    /// `%abc%`
+    Piece(String),
+    /// The pattern itself.
+    General(Vec<u8>),
+}
+
+impl LikePattern {
+    /// Analyses a pattern whose escape character is the backslash.
+    pub fn new(pattern: &str, ignore_case: bool) -> LikePattern {
+        let pattern = if ignore_case { lower(pattern) } else { pattern.to_owned() };
+        LikePattern { form: Form::new(&pattern), ignore_case }
+    }
+
+    /// Returns whether a string, which is UTF-8, matches.
+    ///
+    /// # Errors
+    ///
+    /// `22025` if matching comes to an escape character with nothing after it.
+    pub fn matches(&self, string: &[u8]) -> Result<bool> {
+        if self.ignore_case {
+            let lowered = lower(&String::from_utf8_lossy(string));
+            return self.form.matches(lowered.as_bytes());
+        }
+        self.form.matches(string)
+    }
+}
+
+impl Form {
+    fn new(pattern: &str) -> Form {
+        let general = || Form::General(pattern.as_bytes().to_vec());
+        if pattern.contains(['\\', '_']) {
+            return general();
+        }
+        let inner = pattern.trim_matches('%');
+        if inner.contains('%') || (inner.is_empty() && !pattern.is_empty()) {
+            return general();
+        }
+        let bytes = inner.as_bytes().to_vec();
+        match (pattern.starts_with('%'), pattern.ends_with('%')) {
+            (false, false) => Form::Whole(bytes),
+            (false, true) => Form::Prefix(bytes),
+            (true, false) => Form::Suffix(bytes),
+            (true, true) => Form::Piece(inner.to_owned()),
+        }
+    }
+
+    fn matches(&self, string: &[u8]) -> Result<bool> {
+        Ok(match self {
+            Form::Whole(whole) => string == whole,
+            Form::Prefix(prefix) => string.starts_with(prefix),
+            Form::Suffix(suffix) => string.ends_with(suffix),
+            Form::Piece(piece) => match std::str::from_utf8(string) {
+                Ok(string) => string.contains(piece.as_str()),
+                Err(_) => false,
+            },
+            Form::General(pattern) => return matches_bytes(string, pattern, Unit::Character),
+        })
+    }
+}
+
+/// What `_` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Byte,
+    Character,
+}
+
+/// Returns the bytes of the character that begins at `at`.
+fn width(string: &[u8], at: usize, unit: Unit) -> usize {
+    match (unit, string[at]) {
+        (Unit::Byte, _) | (_, 0..0xc0) => 1,
+        (_, 0xc0..0xe0) => 2,
+        (_, 0xe0..0xf0) => 3,
+        _ => 4,
+    }
+}
+
+/// Matches a string against a pattern with `%`, `_` and `\`.
+fn matches_bytes(string: &[u8], pattern: &[u8], unit: Unit) -> Result<bool> {
+    let (mut s, mut p) = (0, 0);
+    // Where to go on after a mismatch: behind the last `%`, with one more character under it.
+    let mut retry: Option<(usize, usize)> = None;
+    while s < string.len() {
+        match pattern.get(p) {
+            Some(b'%') => {
+                retry = Some((p + 1, s));
+                p += 1;
+                continue;
+            }
+            Some(b'_') => {
+                s += width(string, s, unit);
+                p += 1;
+                continue;
+            }
+            Some(b'\\') => match pattern.get(p + 1) {
+                None => return Err(dangling_escape()),
+                Some(literal) if *literal == string[s] => {
+                    s += 1;
+                    p += 2;
+                    continue;
+                }
+                Some(_) => {}
+            },
+            Some(literal) if *literal == string[s] => {
+                s += 1;
+                p += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let Some((after, under)) = retry else {
+            return Ok(false);
+        };
+        s = under + width(string, under, unit);
+        p = after;
+        retry = Some((after, s));
+    }
+    while pattern.get(p) == Some(&b'%') {
+        p += 1;
+    }
+    Ok(p == pattern.len())
+}
+
+fn dangling_escape() -> Error {
+    Error::new("22025", "LIKE pattern must not end with escape character")
+}
+
+/// Rewrites a pattern with another escape character, or none, into one that uses the backslash.
+fn like_escape(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (pattern, escape) = (text(&arguments[0]), text(&arguments[1]));
+    let mut characters = escape.chars();
+    let (escape, more) = (characters.next(), characters.next());
+    if more.is_some() {
+        return Err(invalid_escape());
+    }
+    let mut rewritten = String::with_capacity(pattern.len() + 4);
+    let mut escaped = false;
+    for character in pattern.chars() {
+        if Some(character) == escape && !escaped {
+            rewritten.push('\\');
+            escaped = true;
+            continue;
+        }
+        if character == '\\' && escape != Some('\\') && !escaped {
+            rewritten.push('\\');
+        }
+        rewritten.push(character);
+        escaped = false;
+    }
+    Ok(text_datum(rewritten))
+}
+
+fn like_escape_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (pattern, escape) = (bytea(&arguments[0]), bytea(&arguments[1]));
+    if escape.len() > 1 {
+        return Err(invalid_escape());
+    }
+    let escape = escape.first().copied();
+    let mut rewritten = Vec::with_capacity(pattern.len() + 4);
+    let mut escaped = false;
+    for byte in pattern.iter().copied() {
+        if Some(byte) == escape && !escaped {
+            rewritten.push(b'\\');
+            escaped = true;
+            continue;
+        }
+        if byte == b'\\' && escape != Some(b'\\') && !escaped {
+            rewritten.push(b'\\');
+        }
+        rewritten.push(byte);
+        escaped = false;
+    }
+    Ok(bytea_datum(rewritten))
+}
+
+/// `invalid escape string`
+pub(super) fn invalid_escape() -> Error {
+    Error::new("22019", "invalid escape string")
+        .with_detail("Escape string must be empty or one character.")
+}

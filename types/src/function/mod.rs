@@ -1,0 +1,242 @@
+//! Functions and operators: what there is, which types they take, and how to call one.
+//!
+//! Operators are functions with a symbol for a name. The binder resolves a name and argument types
+//! to one [`FunctionId`] by PostgreSQL's rules, which need nothing but the [`Signature`]s of that
+//! name; evaluation calls the implementation behind the id.
+//!
+//! The overloads are those of PostgreSQL's `pg_proc` and `pg_operator` for the types that bennu has.
+//! One module for each family; each lists its functions in a table with the implementations beside
+//! it. The families' tables become one, sorted by name, at the first use.
+//!
+//! Polymorphic and keyword-shaped functions are spelled for the binder like this:
+//!
+//! * `concat`, `concat_ws`, `format`: variadic over `text`; the binder casts the arguments.
+//! * `greatest`, `least`: one overload for each type, variadic, NULLs skipped.
+//! * `extract(field from x)` is `extract('field', x)`; `x at time zone z` is `timezone(z, x)`;
+//!   `position(a in b)` is `position(b, a)`; `trim(…)` is `btrim`, `ltrim` or `rtrim`.
+//! * The keywords `current_date`, `current_timestamp`, `localtime` and `localtimestamp` are functions
+//!   of that name, with the precision as optional argument.
+//! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is `x ~ similar_to_escape(y)`.
+
+mod argument;
+mod arithmetic;
+mod bits;
+mod clock;
+mod comparison;
+mod conditional;
+mod datetime;
+mod encoding;
+mod like;
+mod mathematics;
+mod regular_expression;
+mod strings;
+mod substrings;
+
+use std::sync::LazyLock;
+
+use crate::context::EvalContext;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Result;
+
+pub use arithmetic::ArithmeticOp;
+pub use comparison::{CompareOp, compare_floats};
+pub use like::LikePattern;
+
+/// One implementation: its index in the table of all functions. Not stable across versions, so it is
+/// never stored: the catalog stores SQL text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FunctionId(pub u16);
+
+/// When the result may change for the same arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Volatility {
+    /// Never.
+    Immutable,
+    /// Not within a statement (`now()`, what depends on the time zone).
+    Stable,
+    /// At any call (`random()`).
+    Volatile,
+}
+
+/// One overload of a name.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    /// The implementation.
+    pub id: FunctionId,
+    /// The name in lower case, or the operator symbol. Prefix operators have one argument.
+    pub name: &'static str,
+    /// Types of the arguments.
+    pub arguments: &'static [DataType],
+    /// The last argument may be repeated any number of times, also none.
+    pub variadic: bool,
+    /// Type of the result.
+    pub result: DataType,
+    /// When the result may change.
+    pub volatility: Volatility,
+    /// NULL in, NULL out, without a call.
+    pub strict: bool,
+}
+
+/// Computes one value. Arguments of strict functions are never NULL, and all are of the types that
+/// the signature names.
+type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
+
+/// What a function computes, as far as batch evaluation knows a faster way than one call a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A comparison of two values.
+    Compare(CompareOp),
+    /// Arithmetic on two numbers.
+    Arithmetic(ArithmeticOp),
+    /// `LIKE` and its kin on text.
+    Like {
+        /// `NOT LIKE`
+        negated: bool,
+        /// `ILIKE`
+        ignore_case: bool,
+    },
+    /// Anything else.
+    Other,
+}
+
+/// One row of a family's table.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    variadic: bool,
+    volatility: Volatility,
+    strict: bool,
+    shape: Shape,
+    implementation: Implementation,
+}
+
+/// Returns the row of an immutable, strict function.
+const fn row(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    implementation: Implementation,
+) -> Row {
+    Row {
+        name,
+        arguments,
+        result,
+        variadic: false,
+        volatility: Volatility::Immutable,
+        strict: true,
+        shape: Shape::Other,
+        implementation,
+    }
+}
+
+impl Row {
+    const fn stable(self) -> Row {
+        Row { volatility: Volatility::Stable, ..self }
+    }
+
+    const fn volatile(self) -> Row {
+        Row { volatility: Volatility::Volatile, ..self }
+    }
+
+    const fn variadic(self) -> Row {
+        Row { variadic: true, ..self }
+    }
+
+    const fn takes_null(self) -> Row {
+        Row { strict: false, ..self }
+    }
+
+    const fn shaped(self, shape: Shape) -> Row {
+        Row { shape, ..self }
+    }
+}
+
+/// All functions, in the order of their ids, which is the order of their names.
+struct Table {
+    signatures: Vec<Signature>,
+    rows: Vec<Row>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut rows: Vec<Row> = Vec::new();
+    rows.extend(arithmetic::functions());
+    rows.extend_from_slice(bits::FUNCTIONS);
+    rows.extend_from_slice(clock::FUNCTIONS);
+    rows.extend(comparison::functions());
+    rows.extend(conditional::functions());
+    rows.extend_from_slice(datetime::FUNCTIONS);
+    rows.extend_from_slice(encoding::FUNCTIONS);
+    rows.extend_from_slice(like::FUNCTIONS);
+    rows.extend_from_slice(mathematics::FUNCTIONS);
+    rows.extend_from_slice(regular_expression::FUNCTIONS);
+    rows.extend_from_slice(strings::FUNCTIONS);
+    rows.extend_from_slice(substrings::FUNCTIONS);
+    rows.sort_by_key(|row| row.name);
+    let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();
+    Table { signatures, rows }
+});
+
+fn signature_of(index: usize, row: &Row) -> Signature {
+    Signature {
+        id: FunctionId(u16::try_from(index).expect("there are fewer than 65,536 functions")),
+        name: row.name,
+        arguments: row.arguments,
+        variadic: row.variadic,
+        result: row.result,
+        volatility: row.volatility,
+        strict: row.strict,
+    }
+}
+
+/// Returns the overloads of a function name or operator symbol; empty if there is none.
+pub fn overloads(name: &str) -> &'static [Signature] {
+    let all = &TABLE.signatures;
+    let start = all.partition_point(|signature| signature.name < name);
+    let end = all.partition_point(|signature| signature.name <= name);
+    &all[start..end]
+}
+
+/// Returns the signature of an implementation.
+pub fn signature(id: FunctionId) -> &'static Signature {
+    &TABLE.signatures[usize::from(id.0)]
+}
+
+/// Returns all functions and operators, sorted by name.
+pub fn all() -> &'static [Signature] {
+    &TABLE.signatures
+}
+
+/// Returns the overload of `name` that takes exactly these types.
+pub fn find(name: &str, arguments: &[DataType]) -> Option<FunctionId> {
+    overloads(name)
+        .iter()
+        .find(|signature| signature.arguments == arguments)
+        .map(|signature| signature.id)
+}
+
+/// Returns what a function computes.
+pub fn shape(id: FunctionId) -> Shape {
+    TABLE.rows[usize::from(id.0)].shape
+}
+
+/// Calls a function. NULL arguments of a strict function give NULL.
+///
+/// # Errors
+///
+/// What PostgreSQL raises for the same arguments.
+pub fn call(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let row = &TABLE.rows[usize::from(id.0)];
+    if row.strict && arguments.iter().any(|argument| matches!(argument, Datum::Null)) {
+        return Ok(Datum::Null);
+    }
+    (row.implementation)(arguments, context)
+}
+
+/// Returns whether a name is made of operator characters, so that it is written between its
+/// arguments.
+pub fn is_operator(name: &str) -> bool {
+    name.bytes().all(|byte| b"+-*/<>=~!@#%^&|".contains(&byte))
+}
