@@ -1,1 +1,289 @@
 //! The aggregate endpoint: partial aggregates of one region.
+//!
+//! ```text
+//!   region 1: scan -> decode -> filter -> group -> feed -> partial --\
+//!   region 2: scan -> decode -> filter -> group -> feed -> partial ----> merge -> batches
+//!   region 3: ...                                                  --/
+//! ```
+//!
+//! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
+//! asked for straight into vectors, filters, numbers the groups and feeds the accumulators.
+//! [`merge`] puts the partial answers of all regions together in the session and finishes them.
+//!
+//! # Invariants
+//!
+//! 1. All expressions of a request are over its `columns`, by position in that list.
+//! 2. In a response, group `g` is row `g` of every vector of `keys`, and its state of aggregate `a`
+//!    is `partials[a][g * width..(g + 1) * width]`.
+//!
+//! DISTINCT aggregates cannot be put together from parts and are refused.
+
+use std::sync::Arc;
+
+use store::observer::{Endpoint, EndpointContext};
+use store::{CellBatch, Scan, TimeRange};
+use types::aggregate::{Accumulator, Aggregate, GroupTable, feed};
+use types::expr::{EvalContext, Expr};
+use types::rowcode::RowLayout;
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::row;
+use crate::violation;
+
+/// Name of the endpoint, in errors and EXPLAIN.
+const AGGREGATE: &str = "aggregate";
+
+/// What a region computes.
+#[derive(Debug, Clone)]
+pub struct AggregateRequest {
+    /// How rows are stored.
+    pub layout: Arc<RowLayout>,
+    /// The columns that are decoded, by position in the table: the input of the expressions below,
+    /// in this order.
+    pub columns: Vec<usize>,
+    /// Rows that count; `None` for all.
+    pub filter: Option<Expr>,
+    /// The group keys; empty for one group of all rows.
+    pub group_by: Vec<Expr>,
+    /// What is computed of each group.
+    pub aggregates: Vec<Aggregate>,
+    /// Versions considered.
+    pub time_range: TimeRange,
+    /// What expressions know beside the row.
+    pub context: EvalContext,
+    /// Bytes that the groups of one region may take; past it the call fails with `53200`. `None`
+    /// for no limit.
+    pub memory_bytes_max: Option<usize>,
+}
+
+/// The partial answer of a region.
+#[derive(Debug, Clone, Default)]
+pub struct AggregateResponse {
+    /// The group keys, a vector for each of [`AggregateRequest::group_by`].
+    pub keys: Vec<Vector>,
+    /// For each aggregate the states of all groups, one after the other; each takes
+    /// [`Aggregate::partial_width`] datums.
+    pub partials: Vec<Vec<Datum>>,
+    /// The number of groups. Without group keys 1, even if there was no row.
+    pub group_count: usize,
+    /// Rows that the region read, before the filter.
+    pub rows_scanned: u64,
+}
+
+/// Computes partial aggregates.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AggregateEndpoint;
+
+impl Endpoint for AggregateEndpoint {
+    type Request = AggregateRequest;
+    type Response = AggregateResponse;
+
+    fn name(&self) -> &str {
+        AGGREGATE
+    }
+
+    fn call(
+        &self,
+        region: &dyn EndpointContext,
+        request: &AggregateRequest,
+    ) -> store::Result<AggregateResponse> {
+        if request.aggregates.iter().any(|aggregate| aggregate.distinct) {
+            return Err(store::Error::InvalidRequest(
+                "aggregates over distinct values cannot be computed in parts".to_owned(),
+            ));
+        }
+        let mut state = RegionState::new(request);
+        let families = row::families_of(&request.layout, &request.columns);
+        let mut cells = CellBatch::new();
+        for (start, stop) in region.ranges() {
+            let scan = Scan {
+                families: families.clone(),
+                time_range: request.time_range,
+                ..Scan::range(start.clone(), stop.clone())
+            };
+            let mut scanner = region.scan(scan)?;
+            while scanner.next_batch(BATCH_ROWS, &mut cells)? {
+                region.check_cancelled()?;
+                state.add(&cells).map_err(|error| violation::value_error(AGGREGATE, error))?;
+            }
+        }
+        Ok(state.into_response())
+    }
+}
+
+/// What one call has gathered.
+struct RegionState<'a> {
+    request: &'a AggregateRequest,
+    groups: Groups,
+    /// Reused from batch to batch.
+    group_numbers: Vec<u32>,
+    rows_scanned: u64,
+}
+
+impl<'a> RegionState<'a> {
+    fn new(request: &'a AggregateRequest) -> RegionState<'a> {
+        let groups = Groups::new(request);
+        RegionState { request, groups, group_numbers: Vec::new(), rows_scanned: 0 }
+    }
+
+    fn add(&mut self, cells: &CellBatch) -> types::Result<()> {
+        let request = self.request;
+        self.rows_scanned += cells.row_count() as u64;
+        let mut vectors = row::vectors_for(&request.layout, &request.columns, cells.row_count());
+        row::decode_batch(&request.layout, &request.columns, cells, &mut vectors)?;
+        let columns = vectors.into_iter().map(Arc::new).collect();
+        let mut batch = Batch { columns, row_count: cells.row_count() };
+        if let Some(filter) = &request.filter {
+            let selection = filter.filter_batch(&batch, &request.context)?;
+            if selection.is_empty() {
+                return Ok(());
+            }
+            if selection.len() < batch.row_count {
+                batch = batch.take(&selection);
+            }
+        }
+        self.feed(&batch)
+    }
+
+    fn feed(&mut self, batch: &Batch) -> types::Result<()> {
+        let request = self.request;
+        let keys = evaluate_keys(&request.group_by, batch, &request.context)?;
+        self.groups.assign(&keys, batch.row_count, &mut self.group_numbers);
+        for (aggregate, accumulator) in request.aggregates.iter().zip(&mut self.groups.accumulators)
+        {
+            feed(aggregate, accumulator.as_mut(), &self.group_numbers, batch, &request.context)?;
+        }
+        match request.memory_bytes_max {
+            Some(limit) if self.groups.byte_count() > limit => {
+                Err(types::Error::new(violation::OUT_OF_MEMORY, "out of memory")
+                    .with_detail(format!("The groups of one region take more than {limit} bytes.")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn into_response(self) -> AggregateResponse {
+        let group_count = self.groups.group_count();
+        let states = |accumulator: &Box<dyn Accumulator>| {
+            (0..group_count).flat_map(|group| accumulator.partial(group)).collect()
+        };
+        AggregateResponse {
+            keys: self.groups.keys(0..group_count),
+            partials: self.groups.accumulators.iter().map(states).collect(),
+            group_count,
+            rows_scanned: self.rows_scanned,
+        }
+    }
+}
+
+/// The groups seen so far, with an accumulator for each aggregate.
+struct Groups {
+    /// `None` without group keys: there is one group, with or without rows.
+    table: Option<GroupTable>,
+    accumulators: Vec<Box<dyn Accumulator>>,
+}
+
+impl Groups {
+    fn new(request: &AggregateRequest) -> Groups {
+        let key_types: Vec<DataType> = request.group_by.iter().map(Expr::data_type).collect();
+        let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
+        let mut accumulators: Vec<Box<dyn Accumulator>> =
+            request.aggregates.iter().map(Aggregate::accumulator).collect();
+        if table.is_none() {
+            accumulators.iter_mut().for_each(|accumulator| accumulator.resize(1));
+        }
+        Groups { table, accumulators }
+    }
+
+    /// Numbers the rows' groups and makes room for new ones.
+    fn assign(&mut self, keys: &[Arc<Vector>], row_count: usize, group_numbers: &mut Vec<u32>) {
+        let Some(table) = &mut self.table else {
+            group_numbers.clear();
+            group_numbers.resize(row_count, 0);
+            return;
+        };
+        let keys: Vec<&Vector> = keys.iter().map(AsRef::as_ref).collect();
+        let before = table.group_count();
+        table.assign(&keys, row_count, group_numbers);
+        let after = table.group_count();
+        if after > before {
+            self.accumulators.iter_mut().for_each(|accumulator| accumulator.resize(after));
+        }
+    }
+
+    fn group_count(&self) -> usize {
+        self.table.as_ref().map_or(1, GroupTable::group_count)
+    }
+
+    fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
+        self.table.as_ref().map_or_else(Vec::new, |table| table.keys(range))
+    }
+
+    fn byte_count(&self) -> usize {
+        let states = self.accumulators.iter().map(|accumulator| accumulator.byte_count());
+        self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
+    }
+}
+
+/// Evaluates the group keys; a plain column is shared, not copied.
+fn evaluate_keys(
+    keys: &[Expr],
+    batch: &Batch,
+    context: &EvalContext,
+) -> types::Result<Vec<Arc<Vector>>> {
+    let evaluate = |key: &Expr| match key {
+        Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
+        _ => key.eval_batch(batch, context).map(Arc::new),
+    };
+    keys.iter().map(evaluate).collect()
+}
+
+/// Puts the partial answers together and finishes them: batches of the group keys followed by the
+/// aggregates, at most [`BATCH_ROWS`] rows each. Without group keys there is exactly one row, with
+/// them none if no row was found.
+///
+/// # Errors
+///
+/// What the aggregates raise, for example `22003` for a sum out of range.
+pub fn merge(
+    request: &AggregateRequest,
+    responses: Vec<AggregateResponse>,
+) -> types::Result<Vec<Batch>> {
+    let mut groups = Groups::new(request);
+    let mut group_numbers = Vec::new();
+    for response in responses {
+        let keys: Vec<Arc<Vector>> = response.keys.into_iter().map(Arc::new).collect();
+        groups.assign(&keys, response.group_count, &mut group_numbers);
+        let accumulators = groups.accumulators.iter_mut();
+        for ((aggregate, accumulator), partials) in
+            request.aggregates.iter().zip(accumulators).zip(&response.partials)
+        {
+            let width = aggregate.partial_width().max(1);
+            for (state, &group) in partials.chunks_exact(width).zip(&group_numbers) {
+                accumulator.merge(group as usize, state)?;
+            }
+        }
+    }
+    finish(request, &groups)
+}
+
+fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batch>> {
+    let group_count = groups.group_count();
+    let mut batches = Vec::with_capacity(group_count.div_ceil(BATCH_ROWS));
+    for start in (0..group_count).step_by(BATCH_ROWS) {
+        let range = start..group_count.min(start + BATCH_ROWS);
+        let row_count = range.len();
+        let mut columns: Vec<Arc<Vector>> =
+            groups.keys(range.clone()).into_iter().map(Arc::new).collect();
+        for (aggregate, accumulator) in request.aggregates.iter().zip(&groups.accumulators) {
+            let mut results = Vector::new(aggregate.data_type, row_count);
+            for group in range.clone() {
+                results.push(&accumulator.finish(group)?);
+            }
+            columns.push(Arc::new(results));
+        }
+        batches.push(Batch { columns, row_count });
+    }
+    Ok(batches)
+}

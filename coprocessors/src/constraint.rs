@@ -30,3 +30,28 @@ pub struct Check {
     /// Over the row in table order; a row is refused if it is false (NULL passes).
     pub predicate: Expr,
 }
+
+/// Checks the rows of a table as they are written.
+pub struct ConstraintObserver {
+    spec: ConstraintSpec,
+}
+
+impl ConstraintObserver {
+    /// Returns an observer for these constraints.
+    pub fn new(spec: ConstraintSpec) -> ConstraintObserver {
+        ConstraintObserver { spec }
+    }
+}
+
+impl store::observer::RegionObserver for ConstraintObserver {
+    fn name(&self) -> &str {
+        let _ = &self.spec;
+        todo!("coprocessors/constraint")
+    }
+}
+
+/// Returns the veto for a row whose primary key is taken: `23505`.
+pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> store::error::Veto {
+    let _ = (spec, row_key);
+    todo!("coprocessors/constraint")
+}

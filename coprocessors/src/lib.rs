@@ -2,10 +2,14 @@
 //!
 //! Built on the public traits of [`store::observer`] and nothing else; knows types, layouts and
 //! bound expressions, never SQL text, the catalog or sessions.
+//!
+//! Modules, bottom up; each uses only those above it.
 
 #![forbid(unsafe_code)]
 
 pub mod row;
+pub mod violation;
+pub mod filter;
 pub mod constraint;
 pub mod index;
 pub mod aggregate;

@@ -1,0 +1,203 @@
+//! Refusals in PostgreSQL's words: vetoes built from names and values.
+//!
+//! Here and nowhere else, so that a duplicate found by the index observer, by the executor of an
+//! INSERT and by an index build read alike. Message, detail and code follow PostgreSQL's
+//! `execMain.c`, `nbtinsert.c` and `tuplesortvariants.c`.
+
+use store::error::Veto;
+use types::text::{self, TextStyle};
+use types::{DataType, Datum};
+
+/// PostgreSQL's limit for each value in `Failing row contains (…)`, in bytes.
+const FAILING_VALUE_BYTES: usize = 64;
+
+/// SQLSTATE of `null value in column …`.
+pub const NOT_NULL_VIOLATION: &str = "23502";
+/// SQLSTATE of duplicate keys.
+pub const UNIQUE_VIOLATION: &str = "23505";
+/// SQLSTATE of a CHECK that is false.
+pub const CHECK_VIOLATION: &str = "23514";
+/// SQLSTATE of a memory limit that was reached.
+pub const OUT_OF_MEMORY: &str = "53200";
+
+/// The coprocessor's name in vetoes of constraints.
+pub const CONSTRAINT: &str = "constraint";
+/// The coprocessor's name in vetoes of indexes.
+pub const INDEX: &str = "index";
+
+/// A key that is there already, for messages.
+#[derive(Debug, Clone, Copy)]
+pub struct DuplicateKey<'a> {
+    /// Name of the index or the primary key constraint.
+    pub constraint: &'a str,
+    /// Name of the table.
+    pub table: &'a str,
+    /// The key columns by name, or the text of expressions.
+    pub key_names: &'a [&'a str],
+    /// Their types.
+    pub key_types: &'a [DataType],
+    /// Their values.
+    pub values: &'a [Datum],
+}
+
+impl DuplicateKey<'_> {
+    /// Returns `duplicate key value violates unique constraint "t_pkey"`, `Key (a)=(1) already
+    /// exists.`
+    pub fn exists(&self, coprocessor: &str) -> Veto {
+        Veto {
+            message: format!(
+                "duplicate key value violates unique constraint \"{}\"",
+                self.constraint
+            ),
+            detail: format!("Key {} already exists.", self.key_text()),
+            ..self.veto(coprocessor)
+        }
+    }
+
+    /// Returns `could not create unique index "i"`, `Key (a)=(1) is duplicated.`
+    pub fn duplicated(&self, coprocessor: &str) -> Veto {
+        Veto {
+            message: format!("could not create unique index \"{}\"", self.constraint),
+            detail: format!("Key {} is duplicated.", self.key_text()),
+            ..self.veto(coprocessor)
+        }
+    }
+
+    fn veto(&self, coprocessor: &str) -> Veto {
+        Veto {
+            coprocessor: coprocessor.to_owned(),
+            code: UNIQUE_VIOLATION.to_owned(),
+            constraint: self.constraint.to_owned(),
+            table: self.table.to_owned(),
+            ..Veto::default()
+        }
+    }
+
+    /// Returns `(a, b)=(1, x)`.
+    fn key_text(&self) -> String {
+        let mut out = format!("({})=(", self.key_names.join(", "));
+        for (position, (value, data_type)) in self.values.iter().zip(self.key_types).enumerate() {
+            if position > 0 {
+                out.push_str(", ");
+            }
+            out.push_str(&value_text(value, *data_type));
+        }
+        out.push(')');
+        out
+    }
+}
+
+/// Returns `null value in column "b" of relation "t" violates not-null constraint`. `failing_row`
+/// is what [`failing_row`] returns.
+pub fn not_null(table: &str, column: &str, failing_row: String) -> Veto {
+    Veto {
+        coprocessor: CONSTRAINT.to_owned(),
+        code: NOT_NULL_VIOLATION.to_owned(),
+        message: format!(
+            "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+        ),
+        detail: failing_row,
+        table: table.to_owned(),
+        column: column.to_owned(),
+        ..Veto::default()
+    }
+}
+
+/// Returns `new row for relation "t" violates check constraint "t_b_check"`. `failing_row` is what
+/// [`failing_row`] returns.
+pub fn check(table: &str, constraint: &str, failing_row: String) -> Veto {
+    Veto {
+        coprocessor: CONSTRAINT.to_owned(),
+        code: CHECK_VIOLATION.to_owned(),
+        message: format!(
+            "new row for relation \"{table}\" violates check constraint \"{constraint}\""
+        ),
+        detail: failing_row,
+        constraint: constraint.to_owned(),
+        table: table.to_owned(),
+        ..Veto::default()
+    }
+}
+
+/// Returns the veto for an error of a value, with the error's own SQLSTATE.
+pub fn of_value(coprocessor: &str, error: types::Error) -> Veto {
+    Veto {
+        coprocessor: coprocessor.to_owned(),
+        code: error.sqlstate.to_owned(),
+        message: error.message,
+        detail: error.detail.unwrap_or_default(),
+        ..Veto::default()
+    }
+}
+
+/// Returns the store's error for an error of a value, with the error's own SQLSTATE.
+pub fn value_error(coprocessor: &str, error: types::Error) -> store::Error {
+    store::Error::Vetoed(Box::new(of_value(coprocessor, error)))
+}
+
+/// Returns `Failing row contains (1, null, x).`, each value cut at 64 bytes.
+pub fn failing_row(types: &[DataType], values: &[Datum]) -> String {
+    let mut out = String::from("Failing row contains (");
+    for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
+        if position > 0 {
+            out.push_str(", ");
+        }
+        let text = value_text(value, *data_type);
+        if text.len() > FAILING_VALUE_BYTES {
+            out.push_str(&text[..text.floor_char_boundary(FAILING_VALUE_BYTES)]);
+            out.push_str("...");
+        } else {
+            out.push_str(&text);
+        }
+    }
+    out.push_str(").");
+    out
+}
+
+fn value_text(value: &Datum, data_type: DataType) -> String {
+    if matches!(value, Datum::Null) {
+        return "null".to_owned();
+    }
+    let mut out = Vec::new();
+    text::write(value, data_type, &TextStyle::default(), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Datum {
+        Datum::Text(value.into())
+    }
+
+    #[test]
+    fn a_duplicate_key_reads_as_in_postgres() {
+        let key = DuplicateKey {
+            constraint: "t_pkey",
+            table: "t",
+            key_names: &["a", "b"],
+            key_types: &[DataType::Int4, DataType::Text],
+            values: &[Datum::Int4(1), text("x")],
+        };
+        let veto = key.exists(INDEX);
+        assert_eq!(veto.code, "23505");
+        assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
+        assert_eq!(veto.detail, "Key (a, b)=(1, x) already exists.");
+        let veto = key.duplicated(INDEX);
+        assert_eq!(veto.message, "could not create unique index \"t_pkey\"");
+        assert_eq!(veto.detail, "Key (a, b)=(1, x) is duplicated.");
+    }
+
+    #[test]
+    fn a_failing_row_is_cut_at_64_bytes_a_value_between_characters() {
+        let types = [DataType::Int4, DataType::Text, DataType::Text, DataType::Text];
+        let long = format!("{}é!", "a".repeat(63));
+        let exact = "b".repeat(64);
+        let values = [Datum::Int4(1), Datum::Null, text(&long), text(&exact)];
+        assert_eq!(
+            failing_row(&types, &values),
+            format!("Failing row contains (1, null, {}..., {exact}).", "a".repeat(63))
+        );
+    }
+}
