@@ -17,6 +17,8 @@
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 /// When a version is valid from, as the user sees it: microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
@@ -36,6 +38,11 @@ pub struct Sequence(pub u64);
 impl Sequence {
     /// Added to the sequence of staged cells.
     pub const STAGED: u64 = 1 << 63;
+
+    /// Returns whether the cell is staged by an open transaction.
+    pub fn is_staged(self) -> bool {
+        self.0 & Sequence::STAGED != 0
+    }
 }
 
 /// What a cell says. The number is the code on disk; larger codes sort first.
@@ -138,6 +145,41 @@ pub fn row_of(key: &[u8]) -> &[u8] {
     split_key(key).0
 }
 
+/// Returns row and qualifier of an encoded key.
+pub fn column_of(key: &[u8]) -> (&[u8], &[u8]) {
+    let (row, qualifier, _) = split_key(key);
+    (row, qualifier)
+}
+
+/// Returns whether the bytes have the outer shape of an encoded key, so that [`compare_keys`] can
+/// take them.
+pub fn is_key(bytes: &[u8]) -> bool {
+    let Some(head_length) = bytes.len().checked_sub(KEY_TAIL_BYTES) else { return false };
+    let tail = &bytes[head_length..];
+    usize::from(u16::from_be_bytes([tail[17], tail[18]])) <= head_length
+}
+
+/// A key on the stack, for searches.
+pub type SearchKey = SmallVec<[u8; 128]>;
+
+/// Returns a key that sorts before every cell of a row and after every cell of the rows before it.
+pub fn row_start_key(row: &[u8]) -> SearchKey {
+    search_key(row, &[], 0)
+}
+
+/// Returns a key that sorts after every cell of a column and before every cell of the next one.
+pub fn column_end_key(row: &[u8], qualifier: &[u8]) -> SearchKey {
+    search_key(row, qualifier, 0xff)
+}
+
+fn search_key(row: &[u8], qualifier: &[u8], fill: u8) -> SearchKey {
+    let mut key = SearchKey::from_slice(row);
+    key.extend_from_slice(qualifier);
+    key.extend_from_slice(&[fill; KEY_TAIL_BYTES - 2]);
+    key.extend_from_slice(&(row.len() as u16).to_be_bytes());
+    key
+}
+
 /// Splits an encoded key into row, qualifier and tail.
 ///
 /// # Panics
@@ -168,6 +210,19 @@ pub struct Cell {
     pub cell_type: CellType,
     /// The value; empty for markers.
     pub value: Vec<u8>,
+}
+
+impl Cell {
+    /// Returns the parts of its key within its family.
+    pub fn key_parts(&self) -> KeyParts<'_> {
+        KeyParts {
+            row: &self.row,
+            qualifier: &self.qualifier,
+            timestamp: self.timestamp,
+            sequence: self.sequence,
+            cell_type: self.cell_type,
+        }
+    }
 }
 
 /// Cells of some rows, in order, in one buffer: what scans and gets return.

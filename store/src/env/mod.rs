@@ -1,10 +1,17 @@
 //! The outside world: files, clock, randomness. Everything that could make two runs differ comes in
 //! here, so that tests can fail a write on purpose or choose the time.
 
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+#[doc(hidden)]
+pub mod fault;
 
 /// Files, clock and randomness.
 pub trait Env: Send + Sync {
@@ -55,6 +62,10 @@ pub trait AppendFile: Send {
 /// A file being read.
 pub trait ReadFile: Send + Sync {
     /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// Returns the length of the file.
@@ -65,35 +76,153 @@ pub trait ReadFile: Send + Sync {
 #[derive(Debug, Default)]
 pub struct RealEnv {}
 
+struct RealAppend {
+    file: File,
+    path: PathBuf,
+}
+
+struct RealRead {
+    file: File,
+    path: PathBuf,
+}
+
+impl AppendFile for RealAppend {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|source| Error::io(&self.path, source))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(|source| Error::io(&self.path, source))
+    }
+}
+
+impl ReadFile for RealRead {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|source| {
+            if source.kind() == ErrorKind::UnexpectedEof {
+                let detail = format!("{} bytes wanted, the file ends before", buffer.len());
+                return Error::corrupt(&self.path, offset, detail);
+            }
+            Error::io(&self.path, source)
+        })
+    }
+
+    fn byte_count(&self) -> Result<u64> {
+        let metadata = self.file.metadata().map_err(|source| Error::io(&self.path, source))?;
+        Ok(metadata.len())
+    }
+}
+
 impl Env for RealEnv {
     fn now_micros(&self) -> i64 {
-        todo!("store/env")
+        let now = SystemTime::now();
+        match now.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |t| -t),
+        }
     }
-    fn create(&self, _path: &Path) -> Result<Box<dyn AppendFile>> {
-        todo!("store/env")
+
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        let file = File::create(path).map_err(|source| Error::io(path, source))?;
+        Ok(Box::new(RealAppend { file, path: path.to_owned() }))
     }
-    fn open(&self, _path: &Path) -> Result<Arc<dyn ReadFile>> {
-        todo!("store/env")
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        let file = File::open(path).map_err(|source| Error::io(path, source))?;
+        Ok(Arc::new(RealRead { file, path: path.to_owned() }))
     }
-    fn rename(&self, _from: &Path, _to: &Path) -> Result<()> {
-        todo!("store/env")
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(|source| Error::io(from, source))?;
+        to.parent().map_or(Ok(()), |directory| self.sync_directory(directory))
     }
-    fn remove(&self, _path: &Path) -> Result<()> {
-        todo!("store/env")
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(|source| Error::io(path, source))
     }
-    fn list(&self, _directory: &Path) -> Result<Vec<PathBuf>> {
-        todo!("store/env")
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>> {
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(source) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::io(directory, source)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|source| Error::io(directory, source))?;
+            names.push(PathBuf::from(entry.file_name()));
+        }
+        names.sort();
+        Ok(names)
     }
-    fn create_directory(&self, _path: &Path) -> Result<()> {
-        todo!("store/env")
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        std::fs::create_dir_all(path).map_err(|source| Error::io(path, source))
     }
-    fn remove_directory(&self, _path: &Path) -> Result<()> {
-        todo!("store/env")
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        std::fs::remove_dir_all(path).map_err(|source| Error::io(path, source))
     }
-    fn sync_directory(&self, _path: &Path) -> Result<()> {
-        todo!("store/env")
+
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        // The empty path is the parent of a plain name: the working directory.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let directory = File::open(path).map_err(|source| Error::io(path, source))?;
+        directory.sync_all().map_err(|source| Error::io(path, source))
     }
-    fn lock(&self, _path: &Path) -> Result<Box<dyn Send + Sync>> {
-        todo!("store/env")
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(|source| Error::io(path, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(Error::InUse { path: path.parent().unwrap_or(path).to_owned() })
+            }
+            Err(TryLockError::Error(source)) => Err(Error::io(path, source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_what_was_appended() {
+        let directory = tempfile::tempdir().unwrap();
+        let env = RealEnv::default();
+        let path = directory.path().join("a");
+        let mut file = env.create(&path).unwrap();
+        file.append(b"hello ").unwrap();
+        file.append(b"world").unwrap();
+        file.sync().unwrap();
+        env.rename(&path, &directory.path().join("b")).unwrap();
+        assert_eq!(env.list(directory.path()).unwrap(), [PathBuf::from("b")]);
+        let file = env.open(&directory.path().join("b")).unwrap();
+        let mut bytes = [0; 5];
+        file.read_at(6, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"world");
+        assert_eq!(file.byte_count().unwrap(), 11);
+        assert!(matches!(file.read_at(7, &mut bytes), Err(Error::Corrupt { offset: 7, .. })));
+        assert!(env.list(&directory.path().join("none")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_directory_is_locked_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let env = RealEnv::default();
+        let path = directory.path().join("LOCK");
+        let guard = env.lock(&path).unwrap();
+        match env.lock(&path) {
+            Err(Error::InUse { path }) => assert_eq!(path, directory.path()),
+            _ => panic!("locked twice"),
+        }
+        drop(guard);
+        env.lock(&path).unwrap();
     }
 }

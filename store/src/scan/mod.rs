@@ -2,6 +2,9 @@
 //!
 //! A request is plain data, but for its filter, which runs where the data is.
 
+pub mod merge;
+pub mod retention;
+
 use std::sync::Arc;
 
 use crate::cell::RowRef;
@@ -19,6 +22,16 @@ pub struct TimeRange {
 impl TimeRange {
     /// All versions.
     pub const ALL: TimeRange = TimeRange { min: Timestamp(i64::MIN), max: Timestamp(i64::MAX) };
+
+    /// Returns whether a timestamp is inside.
+    pub fn contains(&self, timestamp: Timestamp) -> bool {
+        timestamp >= self.min && self.is_before_max(timestamp)
+    }
+
+    /// Returns whether a timestamp is before the end of the range.
+    pub fn is_before_max(&self, timestamp: Timestamp) -> bool {
+        timestamp < self.max || self.max.0 == i64::MAX
+    }
 
     /// Returns the range of all versions at or before `at`.
     pub fn as_of(at: Timestamp) -> TimeRange {

@@ -4,14 +4,26 @@
 //! checksummed; a thread of its own writes and syncs whatever has gathered while it was busy (group
 //! commit), so no commit waits on a timer. Byte by byte: `docs/formats/wal.md`.
 
+mod record;
+mod reader;
+mod writer;
+
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
+
+use parking_lot::Mutex;
 
 use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, RegionId};
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::wal::reader::{Segment, recover, segment_path};
+use crate::wal::writer::{Shared, Writer};
 
 /// The cells of one region in a commit.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +45,11 @@ pub struct Record {
     pub edits: Vec<RegionEdit>,
 }
 
-/// The open log.
+/// The open log. Dropping it writes what is queued.
 pub struct Wal {
-    _private: (),
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    next_ticket: AtomicU64,
 }
 
 /// Told, in commit order, of every record once it is durable (or handed over, for ASYNC): feeds
@@ -53,7 +67,7 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for damage before the tail.
+    /// [`Error::Corrupt`] for damage before the tail.
     pub fn open(
         env: Arc<dyn Env>,
         directory: &Path,
@@ -61,78 +75,177 @@ impl Wal {
         after: Sequence,
         replay: &mut dyn FnMut(Record) -> Result<()>,
     ) -> Result<Wal> {
-        let _ = (env, directory, segment_bytes, after, replay);
-        todo!("store/wal")
+        env.create_directory(directory)?;
+        let segments = recover(&*env, directory, after, replay)?;
+        let highest = segments.iter().map(|segment| segment.highest).max().unwrap_or_default();
+        let durable = highest.max(after);
+        let shared = Shared::new(env, directory.to_owned(), segment_bytes, segments, durable);
+        let shared = Arc::new(shared);
+        let writer = Writer::begin(shared.clone())?;
+        let thread = std::thread::Builder::new()
+            .name("bennu-wal".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|source| Error::io(directory, source))?;
+        let thread = Mutex::new(Some(thread));
+        Ok(Wal { shared, thread, next_ticket: AtomicU64::new(0) })
     }
 
     /// Queues a record; records are written in the order of this call. Returns at once.
     /// For `SkipWal` records nothing is written, but they take their place in the durable mark.
     pub fn append(&self, record: Arc<Record>, durability: Durability) {
-        let _ = (record, durability);
-        todo!("store/wal")
+        self.shared.append(record, durability);
     }
 
     /// Returns the highest sequence such that it and all before it are durable, or were appended with
     /// a weaker durability and handed to the system.
     pub fn durable(&self) -> Sequence {
-        todo!("store/wal")
+        Sequence(self.shared.durable.load(Ordering::Acquire))
     }
 
     /// Returns a future (also waitable by a plain thread) that is ready when `sequence` is durable.
     pub fn wait_for(&self, sequence: Sequence) -> DurableTicket {
-        let _ = sequence;
-        todo!("store/wal")
+        let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
+        DurableTicket { shared: self.shared.clone(), sequence, ticket, waits: false }
     }
 
     /// Adds a follower of all records appended from now on.
     pub fn follow(&self, follower: Arc<dyn WalFollower>) {
-        let _ = follower;
-        todo!("store/wal")
+        self.shared.follow(follower);
     }
 
-    /// Removes segments all of whose records are at or below `flushed`.
+    /// Removes segments all of whose records are at or below `flushed`, after closing the active one
+    /// if that is true of it. Waits for the log's thread then.
     pub fn release(&self, flushed: Sequence) -> Result<()> {
-        let _ = flushed;
-        todo!("store/wal")
+        let mut state = self.shared.state.lock();
+        let active = &state.active;
+        let usable = state.failed.is_none() && !state.stopping;
+        if usable && active.highest > Sequence(0) && active.highest <= flushed {
+            state.roll();
+            let number = state.active.number;
+            self.shared.work.notify_one();
+            while state.written_number < number && state.failed.is_none() && !state.stopped {
+                self.shared.rolled.wait(&mut state);
+            }
+        }
+        // Only from the oldest on, so that no gap appears; and never one that is still written.
+        let written = state.written_number;
+        let obsolete = |segment: &Segment| segment.number < written && segment.highest <= flushed;
+        let count = state.closed.iter().take_while(|segment| obsolete(segment)).count();
+        let removed: Vec<Segment> = state.closed.drain(..count).collect();
+        drop(state);
+        for segment in &removed {
+            self.shared.env.remove(&segment_path(&self.shared.directory, segment.number))?;
+        }
+        if removed.is_empty() {
+            return Ok(());
+        }
+        self.shared.env.sync_directory(&self.shared.directory)
     }
 
     /// Returns the bytes of all live segments.
     pub fn byte_count(&self) -> u64 {
-        todo!("store/wal")
+        let state = self.shared.state.lock();
+        let closed: u64 = state.closed.iter().map(|segment| segment.byte_count).sum();
+        closed + state.active.byte_count
     }
 
     /// Writes and syncs what is queued and stops the thread.
     pub fn shut_down(&self) {
-        todo!("store/wal")
+        self.shared.state.lock().stopping = true;
+        self.shared.work.notify_one();
+        let Some(thread) = self.thread.lock().take() else { return };
+        if thread.join().is_err() {
+            // A follower panicked on the log's thread; those who wait must not wait for ever.
+            let mut state = self.shared.state.lock();
+            state.failed = Some("the log's thread panicked".to_owned());
+            let waiters = std::mem::take(&mut state.waiters);
+            drop(state);
+            waiters.into_values().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Drop for Wal {
+    fn drop(&mut self) {
+        self.shut_down();
     }
 }
 
 /// Ready when a commit is durable. A `Future`, and [`DurableTicket::wait`] for plain threads.
 ///
-/// Fails with [`Error::LogFailed`](crate::Error::LogFailed) if the log could not be written: the
-/// commit's fate is then open until the restart.
+/// Fails with [`Error::LogFailed`] if the log could not be written: the commit's fate is then open
+/// until the restart.
 pub struct DurableTicket {
-    _private: (),
+    shared: Arc<Shared>,
+    sequence: Sequence,
+    /// Tells waiters of one sequence apart.
+    ticket: u64,
+    /// Whether a waker was left with the log.
+    waits: bool,
 }
 
 impl DurableTicket {
     /// Blocks until the commit is durable.
-    pub fn wait(self) -> Result<()> {
-        todo!("store/wal")
+    pub fn wait(mut self) -> Result<()> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(result) = Pin::new(&mut self).poll(&mut context) {
+                return result;
+            }
+            std::thread::park();
+        }
     }
 
     /// Returns whether it is durable already.
     pub fn is_ready(&self) -> bool {
-        todo!("store/wal")
+        self.shared.durable.load(Ordering::Acquire) >= self.sequence.0
     }
 }
 
 impl Future for DurableTicket {
     type Output = Result<()>;
-    fn poll(
-        self: std::pin::Pin<&mut Self>,
-        _context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<()>> {
-        todo!("store/wal")
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let key = (self.sequence.0, self.ticket);
+        let shared = self.shared.clone();
+        let mut state = shared.state.lock();
+        if self.is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(detail) = &state.failed {
+            return Poll::Ready(Err(Error::LogFailed { detail: detail.clone() }));
+        }
+        if state.stopped {
+            return Poll::Ready(Err(Error::ShutDown));
+        }
+        state.waiters.insert(key, context.waker().clone());
+        self.waits = true;
+        Poll::Pending
     }
 }
+
+impl Drop for DurableTicket {
+    fn drop(&mut self) {
+        if self.waits && !self.is_ready() {
+            self.shared.state.lock().waiters.remove(&(self.sequence.0, self.ticket));
+        }
+    }
+}
+
+struct ThreadWaker(Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<ThreadWaker>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests;
