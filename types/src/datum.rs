@@ -7,14 +7,17 @@
 //! `char` and `name` are `Text` (`char` values are kept padded); `oid` is `Int8` within 0..2^32.
 //! What type a datum has is known by its column or expression.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::numeric::Numeric;
 
 /// One SQL value, or NULL.
 ///
-/// `PartialEq` compares representations and is for tests; SQL comparison is
+/// `PartialEq` compares values as Rust does and is for tests; SQL comparison is
 /// [`Datum::compare`](crate::datum::Datum::compare).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Datum {
@@ -50,4 +53,206 @@ pub enum Datum {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
+}
+
+const _: () = assert!(size_of::<Datum>() == 24);
+
+impl Datum {
+    /// Returns a text value.
+    pub fn text(text: impl Into<Arc<str>>) -> Datum {
+        Datum::Text(text.into())
+    }
+
+    /// Returns a bytea value.
+    pub fn bytea(bytes: impl Into<Arc<[u8]>>) -> Datum {
+        Datum::Bytea(bytes.into())
+    }
+
+    /// Returns whether this is NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// Returns the value of a boolean; `None` for NULL and anything else.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Datum::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of an integer of any width; `None` for NULL and anything else.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Datum::Int2(value) => Some(i64::from(*value)),
+            Datum::Int4(value) => Some(i64::from(*value)),
+            Datum::Int8(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of a float of any width; `None` for NULL and anything else.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Datum::Float4(value) => Some(f64::from(*value)),
+            Datum::Float8(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of a text; `None` for NULL and anything else.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Datum::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of a bytea; `None` for NULL and anything else.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Datum::Bytea(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the value is of the representation of `data_type`; NULL is of all.
+    pub fn fits(&self, data_type: DataType) -> bool {
+        match self {
+            Datum::Null => true,
+            Datum::Bool(_) => data_type == DataType::Bool,
+            Datum::Int2(_) => data_type == DataType::Int2,
+            Datum::Int4(_) => data_type == DataType::Int4,
+            Datum::Int8(_) => matches!(data_type, DataType::Int8 | DataType::Oid),
+            Datum::Float4(_) => data_type == DataType::Float4,
+            Datum::Float8(_) => data_type == DataType::Float8,
+            Datum::Numeric(_) => data_type == DataType::Numeric,
+            Datum::Text(_) => data_type.is_text(),
+            Datum::Bytea(_) => data_type == DataType::Bytea,
+            Datum::Date(_) => data_type == DataType::Date,
+            Datum::Time(_) => data_type == DataType::Time,
+            Datum::Timestamp(_) => data_type == DataType::Timestamp,
+            Datum::Timestamptz(_) => data_type == DataType::Timestamptz,
+            Datum::Interval(_) => data_type == DataType::Interval,
+            Datum::Uuid(_) => data_type == DataType::Uuid,
+        }
+    }
+
+    /// Compares two values of one type in SQL's order: NULL is greatest and equals NULL, NaN is the
+    /// greatest number, text compares byte by byte. Values of different representations compare by
+    /// their place in [`Datum`], which is total but means nothing.
+    pub fn compare(&self, other: &Datum) -> Ordering {
+        match (self, other) {
+            (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
+            (Datum::Int2(a), Datum::Int2(b)) => a.cmp(b),
+            (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
+            (Datum::Int8(a), Datum::Int8(b)) => a.cmp(b),
+            (Datum::Float4(a), Datum::Float4(b)) => compare_floats(f64::from(*a), f64::from(*b)),
+            (Datum::Float8(a), Datum::Float8(b)) => compare_floats(*a, *b),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(b),
+            (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+            (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
+            (Datum::Time(a), Datum::Time(b))
+            | (Datum::Timestamp(a), Datum::Timestamp(b))
+            | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(b),
+            (Datum::Interval(a), Datum::Interval(b)) => a.cmp(b),
+            (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    /// Compares like [`Datum::compare`], except that for `char` trailing blanks do not count.
+    pub fn compare_typed(&self, other: &Datum, data_type: DataType) -> Ordering {
+        match (self, other) {
+            (Datum::Text(a), Datum::Text(b)) if data_type == DataType::Char => {
+                without_blanks(a).as_bytes().cmp(without_blanks(b).as_bytes())
+            }
+            _ => self.compare(other),
+        }
+    }
+
+    /// Feeds a hasher so that values which compare equal hash alike.
+    pub fn hash_into(&self, state: &mut impl Hasher) {
+        match self {
+            Datum::Null => state.write_u8(0xff),
+            Datum::Bool(value) => state.write_u8(u8::from(*value)),
+            Datum::Int2(value) => state.write_i64(i64::from(*value)),
+            Datum::Int4(value) => state.write_i64(i64::from(*value)),
+            Datum::Int8(value) => state.write_i64(*value),
+            Datum::Float4(value) => state.write_u64(canonical_bits(f64::from(*value))),
+            Datum::Float8(value) => state.write_u64(canonical_bits(*value)),
+            Datum::Numeric(value) => value.hash(state),
+            Datum::Text(text) => text.hash(state),
+            Datum::Bytea(bytes) => bytes.hash(state),
+            Datum::Date(value) => state.write_i32(*value),
+            Datum::Time(value) | Datum::Timestamp(value) | Datum::Timestamptz(value) => {
+                state.write_i64(*value);
+            }
+            Datum::Interval(value) => value.hash(state),
+            Datum::Uuid(value) => state.write(value),
+        }
+    }
+
+    /// Feeds a hasher consistently with [`Datum::compare_typed`].
+    pub fn hash_typed(&self, data_type: DataType, state: &mut impl Hasher) {
+        match self {
+            Datum::Text(text) if data_type == DataType::Char => without_blanks(text).hash(state),
+            _ => self.hash_into(state),
+        }
+    }
+
+    /// Returns the bytes held outside of the datum itself, about.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Datum::Text(text) => text.len() + 16,
+            Datum::Bytea(bytes) => bytes.len() + 16,
+            Datum::Numeric(value) => value.heap_bytes(),
+            _ => 0,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Datum::Bool(_) => 0,
+            Datum::Int2(_) => 1,
+            Datum::Int4(_) => 2,
+            Datum::Int8(_) => 3,
+            Datum::Float4(_) => 4,
+            Datum::Float8(_) => 5,
+            Datum::Numeric(_) => 6,
+            Datum::Text(_) => 7,
+            Datum::Bytea(_) => 8,
+            Datum::Date(_) => 9,
+            Datum::Time(_) => 10,
+            Datum::Timestamp(_) => 11,
+            Datum::Timestamptz(_) => 12,
+            Datum::Interval(_) => 13,
+            Datum::Uuid(_) => 14,
+            Datum::Null => u8::MAX,
+        }
+    }
+}
+
+/// Compares floats in SQL's order: NaN equals NaN and is greatest, -0 equals 0.
+#[inline]
+pub fn compare_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// Returns a text without trailing blanks, as `char` values compare.
+#[inline]
+pub fn without_blanks(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
+/// Returns bits that are the same for floats that compare equal.
+fn canonical_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else if value == 0.0 {
+        0
+    } else {
+        value.to_bits()
+    }
 }

@@ -221,7 +221,9 @@ impl Numeric {
     /// Returns the nearest double; infinite if there is none.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
-            Repr::Small { scale, mantissa } if *scale <= 22 && mantissa.unsigned_abs() < 1 << 53 => {
+            Repr::Small { scale, mantissa }
+                if *scale <= 22 && mantissa.unsigned_abs() < 1 << 53 =>
+            {
                 *mantissa as f64 / POWERS[usize::from(*scale)] as f64
             }
             Repr::Small { .. } => self.to_string().parse().unwrap_or(f64::NAN),
@@ -275,6 +277,14 @@ impl Numeric {
     #[must_use]
     pub fn with_scale(&self, scale: u32) -> Numeric {
         self.round(scale.max(self.min_scale()).min(MAX_SCALE) as i32)
+    }
+
+    /// Returns the bytes held outside of the value itself.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Big(digits) => size_of::<Digits>() + 16 + digits.digits.capacity() * 2,
+            _ => 0,
+        }
     }
 
     /// Returns whether this is NaN.
@@ -364,7 +374,8 @@ impl Numeric {
                 return Ok(Numeric(Repr::Small { scale: *a_scale, mantissa }));
             }
             let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) = (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
+            if let (Some(a), Some(b)) =
+                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
                 && let Some(sum) = a.checked_add(b)
             {
                 return Ok(Numeric::from_mantissa(sum, u32::from(scale)));
@@ -491,7 +502,8 @@ impl Numeric {
         ) = (&self.0, &other.0)
         {
             let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) = (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
+            if let (Some(a), Some(b)) =
+                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
             {
                 return Ok(Numeric::from_mantissa(a % b, u32::from(scale)));
             }
@@ -572,9 +584,8 @@ impl Numeric {
         let precision = (modifier - 4) >> 16 & 0xffff;
         let scale = (((modifier - 4) & 0x7ff) ^ 1024) - 1024;
         let failed = |detail: String| {
-            Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(
-                format!("A field with precision {precision}, scale {scale} {detail}."),
-            )
+            Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
+                .with_detail(format!("A field with precision {precision}, scale {scale} {detail}."))
         };
         if self.is_infinite() {
             return Err(failed("cannot hold an infinite value".to_string()));
@@ -756,8 +767,7 @@ fn reduced(mantissa: i64, scale: u32) -> (i64, u32) {
 fn decimal_weight(value: &Numeric) -> i32 {
     match &value.0 {
         Repr::Small { scale, mantissa } => {
-            mantissa.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32)
-                - i32::from(*scale)
+            mantissa.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32) - i32::from(*scale)
         }
         Repr::Big(digits) => {
             let first = digits.digits.first().copied().unwrap_or(1);
@@ -840,7 +850,8 @@ impl Ord for Numeric {
                 return a.cmp(b);
             }
             let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) = (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
+            if let (Some(a), Some(b)) =
+                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
             {
                 return a.cmp(&b);
             }

@@ -137,8 +137,7 @@ impl<'a> Decimal<'a> {
         if filled > 0 {
             digits.push(group * 10u16.pow(4 - filled as u32));
         }
-        let mut value =
-            Digits { negative, weight: weight as i32, scale: scale as u32, digits };
+        let mut value = Digits { negative, weight: weight as i32, scale: scale as u32, digits };
         value.normalize();
         Numeric::from_digits(value)
     }
@@ -153,9 +152,8 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let value = digits
-        .iter()
-        .fold(0i64, |sum, c| (sum * 10 + i64::from(c - b'0')).min(MAX_EXPONENT));
+    let value =
+        digits.iter().fold(0i64, |sum, c| (sum * 10 + i64::from(c - b'0')).min(MAX_EXPONENT));
     Some(if negative { -value } else { value })
 }
 

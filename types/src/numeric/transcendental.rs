@@ -256,9 +256,8 @@ fn power_whole(base: &Digits, exponent: i32, exponent_scale: u32) -> Result<Digi
     let mut result = if mask & 1 == 1 { base.clone() } else { Digits::one() };
     mask >>= 1;
     while mask > 0 {
-        let local = (significant - 2 * product.weight * DECIMALS)
-            .min(2 * product.scale as i32)
-            .max(0);
+        let local =
+            (significant - 2 * product.weight * DECIMALS).min(2 * product.scale as i32).max(0);
         product = product.mul(&product, local);
         if mask & 1 == 1 {
             let local = (significant - (product.weight + result.weight) * DECIMALS)

@@ -1,0 +1,237 @@
+//! Intervals: months, days and microseconds, never normalised into each other by themselves.
+//!
+//! For comparison a month has 30 days and a day 24 hours, so `1 mon` equals `30 days` although they
+//! are shown, and added to a date, differently.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use super::MICROS_PER_DAY;
+use super::out_of_range;
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::sqlstate;
+
+/// An interval: three parts that are never normalised into each other.
+///
+/// Equality, order and hash are those of SQL.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Interval {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub microseconds: i64,
+}
+
+impl Interval {
+    /// Returns an interval of these parts.
+    pub fn new(months: i32, days: i32, microseconds: i64) -> Interval {
+        Interval { months, days, microseconds }
+    }
+
+    /// Returns the length in microseconds by which intervals compare: months of 30 days of 24 hours.
+    pub fn span(&self) -> i128 {
+        let days = i128::from(self.months) * 30 + i128::from(self.days);
+        days * i128::from(MICROS_PER_DAY) + i128::from(self.microseconds)
+    }
+
+    /// Returns the interval of a span with days below 30 and time below a day, all of one sign;
+    /// `None` if it has too many months.
+    pub fn from_span(span: i128) -> Option<Interval> {
+        let day = i128::from(MICROS_PER_DAY);
+        let days = span / day;
+        Some(Interval {
+            months: i32::try_from(days / 30).ok()?,
+            days: (days % 30) as i32,
+            microseconds: (span % day) as i64,
+        })
+    }
+
+    /// Returns whether the parts, not only the spans, are the same.
+    pub fn is_identical(&self, other: &Interval) -> bool {
+        self.months == other.months
+            && self.days == other.days
+            && self.microseconds == other.microseconds
+    }
+
+    /// Returns the sum, part by part.
+    ///
+    /// # Errors
+    ///
+    /// `22008` if a part overflows; the same for the other operations.
+    pub fn checked_add(&self, other: &Interval) -> Result<Interval> {
+        let sum = || {
+            Some(Interval {
+                months: self.months.checked_add(other.months)?,
+                days: self.days.checked_add(other.days)?,
+                microseconds: self.microseconds.checked_add(other.microseconds)?,
+            })
+        };
+        sum().ok_or_else(interval_out_of_range)
+    }
+
+    /// Returns the difference, part by part.
+    pub fn checked_sub(&self, other: &Interval) -> Result<Interval> {
+        let difference = || {
+            Some(Interval {
+                months: self.months.checked_sub(other.months)?,
+                days: self.days.checked_sub(other.days)?,
+                microseconds: self.microseconds.checked_sub(other.microseconds)?,
+            })
+        };
+        difference().ok_or_else(interval_out_of_range)
+    }
+
+    /// Returns the interval with all signs changed.
+    pub fn checked_neg(&self) -> Result<Interval> {
+        Interval::default().checked_sub(self)
+    }
+
+    /// Returns the product; fractions of months become days, fractions of days time.
+    pub fn checked_mul(&self, factor: f64) -> Result<Interval> {
+        self.scaled(|part| part * factor)
+    }
+
+    /// Returns the quotient; fractions of months become days, fractions of days time.
+    ///
+    /// # Errors
+    ///
+    /// `22012` for a division by zero.
+    pub fn checked_div(&self, divisor: f64) -> Result<Interval> {
+        if divisor == 0.0 {
+            return Err(Error::new(sqlstate::DIVISION_BY_ZERO, "division by zero"));
+        }
+        self.scaled(|part| part / divisor)
+    }
+
+    fn scaled(&self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
+        let whole = |value: f64| {
+            let fits = value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX);
+            if fits { Ok(value as i32) } else { Err(interval_out_of_range()) }
+        };
+        let months_exact = scale(f64::from(self.months));
+        let days_exact = scale(f64::from(self.days));
+        let months = whole(months_exact)?;
+        let days = whole(days_exact)?;
+        let month_days = to_micros((months_exact - f64::from(months)) * 30.0);
+        let mut seconds =
+            to_micros((days_exact - f64::from(days) + month_days - month_days.trunc()) * 86_400.0);
+        let mut carried = 0i32;
+        if seconds.abs() >= 86_400.0 {
+            carried = (seconds / 86_400.0) as i32;
+            seconds -= f64::from(carried) * 86_400.0;
+        }
+        let days = days.checked_add(carried).and_then(|days| days.checked_add(month_days as i32));
+        let time = (scale(self.microseconds as f64) + seconds * 1e6).round_ties_even();
+        let fits = time >= i64::MIN as f64 && time < -(i64::MIN as f64);
+        match days {
+            Some(days) if fits => Ok(Interval { months, days, microseconds: time as i64 }),
+            _ => Err(interval_out_of_range()),
+        }
+    }
+
+    /// Turns whole 24 hours into days.
+    pub fn justify_hours(&self) -> Result<Interval> {
+        let mut result = *self;
+        result.carry_time()?;
+        result.align_time();
+        Ok(result)
+    }
+
+    /// Turns whole 30 days into months.
+    pub fn justify_days(&self) -> Result<Interval> {
+        let mut result = *self;
+        result.carry_days()?;
+        if result.months > 0 && result.days < 0 {
+            result.days += 30;
+            result.months -= 1;
+        } else if result.months < 0 && result.days > 0 {
+            result.days -= 30;
+            result.months += 1;
+        }
+        Ok(result)
+    }
+
+    /// Turns whole days of time into days, whole 30 days into months, and makes all signs the same.
+    pub fn justify_interval(&self) -> Result<Interval> {
+        let mut result = *self;
+        if (result.days > 0 && result.microseconds > 0)
+            || (result.days < 0 && result.microseconds < 0)
+        {
+            result.carry_days()?;
+        }
+        result.carry_time()?;
+        result.carry_days()?;
+        let Interval { months, days, microseconds } = result;
+        if months > 0 && (days < 0 || (days == 0 && microseconds < 0)) {
+            result.days += 30;
+            result.months -= 1;
+        } else if months < 0 && (days > 0 || (days == 0 && microseconds > 0)) {
+            result.days -= 30;
+            result.months += 1;
+        }
+        result.align_time();
+        Ok(result)
+    }
+
+    fn carry_time(&mut self) -> Result<()> {
+        let days = (self.microseconds / MICROS_PER_DAY) as i32;
+        self.days = self.days.checked_add(days).ok_or_else(interval_out_of_range)?;
+        self.microseconds %= MICROS_PER_DAY;
+        Ok(())
+    }
+
+    fn carry_days(&mut self) -> Result<()> {
+        self.months = self.months.checked_add(self.days / 30).ok_or_else(interval_out_of_range)?;
+        self.days %= 30;
+        Ok(())
+    }
+
+    fn align_time(&mut self) {
+        if self.days > 0 && self.microseconds < 0 {
+            self.microseconds += MICROS_PER_DAY;
+            self.days -= 1;
+        } else if self.days < 0 && self.microseconds > 0 {
+            self.microseconds -= MICROS_PER_DAY;
+            self.days += 1;
+        }
+    }
+}
+
+/// Rounds to six decimal places.
+fn to_micros(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
+}
+
+/// Returns PostgreSQL's `interval out of range`.
+pub(super) fn interval_out_of_range() -> Error {
+    out_of_range("interval")
+}
+
+impl PartialEq for Interval {
+    fn eq(&self, other: &Interval) -> bool {
+        self.span() == other.span()
+    }
+}
+
+impl Eq for Interval {}
+
+impl PartialOrd for Interval {
+    fn partial_cmp(&self, other: &Interval) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Interval {
+    fn cmp(&self, other: &Interval) -> Ordering {
+        self.span().cmp(&other.span())
+    }
+}
+
+impl Hash for Interval {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.span().hash(state);
+    }
+}

@@ -1,0 +1,311 @@
+//! Time zones: names, fixed offsets and POSIX rules.
+//!
+//! The rules of named zones are those of the tz database bundled with `jiff`, whose calendar ends in
+//! 9999; later instants use the same place in an earlier cycle of 400 years, which has the same
+//! weekdays. Where a local time does not exist, the offset before the gap counts; where it exists
+//! twice, the later one does, as in PostgreSQL.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::civil::DateTime;
+use jiff::tz::AmbiguousOffset;
+
+use super::calendar::civil_from_timestamp;
+use super::{MICROS_PER_SECOND, UNIX_EPOCH_SECONDS};
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::sqlstate;
+
+/// Seconds of 400 Gregorian years.
+const CYCLE_SECONDS: i64 = 146_097 * 86_400;
+/// Unix seconds at 9000-01-01, from where the cycle before is used.
+const FOLD_SECONDS: i64 = 221_845_392_000;
+/// The largest offset from UTC that text may give, in seconds, excluded.
+const MAX_OFFSET: i32 = 168 * 3600;
+
+/// A time zone; cheap to clone. The default is UTC.
+#[derive(Clone, Default)]
+pub struct TimeZone(Rule);
+
+#[derive(Clone, Default)]
+enum Rule {
+    #[default]
+    Utc,
+    /// Seconds east of Greenwich.
+    Fixed { seconds: i32, name: Arc<str> },
+    /// Rules of the tz database or of a POSIX string.
+    Zone { zone: jiff::tz::TimeZone, name: Arc<str> },
+}
+
+/// Abbreviations of PostgreSQL's default set with their seconds east of Greenwich.
+const ABBREVIATIONS: &[(&str, i32)] = &[
+    ("acdt", 37_800),
+    ("acst", 34_200),
+    ("adt", -10_800),
+    ("aedt", 39_600),
+    ("aest", 36_000),
+    ("akdt", -28_800),
+    ("akst", -32_400),
+    ("art", -10_800),
+    ("ast", -14_400),
+    ("awst", 28_800),
+    ("bot", -14_400),
+    ("brt", -10_800),
+    ("bst", 3_600),
+    ("cdt", -18_000),
+    ("cest", 7_200),
+    ("cet", 3_600),
+    ("clt", -14_400),
+    ("cot", -18_000),
+    ("cst", -21_600),
+    ("eat", 10_800),
+    ("edt", -14_400),
+    ("eest", 10_800),
+    ("eet", 7_200),
+    ("est", -18_000),
+    ("gmt", 0),
+    ("hkt", 28_800),
+    ("hst", -36_000),
+    ("ict", 25_200),
+    ("idt", 10_800),
+    ("ist", 7_200),
+    ("jst", 32_400),
+    ("kst", 32_400),
+    ("mdt", -21_600),
+    ("msd", 14_400),
+    ("msk", 10_800),
+    ("mst", -25_200),
+    ("ndt", -9_000),
+    ("nst", -12_600),
+    ("nzdt", 46_800),
+    ("nzst", 43_200),
+    ("pdt", -25_200),
+    ("pht", 28_800),
+    ("pkt", 18_000),
+    ("pst", -28_800),
+    ("sgt", 28_800),
+    ("ut", 0),
+    ("utc", 0),
+    ("uyt", -10_800),
+    ("wast", 7_200),
+    ("west", 3_600),
+    ("wet", 0),
+    ("wib", 25_200),
+    ("z", 0),
+    ("zulu", 0),
+];
+
+/// Returns the seconds east of Greenwich of a zone abbreviation in any case.
+pub fn abbreviation_offset(name: &str) -> Option<i32> {
+    ABBREVIATIONS
+        .iter()
+        .find(|(abbreviation, _)| abbreviation.eq_ignore_ascii_case(name))
+        .map(|(_, seconds)| *seconds)
+}
+
+impl TimeZone {
+    /// UTC
+    pub const UTC: TimeZone = TimeZone(Rule::Utc);
+
+    /// Returns the zone of a name as `AT TIME ZONE` takes it: an abbreviation, a name of the tz
+    /// database in any case, or a POSIX rule. In the last, as POSIX has it, positive offsets are
+    /// *west* of Greenwich, also in a bare `+02`.
+    ///
+    /// # Errors
+    ///
+    /// `22023` if there is no such zone.
+    pub fn parse(name: &str) -> Result<TimeZone> {
+        if let Some(seconds) = abbreviation_offset(name) {
+            return Ok(if seconds == 0 && !name.eq_ignore_ascii_case("wet") {
+                if name.eq_ignore_ascii_case("utc") {
+                    TimeZone::UTC
+                } else {
+                    TimeZone(Rule::Fixed { seconds: 0, name: name.to_ascii_uppercase().into() })
+                }
+            } else {
+                TimeZone(Rule::Fixed { seconds, name: name.to_ascii_uppercase().into() })
+            });
+        }
+        TimeZone::named(name)
+    }
+
+    /// Returns the zone of a name as `SET TIME ZONE` takes it: like [`TimeZone::parse`], but names of
+    /// the tz database win over abbreviations, and a bare number is hours *east* of Greenwich.
+    ///
+    /// # Errors
+    ///
+    /// `22023` if there is no such zone.
+    pub fn parse_setting(name: &str) -> Result<TimeZone> {
+        if name.eq_ignore_ascii_case("utc") {
+            return Ok(TimeZone::UTC);
+        }
+        if let Ok(hours) = name.trim().parse::<f64>() {
+            let seconds = hours * 3600.0;
+            if seconds.abs() < f64::from(MAX_OFFSET) {
+                return Ok(TimeZone::fixed(seconds as i32));
+            }
+        }
+        TimeZone::named(name)
+    }
+
+    fn named(name: &str) -> Result<TimeZone> {
+        let unknown = || {
+            let message = format!("time zone \"{name}\" not recognized");
+            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        };
+        if let Some(seconds) = bare_offset(name) {
+            let fixed = TimeZone::fixed(-seconds);
+            return Ok(TimeZone(Rule::Fixed { seconds: -seconds, name: fixed.name().into() }));
+        }
+        if let Ok(zone) = jiff::tz::TimeZone::get(name) {
+            let name = zone.iana_name().unwrap_or(name).into();
+            return Ok(TimeZone(Rule::Zone { zone, name }));
+        }
+        let zone = jiff::tz::TimeZone::posix(name).map_err(|_| unknown())?;
+        Ok(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }))
+    }
+
+    /// Returns the zone that is always this many seconds east of Greenwich.
+    pub fn fixed(seconds: i32) -> TimeZone {
+        if seconds == 0 {
+            return TimeZone::UTC;
+        }
+        let offset = OffsetText(seconds);
+        let inverse = OffsetText(-seconds);
+        TimeZone(Rule::Fixed { seconds, name: format!("<{offset}>{inverse}").into() })
+    }
+
+    /// Returns the name, as SHOW shows it.
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Rule::Utc => "UTC",
+            Rule::Fixed { name, .. } | Rule::Zone { name, .. } => name,
+        }
+    }
+
+    /// Returns the seconds east of Greenwich at an instant (microseconds since 2000-01-01 UTC).
+    pub fn offset_at(&self, timestamptz: i64) -> i32 {
+        match &self.0 {
+            Rule::Utc => 0,
+            Rule::Fixed { seconds, .. } => *seconds,
+            Rule::Zone { zone, .. } => zone.to_offset(instant(timestamptz)).seconds(),
+        }
+    }
+
+    /// Returns the zone's abbreviation at an instant, such as `CEST`.
+    pub fn abbreviation_at(&self, timestamptz: i64) -> String {
+        match &self.0 {
+            Rule::Utc => "UTC".to_string(),
+            Rule::Fixed { seconds, name } => {
+                if name.starts_with('<') {
+                    OffsetText(*seconds).to_string()
+                } else {
+                    name.to_string()
+                }
+            }
+            Rule::Zone { zone, .. } => {
+                zone.to_offset_info(instant(timestamptz)).abbreviation().to_string()
+            }
+        }
+    }
+
+    /// Returns the seconds east of Greenwich that a local time (microseconds since 2000-01-01 00:00
+    /// local) is taken to mean.
+    pub fn offset_of_local(&self, local: i64) -> i32 {
+        let zone = match &self.0 {
+            Rule::Utc => return 0,
+            Rule::Fixed { seconds, .. } => return *seconds,
+            Rule::Zone { zone, .. } => zone,
+        };
+        let mut local = local;
+        if local.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS >= FOLD_SECONDS {
+            let cycle = CYCLE_SECONDS * MICROS_PER_SECOND;
+            local %= cycle;
+        }
+        let civil = civil_from_timestamp(local);
+        let civil = DateTime::new(
+            civil.year as i16,
+            civil.month as i8,
+            civil.day as i8,
+            civil.hour as i8,
+            civil.minute as i8,
+            civil.second as i8,
+            0,
+        );
+        let Ok(civil) = civil else { return 0 };
+        match zone.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset.seconds(),
+            AmbiguousOffset::Gap { before, .. } => before.seconds(),
+            AmbiguousOffset::Fold { after, .. } => after.seconds(),
+        }
+    }
+}
+
+/// Returns the instant in the range of `jiff`.
+fn instant(timestamptz: i64) -> jiff::Timestamp {
+    let mut seconds = timestamptz.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS;
+    if seconds >= FOLD_SECONDS {
+        seconds %= CYCLE_SECONDS;
+    }
+    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MIN)
+}
+
+/// Returns the seconds of `[+-]hh[:mm[:ss]]`, positive as written.
+fn bare_offset(text: &str) -> Option<i32> {
+    let (sign, rest) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        b'0'..=b'9' => (1, text),
+        _ => return None,
+    };
+    let mut seconds = 0;
+    let mut unit = 3600;
+    for part in rest.split(':') {
+        if unit == 0 || part.is_empty() || part.len() > 3 {
+            return None;
+        }
+        if !part.bytes().all(|c| c.is_ascii_digit()) {
+            return None;
+        }
+        let value: i32 = part.parse().ok()?;
+        if unit < 3600 && value > 59 {
+            return None;
+        }
+        seconds += value * unit;
+        unit /= 60;
+    }
+    (seconds < MAX_OFFSET).then_some(sign * seconds)
+}
+
+/// An offset as `+02`, `-03:30` or `+00:19:32`.
+pub(super) struct OffsetText(pub(super) i32);
+
+impl fmt::Display for OffsetText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.unsigned_abs();
+        let sign = if self.0 < 0 { '-' } else { '+' };
+        write!(f, "{sign}{:02}", seconds / 3600)?;
+        if !seconds.is_multiple_of(3600) {
+            write!(f, ":{:02}", seconds / 60 % 60)?;
+        }
+        if !seconds.is_multiple_of(60) {
+            write!(f, ":{:02}", seconds % 60)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for TimeZone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TimeZone({})", self.name())
+    }
+}
+
+impl PartialEq for TimeZone {
+    fn eq(&self, other: &TimeZone) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for TimeZone {}
