@@ -165,12 +165,13 @@ impl<'a> RegionState<'a> {
 
     fn into_response(self) -> AggregateResponse {
         let group_count = self.groups.group_count();
-        let states = |accumulator: &Box<dyn Accumulator>| {
-            (0..group_count).flat_map(|group| accumulator.partial(group)).collect()
-        };
+        let mut partials = Vec::with_capacity(self.groups.accumulators.len());
+        for accumulator in &self.groups.accumulators {
+            partials.push((0..group_count).flat_map(|group| accumulator.partial(group)).collect());
+        }
         AggregateResponse {
             keys: self.groups.keys(0..group_count),
-            partials: self.groups.accumulators.iter().map(states).collect(),
+            partials,
             group_count,
             rows_scanned: self.rows_scanned,
         }

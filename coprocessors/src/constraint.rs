@@ -1,9 +1,26 @@
 //! The constraint observer: NOT NULL and CHECK, checked where the row is written.
+//!
+//! Only the columns that a constraint names are decoded. A large batch is decoded into vectors and
+//! checked column by column; only if something is wrong with it are its rows looked at one by one, to
+//! find the first that fails and to say how, as PostgreSQL would have done row by row.
 
 use std::sync::Arc;
 
-use types::expr::Expr;
-use types::rowcode::RowLayout;
+use smallvec::SmallVec;
+use store::error::Veto;
+use store::observer::{ObserverContext, RegionObserver};
+use store::{CellBatch, Edit, Get, Mutation};
+use types::expr::{EvalContext, Expr};
+use types::rowcode::{Place, RowLayout};
+use types::vector::VectorData;
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::change::{Change, changes, load_previous};
+use crate::row::{self, PackedCells};
+use crate::violation::{self, CONSTRAINT, DuplicateKey};
+
+/// Rows from which on a batch is checked column by column.
+const VECTOR_ROWS_MIN: usize = 8;
 
 /// The constraints of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,24 +51,251 @@ pub struct Check {
 /// Checks the rows of a table as they are written.
 pub struct ConstraintObserver {
     spec: ConstraintSpec,
+    /// The columns that constraints name, in table order.
+    columns: Vec<usize>,
+    /// The families they live in.
+    families: Vec<usize>,
+    /// [`ConstraintSpec::not_null`] in table order, as positions in `columns`.
+    not_null: Vec<usize>,
+    /// The predicates of [`ConstraintSpec::checks`], over `columns`.
+    predicates: Vec<Expr>,
+    context: EvalContext,
+}
+
+/// What is wrong with a row.
+enum Failure {
+    /// A NULL; position in [`ConstraintObserver::columns`].
+    Null(usize),
+    /// A CHECK that is false; position in [`ConstraintSpec::checks`].
+    Check(usize),
+    /// A CHECK, or the row itself, that could not be evaluated.
+    Value(types::Error),
 }
 
 impl ConstraintObserver {
     /// Returns an observer for these constraints.
-    pub fn new(spec: ConstraintSpec) -> ConstraintObserver {
-        ConstraintObserver { spec }
+    pub fn new(mut spec: ConstraintSpec) -> ConstraintObserver {
+        // PostgreSQL checks NOT NULL in the order of columns and CHECK in the order of names.
+        spec.not_null.sort_unstable();
+        spec.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut columns = spec.not_null.clone();
+        for check in &spec.checks {
+            check.predicate.walk(&mut |node| {
+                if let Expr::Column { index, .. } = node {
+                    columns.push(*index);
+                }
+            });
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        let position = |column: usize| {
+            columns.binary_search(&column).expect("every column of a constraint was collected")
+        };
+        let over_columns = |check: &Check| {
+            check.predicate.clone().transform(&mut |node| match node {
+                Expr::Column { index, data_type } => {
+                    Expr::Column { index: position(index), data_type }
+                }
+                node => node,
+            })
+        };
+        ConstraintObserver {
+            not_null: spec.not_null.iter().map(|&column| position(column)).collect(),
+            predicates: spec.checks.iter().map(over_columns).collect(),
+            families: families_of(&spec.layout, &columns),
+            columns,
+            spec,
+            context: EvalContext::default(),
+        }
+    }
+
+    /// Returns whether the mutation puts a row but leaves out a family that a constraint reads.
+    fn is_partial(&self, mutation: &Mutation) -> bool {
+        let puts_family = |family: usize| {
+            mutation.edits.iter().any(|edit| match edit {
+                Edit::Put { family: put, qualifier, .. } => {
+                    usize::from(*put) == family && qualifier.is_empty()
+                }
+                _ => false,
+            })
+        };
+        puts_row(mutation) && !self.families.iter().all(|&family| puts_family(family))
+    }
+
+    /// Checks rows at once; `false` if one of them may fail.
+    fn pass_together(&self, rows: &[&Change<'_>]) -> types::Result<bool> {
+        let layout = &self.spec.layout;
+        let mut vectors = row::vectors_for(layout, &self.columns, rows.len());
+        for row in rows {
+            layout.unpack_into(&self.columns, row.row, &row.new.packed(), &mut vectors)?;
+        }
+        let has_null = |vector: &Vector| {
+            vector.validity.as_ref().is_some_and(|validity| validity.contains(&false))
+        };
+        if self.not_null.iter().any(|&position| has_null(&vectors[position])) {
+            return Ok(false);
+        }
+        if self.predicates.is_empty() {
+            return Ok(true);
+        }
+        let columns = vectors.into_iter().map(Arc::new).collect();
+        let batch = Batch { columns, row_count: rows.len() };
+        for predicate in &self.predicates {
+            if any_false(&predicate.eval_batch(&batch, &self.context)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Checks one row.
+    fn check_row(&self, change: &Change<'_>) -> Result<(), Failure> {
+        let packed = change.new.packed();
+        let mut values: SmallVec<[Datum; 8]> = SmallVec::with_capacity(self.columns.len());
+        for &column in &self.columns {
+            let value = self.spec.layout.unpack_column(column, change.row, &packed);
+            values.push(value.map_err(Failure::Value)?);
+        }
+        if let Some(&position) =
+            self.not_null.iter().find(|&&position| matches!(values[position], Datum::Null))
+        {
+            return Err(Failure::Null(position));
+        }
+        for (position, predicate) in self.predicates.iter().enumerate() {
+            let outcome = predicate.eval_row(&values, &self.context).map_err(Failure::Value)?;
+            if matches!(outcome, Datum::Bool(false)) {
+                return Err(Failure::Check(position));
+            }
+        }
+        Ok(())
+    }
+
+    fn veto(
+        &self,
+        context: &dyn ObserverContext,
+        change: &Change<'_>,
+        failure: Failure,
+    ) -> store::Error {
+        let table = &self.spec.table_name;
+        let detail = || self.failing_row(context, change);
+        let veto = match failure {
+            Failure::Value(error) => return violation::value_error(CONSTRAINT, error),
+            Failure::Null(position) => detail().map(|detail| {
+                let column = self.columns[position];
+                violation::not_null(table, &self.spec.column_names[column], detail)
+            }),
+            Failure::Check(position) => detail()
+                .map(|detail| violation::check(table, &self.spec.checks[position].name, detail)),
+        };
+        veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
+    }
+
+    /// Returns `Failing row contains (…).`: all columns, also of families that the mutation does not
+    /// write and that were not read so far.
+    fn failing_row(
+        &self,
+        context: &dyn ObserverContext,
+        change: &Change<'_>,
+    ) -> store::Result<String> {
+        let layout = &self.spec.layout;
+        let own = change.new.packed();
+        let mut cells = CellBatch::new();
+        if own.contains(&None) && !change.old.exists() {
+            context.get(context.table(), &Get::new(change.row), &mut cells)?;
+        }
+        let stored = (!cells.is_empty()).then(|| cells.row(0));
+        let packed: PackedCells<'_> = (0u8..)
+            .zip(&own)
+            .map(|(family, own)| match own {
+                Some(bytes) => Some(*bytes),
+                None => stored.and_then(|row| row.value(family, b"")),
+            })
+            .collect();
+        let values = layout
+            .unpack(change.row, &packed)
+            .map_err(|error| violation::value_error(CONSTRAINT, error))?;
+        let types: Vec<DataType> = layout.columns.iter().map(|column| column.data_type).collect();
+        Ok(violation::failing_row(&types, &values))
     }
 }
 
-impl store::observer::RegionObserver for ConstraintObserver {
+impl RegionObserver for ConstraintObserver {
     fn name(&self) -> &str {
-        let _ = &self.spec;
-        todo!("coprocessors/constraint")
+        CONSTRAINT
+    }
+
+    fn pre_batch(
+        &self,
+        context: &dyn ObserverContext,
+        batch: &mut [Mutation],
+    ) -> store::Result<()> {
+        if self.columns.is_empty() && self.predicates.is_empty() {
+            return Ok(());
+        }
+        load_previous(context, batch, |mutation| self.is_partial(mutation))?;
+        let changes = changes(self.spec.layout.family_count, batch);
+        let rows: Vec<&Change<'_>> = batch
+            .iter()
+            .zip(&changes)
+            .filter(|(mutation, _)| puts_row(mutation))
+            .map(|(_, change)| change)
+            .collect();
+        // An error of a whole batch does not say which row is first: the rows decide below.
+        if rows.len() >= VECTOR_ROWS_MIN && self.pass_together(&rows).unwrap_or(false) {
+            return Ok(());
+        }
+        for row in rows {
+            self.check_row(row).map_err(|failure| self.veto(context, row, failure))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a mutation writes a packed row of some family.
+fn puts_row(mutation: &Mutation) -> bool {
+    let puts = |edit: &Edit| matches!(edit, Edit::Put { qualifier, .. } if qualifier.is_empty());
+    mutation.edits.iter().any(puts)
+}
+
+/// Returns the families of columns that are not in the key, ascending.
+fn families_of(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
+    let family = |&column: &usize| match layout.columns[column].place {
+        Place::Packed { family, .. } => Some(family),
+        Place::Key(_) => None,
+    };
+    let mut families: Vec<usize> = columns.iter().filter_map(family).collect();
+    families.sort_unstable();
+    families.dedup();
+    families
+}
+
+/// Returns whether a boolean vector holds a false (NULL is none).
+fn any_false(outcome: &Vector) -> bool {
+    let VectorData::Bool(values) = &outcome.data else {
+        return true;
+    };
+    match &outcome.validity {
+        None => values.contains(&false),
+        Some(validity) => values.iter().zip(validity).any(|(&value, &valid)| valid && !value),
     }
 }
 
 /// Returns the veto for a row whose primary key is taken: `23505`.
-pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> store::error::Veto {
-    let _ = (spec, row_key);
-    todo!("coprocessors/constraint")
+pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
+    let values = match spec.layout.decode_key(row_key) {
+        Ok(values) => values,
+        Err(error) => return violation::of_value(CONSTRAINT, error),
+    };
+    let columns = || spec.layout.key.iter().map(|key| key.column);
+    let names: Vec<&str> = columns().map(|column| spec.column_names[column].as_str()).collect();
+    let types: Vec<DataType> =
+        columns().map(|column| spec.layout.columns[column].data_type).collect();
+    DuplicateKey {
+        constraint: &spec.primary_key_name,
+        table: &spec.table_name,
+        key_names: &names,
+        key_types: &types,
+        values: &values,
+    }
+    .exists(CONSTRAINT)
 }

@@ -9,6 +9,7 @@
 
 pub mod row;
 pub mod violation;
+mod change;
 pub mod filter;
 pub mod constraint;
 pub mod index;

@@ -1,10 +1,26 @@
-//! The secondary index observer: index rows written in the transaction that writes the data row.
+//! Secondary indexes: index rows written in the transaction that writes the data row, so that they
+//! can never disagree.
+//!
+//! * [`entry`]: the index row of a base row, and the way back.
+//! * [`observer`]: keeps the index in step with its table.
+//! * [`build`]: fills it from rows that are there already.
+//! * [`verify`]: compares both.
 
 use std::sync::Arc;
 
 use store::TableId;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
+
+pub mod entry;
+pub mod observer;
+pub mod build;
+pub mod verify;
+
+pub use build::index_build;
+pub use entry::{base_key, index_entry, index_row_key};
+pub use observer::IndexObserver;
+pub use verify::{IndexDifference, check};
 
 /// One index, as the observer and the planner know it.
 ///
@@ -50,60 +66,4 @@ impl IndexSpec {
         let first = self.keys.len();
         keys.chain(rest.map(|(offset, column)| (column, first + offset))).collect()
     }
-}
-
-/// Keeps one index in step with its table.
-pub struct IndexObserver {
-    spec: Arc<IndexSpec>,
-}
-
-impl IndexObserver {
-    /// Returns an observer for this index.
-    pub fn new(spec: Arc<IndexSpec>) -> IndexObserver {
-        IndexObserver { spec }
-    }
-}
-
-impl store::observer::RegionObserver for IndexObserver {
-    fn name(&self) -> &str {
-        let _ = &self.spec;
-        todo!("coprocessors/index")
-    }
-}
-
-/// Returns the row key of the index entry of a base row (in table order).
-pub fn index_row_key(spec: &IndexSpec, base_row: &[types::Datum]) -> types::Result<Vec<u8>> {
-    let _ = (spec, base_row);
-    todo!("coprocessors/index")
-}
-
-/// Returns the put of the index entry of a base row (in table order); `None` if the row is not in the
-/// index.
-pub fn index_entry(
-    spec: &IndexSpec,
-    base_row: &[types::Datum],
-) -> types::Result<Option<store::Mutation>> {
-    let _ = (spec, base_row);
-    todo!("coprocessors/index")
-}
-
-/// Returns the base table's row key, salt included, of an index row.
-pub fn base_key(spec: &IndexSpec, index_row: &store::RowRef<'_>) -> types::Result<Vec<u8>> {
-    let _ = (spec, index_row);
-    todo!("coprocessors/index")
-}
-
-/// Fills the index from all rows of the base table in the caller's transaction, and returns the
-/// number of entries. The caller keeps other writers away from the table until it has committed.
-///
-/// # Errors
-///
-/// `23505` `could not create unique index "i"` if a key occurs twice.
-pub fn index_build(
-    transaction: &store::Transaction,
-    base_table: TableId,
-    spec: &IndexSpec,
-) -> store::Result<u64> {
-    let _ = (transaction, base_table, spec);
-    todo!("coprocessors/index")
 }

@@ -1,0 +1,193 @@
+//! What a batch of mutations does to rows of ROW storage: each row before and after it.
+//!
+//! # Rules
+//!
+//! 1. A put or marker with a timestamp of its own takes effect on the newest version only if that
+//!    version is not newer; without a timestamp it is written at the commit time and always does.
+//! 2. A mutation's markers do not mask its own puts: they share a place in the order of writes, and
+//!    a marker masks what is older.
+//! 3. If a batch changes a row twice, the second change starts from the outcome of the first.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use smallvec::SmallVec;
+use store::observer::ObserverContext;
+use store::transaction::{Expect, Previous};
+use store::{CellBatch, Edit, Get, Mutation, RowRef, Timestamp};
+
+use crate::row::PackedCells;
+
+/// A packed row with its version.
+type PackedVersion<'a> = (&'a [u8], Timestamp);
+
+/// The newest packed row of each family, with its version.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RowState<'a> {
+    cells: SmallVec<[Option<PackedVersion<'a>>; 2]>,
+}
+
+/// One row of a batch, before and after.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    /// The row key.
+    pub(crate) row: &'a [u8],
+    /// Before.
+    pub(crate) old: RowState<'a>,
+    /// After.
+    pub(crate) new: RowState<'a>,
+    /// The version that what follows from this change is written at; `None` is the commit time.
+    pub(crate) timestamp: Option<Timestamp>,
+}
+
+impl<'a> RowState<'a> {
+    fn absent(family_count: usize) -> RowState<'a> {
+        RowState { cells: SmallVec::from_elem(None, family_count) }
+    }
+
+    /// Returns the state of a row as the store returned it.
+    pub(crate) fn of(row: &RowRef<'a>, family_count: usize) -> RowState<'a> {
+        let mut state = RowState::absent(family_count);
+        for cell in row.cells() {
+            if let Some(slot) = state.cells.get_mut(usize::from(cell.family))
+                && cell.qualifier.is_empty()
+                && slot.is_none()
+            {
+                *slot = Some((cell.value, cell.timestamp));
+            }
+        }
+        state
+    }
+
+    /// Returns whether there is such a row.
+    pub(crate) fn exists(&self) -> bool {
+        self.cells.iter().any(Option::is_some)
+    }
+
+    /// Returns the packed rows, by family.
+    pub(crate) fn packed(&self) -> PackedCells<'a> {
+        self.cells.iter().map(|cell| cell.map(|(bytes, _)| bytes)).collect()
+    }
+
+    /// Returns whether both hold the same bytes in these families.
+    pub(crate) fn same_bytes(&self, other: &RowState<'a>, families: &[usize]) -> bool {
+        let bytes = |state: &RowState<'a>, family: usize| state.cells[family].map(|cell| cell.0);
+        families.iter().all(|&family| bytes(self, family) == bytes(other, family))
+    }
+
+    /// Returns the newest version among the cells, or `None` for the commit time.
+    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+        let newest = self.cells.iter().flatten().map(|&(_, at)| at).max();
+        newest.filter(|&at| at != Timestamp::LATEST)
+    }
+
+    fn clear(&mut self, family: usize, at: Timestamp) {
+        if let Some(cell) = self.cells.get_mut(family)
+            && cell.is_some_and(|(_, version)| version <= at)
+        {
+            *cell = None;
+        }
+    }
+
+    fn put(&mut self, family: usize, at: Timestamp, value: &'a [u8]) {
+        if let Some(cell) = self.cells.get_mut(family)
+            && cell.is_none_or(|(_, version)| version <= at)
+        {
+            *cell = Some((value, at));
+        }
+    }
+
+    /// Applies a mutation's edits: markers first (rule 2).
+    fn apply(&mut self, edits: &'a [Edit]) {
+        for edit in edits {
+            match edit {
+                Edit::Put { .. } => {}
+                Edit::DeleteRow { timestamp } => {
+                    (0..self.cells.len()).for_each(|family| self.clear(family, time(*timestamp)));
+                }
+                Edit::DeleteFamily { family, timestamp } => {
+                    self.clear(usize::from(*family), time(*timestamp));
+                }
+                Edit::DeleteColumn { family, qualifier, timestamp } => {
+                    if qualifier.is_empty() {
+                        self.clear(usize::from(*family), time(*timestamp));
+                    }
+                }
+            }
+        }
+        for edit in edits {
+            if let Edit::Put { family, qualifier, timestamp, value } = edit
+                && qualifier.is_empty()
+            {
+                self.put(usize::from(*family), time(*timestamp), value);
+            }
+        }
+    }
+}
+
+fn time(timestamp: Option<Timestamp>) -> Timestamp {
+    timestamp.unwrap_or(Timestamp::LATEST)
+}
+
+fn edit_time(edit: &Edit) -> Timestamp {
+    match edit {
+        Edit::Put { timestamp, .. }
+        | Edit::DeleteRow { timestamp }
+        | Edit::DeleteFamily { timestamp, .. }
+        | Edit::DeleteColumn { timestamp, .. } => time(*timestamp),
+    }
+}
+
+/// Reads the state before of those mutations that do not carry it and for which `is_needed`, and
+/// leaves it in them, so that later observers need not read it again.
+pub(crate) fn load_previous(
+    context: &dyn ObserverContext,
+    batch: &mut [Mutation],
+    is_needed: impl Fn(&Mutation) -> bool,
+) -> store::Result<()> {
+    for mutation in batch {
+        if !matches!(mutation.previous, Previous::Unknown) || !is_needed(mutation) {
+            continue;
+        }
+        if mutation.expect == Expect::Absent {
+            mutation.previous = Previous::Absent;
+            continue;
+        }
+        let mut cells = CellBatch::new();
+        let get = Get::new(mutation.row.as_slice());
+        mutation.previous = if context.get(context.table(), &get, &mut cells)? {
+            Previous::Row(Arc::new(cells))
+        } else {
+            Previous::Absent
+        };
+    }
+    Ok(())
+}
+
+/// Returns the changes of a batch, in its order. A state before that is not known counts as absent:
+/// see [`load_previous`].
+pub(crate) fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
+    let is_ascending = batch.is_sorted_by(|a, b| a.row < b.row);
+    let mut last_of_row: AHashMap<&[u8], usize> = AHashMap::new();
+    let mut changes: Vec<Change<'_>> = Vec::with_capacity(batch.len());
+    for (position, mutation) in batch.iter().enumerate() {
+        let row = mutation.row.as_slice();
+        // Rows in ascending order are all different: no need to look for earlier changes.
+        let earlier = if is_ascending { None } else { last_of_row.insert(row, position) };
+        let old = match (earlier, &mutation.previous) {
+            (Some(earlier), _) => changes[earlier].new.clone(),
+            (None, Previous::Row(cells)) if !cells.is_empty() => {
+                RowState::of(&cells.row(0), family_count)
+            }
+            (None, _) => RowState::absent(family_count),
+        };
+        let mut new = old.clone();
+        new.apply(&mutation.edits);
+        let edited = mutation.edits.iter().map(edit_time).max().unwrap_or(Timestamp::LATEST);
+        let existing = old.cells.iter().flatten().map(|&(_, at)| at).max();
+        let newest = existing.map_or(edited, |at| at.max(edited));
+        let timestamp = (newest != Timestamp::LATEST).then_some(newest);
+        changes.push(Change { row, old, new, timestamp });
+    }
+    changes
+}

@@ -1,0 +1,76 @@
+//! Fills an index from the rows that are there already.
+
+use store::transaction::{Expect, Locking};
+use store::{CellBatch, Mutation, Scan, TableId, Transaction};
+
+use super::IndexSpec;
+use super::entry::{EntryWriter, base_columns, duplicate_veto};
+use crate::change::RowState;
+use crate::row;
+use crate::violation::{self, DuplicateKey, INDEX};
+
+/// Rows that are read, and entries that are staged, at a time.
+const BUILD_ROWS: usize = 1000;
+
+/// Fills the index from all rows of the base table, region by region, in the caller's transaction,
+/// and returns the number of entries.
+///
+/// The caller keeps other writers away from the table until it has committed: entries take no locks.
+///
+/// # Errors
+///
+/// `23505` `could not create unique index "i"` if a key occurs twice; what a functional key raises.
+pub fn index_build(
+    transaction: &Transaction,
+    base_table: TableId,
+    spec: &IndexSpec,
+) -> store::Result<u64> {
+    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
+    let mut writer = EntryWriter::new(spec);
+    let mut rows = CellBatch::new();
+    let mut entry_count = 0;
+    while scanner.next_batch(BUILD_ROWS, &mut rows)? {
+        let entries = entries(spec, &mut writer, &rows)?;
+        entry_count += entries.len() as u64;
+        match transaction.mutate(spec.store_table, entries) {
+            Err(store::Error::RowExists { table, row }) if table == spec.store_table => {
+                return Err(duplicated(spec, &row));
+            }
+            outcome => outcome?,
+        }
+    }
+    Ok(entry_count)
+}
+
+/// Returns the entries of some rows, in key order.
+fn entries(
+    spec: &IndexSpec,
+    writer: &mut EntryWriter<'_>,
+    rows: &CellBatch,
+) -> store::Result<Vec<Mutation>> {
+    let mut entries = Vec::with_capacity(rows.row_count());
+    for row in rows.rows() {
+        let state = RowState::of(&row, spec.base_layout.family_count);
+        let entry = writer
+            .read(row.key(), &state.packed())
+            .and_then(|()| writer.key(row.key()))
+            .and_then(|key| writer.put(key, state.timestamp()))
+            .map_err(|error| violation::value_error(INDEX, error))?;
+        entries.push(Mutation { locking: Locking::Covered, ..entry });
+    }
+    entries.sort_unstable_by(|a, b| a.row.cmp(&b.row));
+    let is_twice =
+        |pair: &&[Mutation]| pair[0].expect == Expect::Absent && pair[0].row == pair[1].row;
+    match entries.windows(2).find(is_twice) {
+        Some(pair) => Err(duplicated(spec, &pair[0].row)),
+        None => Ok(entries),
+    }
+}
+
+fn duplicated(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
+    match duplicate_veto(spec, index_key, |key: &DuplicateKey<'_>| key.duplicated(INDEX)) {
+        Ok(veto) => store::Error::Vetoed(Box::new(veto)),
+        Err(error) => violation::value_error(INDEX, error),
+    }
+}

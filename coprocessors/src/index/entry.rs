@@ -1,0 +1,299 @@
+//! The index row of a base row, and the base row's key of an index row.
+//!
+//! ```text
+//!   base row    salt? | primary key                      packed: columns
+//!                          |                                  |
+//!   not unique  salt? | keys | primary key               packed: include
+//!   unique      salt? | keys                             packed: primary key, include
+//!   unique,     salt? | keys | primary key               packed: primary key, include
+//!     a NULL
+//! ```
+//!
+//! The primary key's bytes are copied, not decoded and encoded again, wherever index and table keep
+//! it in the same order; so is the way back.
+
+use store::transaction::Locking;
+use store::{Edit, Mutation, RowRef, Timestamp};
+use types::error::sqlstate;
+use types::expr::{EvalContext, Expr};
+use types::rowcode::{Place, RowLayout};
+use types::{DataType, Datum, Result, keycode};
+
+use super::IndexSpec;
+use crate::row::{self, PackedCells};
+use crate::violation::DuplicateKey;
+use store::error::Veto;
+
+/// Computes index rows of base rows; keeps its buffers from row to row.
+pub(super) struct EntryWriter<'s> {
+    spec: &'s IndexSpec,
+    /// Columns that functional keys read; empty if all keys are plain columns.
+    inputs: Vec<usize>,
+    /// The primary key follows the index keys as it stands in the base row's key.
+    copies_primary_key: bool,
+    /// The index row in the order of the index's layout. Columns that only the copied primary key
+    /// holds are NULL.
+    values: Vec<Datum>,
+    /// The base row for functional keys, sparse.
+    input_row: Vec<Datum>,
+    context: EvalContext,
+}
+
+impl<'s> EntryWriter<'s> {
+    pub(super) fn new(spec: &'s IndexSpec) -> EntryWriter<'s> {
+        let inputs = function_inputs(spec);
+        let width = if inputs.is_empty() { 0 } else { spec.base_layout.columns.len() };
+        EntryWriter {
+            copies_primary_key: !spec.unique && same_primary_key(spec),
+            inputs,
+            values: Vec::with_capacity(spec.layout.columns.len()),
+            input_row: vec![Datum::Null; width],
+            context: EvalContext::default(),
+            spec,
+        }
+    }
+
+    /// Takes up a stored base row, decoding only what the index holds.
+    pub(super) fn read(&mut self, row_key: &[u8], packed: &PackedCells<'_>) -> Result<()> {
+        let layout = &self.spec.base_layout;
+        for &column in &self.inputs {
+            self.input_row[column] = layout.unpack_column(column, row_key, packed)?;
+        }
+        self.values.clear();
+        for key in &self.spec.keys {
+            self.values.push(match key {
+                Expr::Column { index, .. } => layout.unpack_column(*index, row_key, packed)?,
+                _ => key.eval_row(&self.input_row, &self.context)?,
+            });
+        }
+        for key in &layout.key {
+            self.values.push(if self.copies_primary_key {
+                Datum::Null
+            } else {
+                layout.unpack_column(key.column, row_key, packed)?
+            });
+        }
+        for &column in &self.spec.include {
+            self.values.push(layout.unpack_column(column, row_key, packed)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the row key of the row taken up last, whose base row key is given.
+    pub(super) fn key(&self, base_key: &[u8]) -> Result<Vec<u8>> {
+        let layout = &self.spec.layout;
+        if self.copies_primary_key {
+            let prefix = layout.encode_key_prefix(&self.values[..self.spec.keys.len()])?;
+            let primary_key = without_salt(&self.spec.base_layout, base_key);
+            return Ok(salted(layout, &[&prefix, primary_key]));
+        }
+        let mut key = layout.encode_key(&self.values)?;
+        if self.spec.unique && self.has_null_key() {
+            key.extend_from_slice(without_salt(&self.spec.base_layout, base_key));
+        }
+        Ok(key)
+    }
+
+    /// Returns whether an index key of the row taken up last is NULL.
+    pub(super) fn has_null_key(&self) -> bool {
+        self.values[..self.spec.keys.len()].iter().any(|value| matches!(value, Datum::Null))
+    }
+
+    /// Returns the packed value of the row taken up last.
+    pub(super) fn value(&self) -> Result<Vec<u8>> {
+        self.spec.layout.pack(0, &self.values)
+    }
+
+    /// Returns the put of a new entry for the row taken up last.
+    pub(super) fn put(&self, key: Vec<u8>, timestamp: Option<Timestamp>) -> Result<Mutation> {
+        let mutation = put(key, self.value()?, timestamp);
+        Ok(if self.spec.unique && !self.has_null_key() {
+            mutation.expect_absent()
+        } else {
+            Mutation { locking: Locking::Covered, ..mutation }
+        })
+    }
+}
+
+/// Returns the put of an index row that takes its own lock.
+pub(super) fn put(key: Vec<u8>, value: Vec<u8>, timestamp: Option<Timestamp>) -> Mutation {
+    let mut mutation = Mutation::new(key);
+    mutation.edits.push(Edit::Put { family: 0, qualifier: Vec::new(), timestamp, value });
+    mutation
+}
+
+/// Returns the columns of the base table that the entries are computed from.
+pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
+    let plain = spec.keys.iter().filter_map(|key| match key {
+        Expr::Column { index, .. } => Some(*index),
+        _ => None,
+    });
+    let mut columns: Vec<usize> = plain.chain(spec.include.iter().copied()).collect();
+    columns.extend(function_inputs(spec));
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// Returns the families of the base table that the entries are computed from.
+pub(super) fn base_families(spec: &IndexSpec) -> Vec<usize> {
+    let family = |column: usize| match spec.base_layout.columns[column].place {
+        Place::Packed { family, .. } => Some(family),
+        Place::Key(_) => None,
+    };
+    let mut families: Vec<usize> = base_columns(spec).into_iter().filter_map(family).collect();
+    families.sort_unstable();
+    families.dedup();
+    families
+}
+
+fn function_inputs(spec: &IndexSpec) -> Vec<usize> {
+    let mut inputs = Vec::new();
+    for key in spec.keys.iter().filter(|key| !matches!(key, Expr::Column { .. })) {
+        key.walk(&mut |node| {
+            if let Expr::Column { index, .. } = node {
+                inputs.push(*index);
+            }
+        });
+    }
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs
+}
+
+/// Returns whether the index's row key ends in the primary key, byte for byte as the table keeps it.
+fn same_primary_key(spec: &IndexSpec) -> bool {
+    let tail = spec.layout.key.get(spec.keys.len()..).unwrap_or_default();
+    let base = &spec.base_layout;
+    tail.len() == base.key.len()
+        && tail.iter().zip(&base.key).all(|(a, b)| {
+            a.descending == b.descending
+                && a.nulls_first == b.nulls_first
+                && spec.layout.columns[a.column].data_type == base.columns[b.column].data_type
+        })
+}
+
+fn without_salt<'a>(layout: &RowLayout, row_key: &'a [u8]) -> &'a [u8] {
+    row_key.get(usize::from(layout.salt_buckets > 0)..).unwrap_or_default()
+}
+
+/// Returns the row key of unsalted parts.
+fn salted(layout: &RowLayout, parts: &[&[u8]]) -> Vec<u8> {
+    let salt_bytes = usize::from(layout.salt_buckets > 0);
+    let length = parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut key = Vec::with_capacity(salt_bytes + length);
+    key.resize(salt_bytes, 0);
+    parts.iter().for_each(|part| key.extend_from_slice(part));
+    if salt_bytes > 0 {
+        key[0] = layout.salt(&key[1..]);
+    }
+    key
+}
+
+/// Returns the row in the order of the index's layout.
+fn index_values(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<Datum>> {
+    let context = EvalContext::default();
+    let mut values = Vec::with_capacity(spec.layout.columns.len());
+    for key in &spec.keys {
+        values.push(match key {
+            Expr::Column { index, .. } => base_row[*index].clone(),
+            _ => key.eval_row(base_row, &context)?,
+        });
+    }
+    let primary_key = spec.base_layout.key.iter().map(|key| key.column);
+    values.extend(
+        primary_key.chain(spec.include.iter().copied()).map(|column| base_row[column].clone()),
+    );
+    Ok(values)
+}
+
+fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
+    let mut key = spec.layout.encode_key(values)?;
+    let (keys, rest) = values.split_at(spec.keys.len());
+    if spec.unique && keys.iter().any(|value| matches!(value, Datum::Null)) {
+        let primary_key = &rest[..spec.base_layout.key.len()];
+        key.extend_from_slice(&spec.base_layout.encode_key_prefix(primary_key)?);
+    }
+    Ok(key)
+}
+
+/// Returns the row key of the index entry of a base row (in table order).
+///
+/// # Errors
+///
+/// What a functional key raises.
+pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
+    row_key_of(spec, &index_values(spec, base_row)?)
+}
+
+/// Returns the put of the index entry of a base row (in table order); `None` if the row is not in the
+/// index. The put of a unique entry expects that there is none.
+///
+/// # Errors
+///
+/// What a functional key raises.
+pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutation>> {
+    let values = index_values(spec, base_row)?;
+    let key = row_key_of(spec, &values)?;
+    let mutation = put(key, spec.layout.pack(0, &values)?, None);
+    let has_null = values[..spec.keys.len()].iter().any(|value| matches!(value, Datum::Null));
+    Ok(Some(if spec.unique && !has_null {
+        mutation.expect_absent()
+    } else {
+        Mutation { locking: Locking::Covered, ..mutation }
+    }))
+}
+
+/// Returns the base table's row key, salt included, of an index row.
+///
+/// # Errors
+///
+/// `XX001` if the bytes do not decode.
+pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
+    let row_key = index_row.key();
+    if !spec.unique && !same_primary_key(spec) {
+        let values = spec.layout.decode_key(row_key)?;
+        return spec.base_layout.encode_key_values(&values[spec.keys.len()..]);
+    }
+    let rest = after_index_keys(spec, without_salt(&spec.layout, row_key))?;
+    if !rest.is_empty() {
+        return Ok(salted(&spec.base_layout, &[rest]));
+    }
+    let packed = row::packed_cells(index_row, spec.layout.family_count);
+    let first = spec.keys.len();
+    let primary_key = (first..first + spec.base_layout.key.len())
+        .map(|column| spec.layout.unpack_column(column, row_key, &packed))
+        .collect::<Result<Vec<Datum>>>()?;
+    spec.base_layout.encode_key_values(&primary_key)
+}
+
+/// Returns what follows the index keys in a row key without salt.
+fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]> {
+    for column in &spec.layout.key[..spec.keys.len()] {
+        let data_type = spec.layout.columns[column.column].data_type;
+        let (_, length) = keycode::decode(key, data_type, column.descending, column.nulls_first)?;
+        key = key.get(length..).ok_or_else(|| {
+            types::Error::new(sqlstate::DATA_CORRUPTED, "an index row's key is too short")
+        })?;
+    }
+    Ok(key)
+}
+
+/// Builds a veto from the index keys of a row key of the index.
+pub(super) fn duplicate_veto(
+    spec: &IndexSpec,
+    index_key: &[u8],
+    veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
+) -> Result<Veto> {
+    let values = spec.layout.decode_key(index_key)?;
+    let names: Vec<&str> = spec.key_names.iter().map(String::as_str).collect();
+    let types: Vec<DataType> =
+        spec.layout.columns[..spec.keys.len()].iter().map(|column| column.data_type).collect();
+    Ok(veto(&DuplicateKey {
+        constraint: &spec.name,
+        table: &spec.table_name,
+        key_names: &names,
+        key_types: &types,
+        values: &values[..spec.keys.len().min(values.len())],
+    }))
+}

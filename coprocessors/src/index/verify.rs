@@ -1,0 +1,110 @@
+//! Compares an index with its table, both ways.
+
+use ahash::AHashMap;
+use store::{CellBatch, Get, Scan, TableId, Transaction};
+
+use super::IndexSpec;
+use super::entry::{EntryWriter, base_columns, base_key};
+use crate::row;
+use crate::violation::{self, INDEX};
+
+/// Rows that are compared at a time.
+const CHECK_ROWS: usize = 1000;
+
+/// How an index differs from its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IndexDifference {
+    /// Rows of the table.
+    pub row_count: u64,
+    /// Entries of the index.
+    pub entry_count: u64,
+    /// Rows whose entry is missing or holds other values.
+    pub missing: u64,
+    /// Entries that no row accounts for.
+    pub extra: u64,
+}
+
+/// Compares an index with its table under the transaction's snapshot.
+///
+/// # Errors
+///
+/// `XX001` if rows do not decode; what a functional key raises.
+pub fn check(
+    transaction: &Transaction,
+    base_table: TableId,
+    spec: &IndexSpec,
+) -> store::Result<IndexDifference> {
+    let mut difference = IndexDifference::default();
+    check_rows(transaction, base_table, spec, &mut difference)?;
+    check_entries(transaction, base_table, spec, &mut difference)?;
+    Ok(difference)
+}
+
+fn check_rows(
+    transaction: &Transaction,
+    base_table: TableId,
+    spec: &IndexSpec,
+    difference: &mut IndexDifference,
+) -> store::Result<()> {
+    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
+    let mut writer = EntryWriter::new(spec);
+    let mut rows = CellBatch::new();
+    let mut found = CellBatch::new();
+    while scanner.next_batch(CHECK_ROWS, &mut rows)? {
+        difference.row_count += rows.row_count() as u64;
+        let mut gets = Vec::with_capacity(rows.row_count());
+        let mut values = Vec::with_capacity(rows.row_count());
+        for row in rows.rows() {
+            let packed = row::packed_cells(&row, spec.base_layout.family_count);
+            writer.read(row.key(), &packed).map_err(value_error)?;
+            gets.push(Get::new(writer.key(row.key()).map_err(value_error)?));
+            values.push(writer.value().map_err(value_error)?);
+        }
+        found.clear();
+        transaction.multi_get(spec.store_table, &gets, &mut found)?;
+        let entries: AHashMap<&[u8], Option<&[u8]>> =
+            found.rows().map(|entry| (entry.key(), entry.value(0, b""))).collect();
+        let is_missing = |(get, value): &(&Get, &Vec<u8>)| {
+            entries.get(get.row.as_slice()).copied().flatten() != Some(value.as_slice())
+        };
+        difference.missing += gets.iter().zip(&values).filter(is_missing).count() as u64;
+    }
+    Ok(())
+}
+
+fn check_entries(
+    transaction: &Transaction,
+    base_table: TableId,
+    spec: &IndexSpec,
+    difference: &mut IndexDifference,
+) -> store::Result<()> {
+    let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
+    let mut writer = EntryWriter::new(spec);
+    let mut entries = CellBatch::new();
+    let mut found = CellBatch::new();
+    while scanner.next_batch(CHECK_ROWS, &mut entries)? {
+        difference.entry_count += entries.row_count() as u64;
+        let mut gets = Vec::with_capacity(entries.row_count());
+        for entry in entries.rows() {
+            gets.push(Get::new(base_key(spec, &entry).map_err(value_error)?));
+        }
+        found.clear();
+        transaction.multi_get(base_table, &gets, &mut found)?;
+        let mut expected: AHashMap<&[u8], Vec<u8>> = AHashMap::with_capacity(found.row_count());
+        for row in found.rows() {
+            let packed = row::packed_cells(&row, spec.base_layout.family_count);
+            writer.read(row.key(), &packed).map_err(value_error)?;
+            expected.insert(row.key(), writer.key(row.key()).map_err(value_error)?);
+        }
+        for (entry, get) in entries.rows().zip(&gets) {
+            let is_of_row = expected.get(get.row.as_slice()).is_some_and(|key| key == entry.key());
+            difference.extra += u64::from(!is_of_row);
+        }
+    }
+    Ok(())
+}
+
+fn value_error(error: types::Error) -> store::Error {
+    violation::value_error(INDEX, error)
+}
