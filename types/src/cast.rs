@@ -6,8 +6,12 @@
 
 use crate::context::EvalContext;
 use crate::datatype::{DataType, SqlType};
+use crate::datetime::{self, Interval};
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
+use crate::numeric::Numeric;
+use crate::text::{self, TextStyle};
+use crate::vector::{Vector, VectorData};
 
 /// When a cast may be applied, as in `pg_cast.castcontext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,14 +59,28 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         | (Name, Text) => Implicit,
         (Name, Varchar | Char) => Assignment,
         (Date, Timestamp | Timestamptz) | (Timestamp, Timestamptz) | (Time, Interval) => Implicit,
-        (Timestamp, Date | Time)
-        | (Timestamptz, Date | Time | Timestamp)
-        | (Interval, Time) => Assignment,
+        (Timestamp, Date | Time) | (Timestamptz, Date | Time | Timestamp) | (Interval, Time) => {
+            Assignment
+        }
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,
         _ => return None,
     };
     Some(context)
+}
+
+/// Returns whether a cast depends on nothing but the value: neither on the session's time zone nor on
+/// the clock, which text such as `today` refers to. A literal is settled once and counts as such.
+pub fn is_immutable(from: DataType, to: DataType) -> bool {
+    let timed =
+        matches!(to, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz);
+    match from {
+        _ if from == to => true,
+        DataType::Unknown => to != DataType::Timestamptz,
+        DataType::Timestamptz => false,
+        DataType::Date | DataType::Timestamp => to != DataType::Timestamptz,
+        _ => !(from.is_text() && timed),
+    }
 }
 
 /// Casts a value and applies the modifier of `to`.
@@ -77,6 +95,330 @@ pub fn cast(
     explicit: bool,
     context: &EvalContext,
 ) -> Result<Datum> {
-    let _ = (value, from, to, explicit, context);
-    todo!("types/cast")
+    if matches!(value, Datum::Null) {
+        return Ok(Datum::Null);
+    }
+    let converted = convert(value, from, to.base, context)?;
+    if to.modifier < 0 {
+        return Ok(converted);
+    }
+    apply_modifier(converted, to, explicit)
+}
+
+/// Casts all values of a vector.
+///
+/// # Errors
+///
+/// Those of [`cast`], for the first value that raises one.
+pub fn cast_vector(
+    vector: &Vector,
+    from: DataType,
+    to: SqlType,
+    explicit: bool,
+    context: &EvalContext,
+) -> Result<Vector> {
+    if to.modifier < 0
+        && let Some(data) = widen(&vector.data, from, to.base)
+    {
+        return Ok(Vector { data, validity: vector.validity.clone() });
+    }
+    let mut results = Vector::new(to.base, vector.len());
+    for index in 0..vector.len() {
+        if vector.is_null(index) {
+            results.push_null();
+        } else {
+            results.push(&cast(&vector.datum(index), from, to, explicit, context)?);
+        }
+    }
+    Ok(results)
+}
+
+/// Converts values by a plain loop, where no value can fail.
+fn widen(data: &VectorData, from: DataType, to: DataType) -> Option<VectorData> {
+    if from == to {
+        return Some(data.clone());
+    }
+    Some(match (data, to) {
+        (VectorData::Int2(values), DataType::Int4) => VectorData::Int4(each(values, i32::from)),
+        (VectorData::Int2(values), DataType::Int8) => VectorData::Int8(each(values, i64::from)),
+        (VectorData::Int4(values), DataType::Int8) => VectorData::Int8(each(values, i64::from)),
+        (VectorData::Int2(values), DataType::Float4) => VectorData::Float4(each(values, f32::from)),
+        (VectorData::Int4(values), DataType::Float4) => {
+            VectorData::Float4(each(values, |value| value as f32))
+        }
+        (VectorData::Int8(values), DataType::Float4) => {
+            VectorData::Float4(each(values, |value| value as f32))
+        }
+        (VectorData::Int2(values), DataType::Float8) => VectorData::Float8(each(values, f64::from)),
+        (VectorData::Int4(values), DataType::Float8) => VectorData::Float8(each(values, f64::from)),
+        (VectorData::Int8(values), DataType::Float8) => {
+            VectorData::Float8(each(values, |value| value as f64))
+        }
+        (VectorData::Float4(values), DataType::Float8) => {
+            VectorData::Float8(each(values, f64::from))
+        }
+        (VectorData::Int2(values), DataType::Numeric) => {
+            VectorData::Numeric(each(values, |value| Numeric::from(i64::from(value))))
+        }
+        (VectorData::Int4(values), DataType::Numeric) => {
+            VectorData::Numeric(each(values, |value| Numeric::from(i64::from(value))))
+        }
+        (VectorData::Int8(values), DataType::Numeric) => {
+            VectorData::Numeric(each(values, Numeric::from))
+        }
+        (VectorData::Text(_), DataType::Text | DataType::Varchar | DataType::Char)
+            if from != DataType::Char && from != DataType::Unknown =>
+        {
+            data.clone()
+        }
+        _ => return None,
+    })
+}
+
+fn each<T: Copy, U>(values: &[T], change: impl Fn(T) -> U) -> Vec<U> {
+    values.iter().map(|value| change(*value)).collect()
+}
+
+/// Converts a value to another type without modifier.
+fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
+    if from == to {
+        return Ok(value.clone());
+    }
+    match (value, to) {
+        (Datum::Text(string), _) => from_text(string, from, to, context),
+        (Datum::Bool(value), _) if to.is_text() => {
+            Ok(Datum::Text(if *value { "true" } else { "false" }.into()))
+        }
+        (_, to) if to.is_text() => {
+            let mut bytes = Vec::new();
+            text::write(value, from, &style(context), &mut bytes);
+            let string = String::from_utf8(bytes).expect("the text of a value is UTF-8");
+            Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
+        }
+        (Datum::Bool(value), DataType::Int4) => Ok(Datum::Int4(i32::from(*value))),
+        (Datum::Int4(value), DataType::Bool) => Ok(Datum::Bool(*value != 0)),
+        (Datum::Int4(value), DataType::Oid) => Ok(Datum::Int8(i64::from(value.cast_unsigned()))),
+        (Datum::Int8(value), DataType::Int4) if from == DataType::Oid => {
+            Ok(Datum::Int4(u32::try_from(*value).unwrap_or(0).cast_signed()))
+        }
+        (Datum::Int2(value), _) => from_integer(i64::from(*value), from, to),
+        (Datum::Int4(value), _) => from_integer(i64::from(*value), from, to),
+        (Datum::Int8(value), _) => from_integer(*value, from, to),
+        (Datum::Float4(value), DataType::Numeric) => {
+            Numeric::try_from_f32(*value).map(Datum::Numeric)
+        }
+        (Datum::Float4(value), _) => from_float(f64::from(*value), from, to),
+        (Datum::Float8(value), _) => from_float(*value, from, to),
+        (Datum::Numeric(value), _) => from_numeric(value, from, to),
+        _ => from_datetime(value, from, to, context),
+    }
+}
+
+fn style(context: &EvalContext) -> TextStyle {
+    TextStyle { time_zone: context.time_zone.clone(), ..TextStyle::default() }
+}
+
+fn cannot_cast(from: DataType, to: DataType) -> Error {
+    let (from, to) = (from.sql_name(), to.sql_name());
+    Error::new(sqlstate::CANNOT_COERCE, format!("cannot cast type {from} to {to}"))
+}
+
+fn from_text(string: &str, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
+    let unpadded = if from == DataType::Char { string.trim_end_matches(' ') } else { string };
+    match to {
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
+            Ok(Datum::Text(unpadded.into()))
+        }
+        DataType::Name => Ok(Datum::Text(name(unpadded).into())),
+        _ => text::parse(string, to, &style(context)),
+    }
+}
+
+/// Cuts a string to what fits a `name`: 63 bytes, and no broken character.
+fn name(string: &str) -> &str {
+    const NAME_BYTES: usize = 63;
+    &string[..string.floor_char_boundary(NAME_BYTES)]
+}
+
+fn from_integer(value: i64, from: DataType, to: DataType) -> Result<Datum> {
+    match to {
+        DataType::Int2 => i16::try_from(value).map(Datum::Int2).map_err(|_| out_of_range(to)),
+        DataType::Int4 => i32::try_from(value).map(Datum::Int4).map_err(|_| out_of_range(to)),
+        DataType::Int8 => Ok(Datum::Int8(value)),
+        DataType::Oid => {
+            u32::try_from(value).map(|_| Datum::Int8(value)).map_err(|_| out_of_range(to))
+        }
+        DataType::Float4 => Ok(Datum::Float4(value as f32)),
+        DataType::Float8 => Ok(Datum::Float8(value as f64)),
+        DataType::Numeric => Ok(Datum::Numeric(Numeric::from(value))),
+        _ => Err(cannot_cast(from, to)),
+    }
+}
+
+fn from_float(value: f64, from: DataType, to: DataType) -> Result<Datum> {
+    let rounded = value.round_ties_even();
+    let within = |low: f64, end: f64| rounded >= low && rounded < end;
+    match to {
+        DataType::Int2 if within(-32_768.0, 32_768.0) => Ok(Datum::Int2(rounded as i16)),
+        DataType::Int4 if within(-2_147_483_648.0, 2_147_483_648.0) => {
+            Ok(Datum::Int4(rounded as i32))
+        }
+        DataType::Int8 if within(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0) => {
+            Ok(Datum::Int8(rounded as i64))
+        }
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => Err(out_of_range(to)),
+        DataType::Float8 => Ok(Datum::Float8(value)),
+        DataType::Float4 => single(value).map(Datum::Float4),
+        DataType::Numeric => Numeric::try_from_f64(value).map(Datum::Numeric),
+        _ => Err(cannot_cast(from, to)),
+    }
+}
+
+/// Narrows a double, which must neither overflow nor vanish.
+fn single(value: f64) -> Result<f32> {
+    let narrow = value as f32;
+    let wrong = |what| {
+        let message = format!("value out of range: {what}");
+        Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message))
+    };
+    if narrow.is_infinite() && value.is_finite() {
+        return wrong("overflow");
+    }
+    if narrow == 0.0 && value != 0.0 {
+        return wrong("underflow");
+    }
+    Ok(narrow)
+}
+
+fn from_numeric(value: &Numeric, from: DataType, to: DataType) -> Result<Datum> {
+    if matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) {
+        if !value.is_finite() {
+            let what = if value.is_nan() { "NaN" } else { "infinity" };
+            let message = format!("cannot convert {what} to {}", to.sql_name());
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        let whole = value.round(0).to_i64().ok_or_else(|| out_of_range(to))?;
+        return from_integer(whole, from, to);
+    }
+    let double = value.to_f64();
+    if double.is_infinite() && value.is_finite() {
+        let message = format!("\"{value}\" is out of range for type {}", to.sql_name());
+        return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    match to {
+        DataType::Float8 => Ok(Datum::Float8(double)),
+        DataType::Float4 => match single(double) {
+            Ok(narrow) => Ok(Datum::Float4(narrow)),
+            Err(_) => Err(Error::new(
+                sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("\"{value}\" is out of range for type real"),
+            )),
+        },
+        _ => Err(cannot_cast(from, to)),
+    }
+}
+
+fn from_datetime(
+    value: &Datum,
+    from: DataType,
+    to: DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
+    let zone = &context.time_zone;
+    let time = |timestamp| datetime::timestamp_to_time(timestamp).map_or(Datum::Null, Datum::Time);
+    match (value, to) {
+        (Datum::Date(date), DataType::Timestamp) => {
+            datetime::date_to_timestamp(*date).map(Datum::Timestamp)
+        }
+        (Datum::Date(date), DataType::Timestamptz) => {
+            datetime::date_to_timestamptz(*date, zone).map(Datum::Timestamptz)
+        }
+        (Datum::Timestamp(at), DataType::Date) => Ok(Datum::Date(datetime::timestamp_to_date(*at))),
+        (Datum::Timestamp(at), DataType::Time) => Ok(time(*at)),
+        (Datum::Timestamp(at), DataType::Timestamptz) => {
+            datetime::local_to_timestamptz(*at, zone).map(Datum::Timestamptz)
+        }
+        (Datum::Timestamptz(at), DataType::Timestamp) => {
+            datetime::timestamptz_to_local(*at, zone).map(Datum::Timestamp)
+        }
+        (Datum::Timestamptz(at), DataType::Date) => {
+            let local = datetime::timestamptz_to_local(*at, zone)?;
+            Ok(Datum::Date(datetime::timestamp_to_date(local)))
+        }
+        (Datum::Timestamptz(at), DataType::Time) => {
+            Ok(time(datetime::timestamptz_to_local(*at, zone)?))
+        }
+        (Datum::Time(time), DataType::Interval) => Ok(Datum::Interval(Interval::new(0, 0, *time))),
+        (Datum::Interval(interval), DataType::Time) => {
+            Ok(Datum::Time(interval.microseconds.rem_euclid(datetime::MICROS_PER_DAY)))
+        }
+        _ => Err(cannot_cast(from, to)),
+    }
+}
+
+/// Returns PostgreSQL's `integer out of range`, and the like of other types.
+fn out_of_range(to: DataType) -> Error {
+    let name = if to == DataType::Oid { "OID" } else { to.sql_name() };
+    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+}
+
+/// Makes a value fit the modifier of its type.
+fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
+    match (value, to.base) {
+        (Datum::Text(string), DataType::Varchar) => {
+            fit(&string, to, explicit).map(|fitting| match fitting {
+                Some(cut) => Datum::Text(cut.into()),
+                None => Datum::Text(string.clone()),
+            })
+        }
+        (Datum::Text(string), DataType::Char) => {
+            let fitting = fit(&string, to, explicit)?.unwrap_or(&string);
+            let length = usize::try_from(to.modifier - 4).unwrap_or(0);
+            let missing = length.saturating_sub(fitting.chars().count());
+            Ok(Datum::Text([fitting, &" ".repeat(missing)].concat().into()))
+        }
+        (Datum::Numeric(value), DataType::Numeric) => {
+            value.apply_modifier(to.modifier).map(Datum::Numeric)
+        }
+        (Datum::Time(time), _) => Ok(Datum::Time(round_second(time, to.modifier))),
+        (Datum::Timestamp(at), _) => Ok(Datum::Timestamp(round_second(at, to.modifier))),
+        (Datum::Timestamptz(at), _) => Ok(Datum::Timestamptz(round_second(at, to.modifier))),
+        (Datum::Interval(interval), _) => {
+            let (range, digits) = ((to.modifier >> 16) & 0x7fff, to.modifier & 0xffff);
+            if range != 0 && range != 0x7fff {
+                let message = "interval fields are not supported";
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            let microseconds = round_second(interval.microseconds, digits);
+            Ok(Datum::Interval(Interval { microseconds, ..interval }))
+        }
+        (other, _) => Ok(other),
+    }
+}
+
+/// Returns the part of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if all of
+/// it does. What is cut off must be blanks unless the cast is explicit.
+fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
+    let length = usize::try_from(to.modifier - 4).unwrap_or(0);
+    if string.len() <= length {
+        return Ok(None);
+    }
+    let Some((end, _)) = string.char_indices().nth(length) else {
+        return Ok(None);
+    };
+    if explicit || string[end..].bytes().all(|byte| byte == b' ') {
+        return Ok(Some(&string[..end]));
+    }
+    let message = format!("value too long for type {}({length})", to.base.sql_name());
+    Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
+}
+
+/// Rounds microseconds to some digits of the second, halves away from zero; the infinities stay.
+pub(crate) fn round_second(microseconds: i64, digits: i32) -> i64 {
+    if digits >= 6 || microseconds == i64::MAX || microseconds == i64::MIN {
+        return microseconds;
+    }
+    let unit = 10_i64.pow(6 - digits.max(0).unsigned_abs());
+    let half = if microseconds >= 0 { unit / 2 } else { -(unit / 2) };
+    microseconds.saturating_add(half) / unit * unit
 }

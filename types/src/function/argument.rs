@@ -24,7 +24,6 @@ macro_rules! by_copy {
 }
 
 by_copy! {
-    boolean: Bool -> bool;
     int2: Int2 -> i16;
     int4: Int4 -> i32;
     int8: Int8 -> i64;

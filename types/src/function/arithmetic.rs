@@ -79,13 +79,18 @@ fn operator(
 }
 
 const UNARY: &[Row] = &[
-    row("-", &[Int2], Int2, |a, _| int2(&a[0]).checked_neg().map(Datum::Int2).ok_or_else(int2_range)),
-    row("-", &[Int4], Int4, |a, _| int4(&a[0]).checked_neg().map(Datum::Int4).ok_or_else(int4_range)),
-    row("-", &[Int8], Int8, |a, _| int8(&a[0]).checked_neg().map(Datum::Int8).ok_or_else(int8_range)),
+    row("-", &[Int2], Int2, |a, _| {
+        int2(&a[0]).checked_neg().map(Datum::Int2).ok_or_else(int2_range)
+    }),
+    row("-", &[Int4], Int4, |a, _| {
+        int4(&a[0]).checked_neg().map(Datum::Int4).ok_or_else(int4_range)
+    }),
+    row("-", &[Int8], Int8, |a, _| {
+        int8(&a[0]).checked_neg().map(Datum::Int8).ok_or_else(int8_range)
+    }),
     row("-", &[Float4], Float4, |a, _| Ok(Datum::Float4(-float4(&a[0])))),
     row("-", &[Float8], Float8, |a, _| Ok(Datum::Float8(-float8(&a[0])))),
-    row("-", &[Numeric], Numeric, |a, _| {
- let _ = numeric(&a[0]); todo!() }),
+    row("-", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).neg()))),
     row("+", &[Int2], Int2, same),
     row("+", &[Int4], Int4, same),
     row("+", &[Int8], Int8, same),
@@ -117,7 +122,7 @@ fn absolute(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         Datum::Int8(value) => value.checked_abs().map(Datum::Int8).ok_or_else(int8_range),
         Datum::Float4(value) => Ok(Datum::Float4(value.abs())),
         Datum::Float8(value) => Ok(Datum::Float8(value.abs())),
-        other => { let _ = numeric(other); todo!() },
+        other => Ok(Datum::Numeric(numeric(other).abs())),
     }
 }
 
@@ -179,8 +184,13 @@ fn decimal(
     left: &crate::numeric::Numeric,
     right: &crate::numeric::Numeric,
 ) -> Result<crate::numeric::Numeric> {
-    let _ = (op, left, right);
-    todo!("types/numeric")
+    match op {
+        ArithmeticOp::Add => left.checked_add(right),
+        ArithmeticOp::Subtract => left.checked_sub(right),
+        ArithmeticOp::Multiply => left.checked_mul(right),
+        ArithmeticOp::Divide => left.checked_div(right),
+        ArithmeticOp::Remainder => left.checked_rem(right),
+    }
 }
 
 /// Computes on double precision, with PostgreSQL's checks.

@@ -3,34 +3,65 @@
 //! All but `clock_timestamp()` read the times in the [`EvalContext`], so that a statement sees one
 //! time wherever its parts run.
 
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::argument::int4;
 use super::{Row, row};
+use crate::cast::round_second;
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Time, Timestamp, Timestamptz};
+use crate::datetime::{self, MICROS_PER_DAY};
 use crate::datum::Datum;
 use crate::error::Result;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("now", &[], Timestamptz, pending).stable(),
-    row("transaction_timestamp", &[], Timestamptz, pending).stable(),
-    row("current_timestamp", &[], Timestamptz, pending).stable(),
-    row("current_timestamp", &[Int4], Timestamptz, pending)
+    row("now", &[], Timestamptz, transaction).stable(),
+    row("transaction_timestamp", &[], Timestamptz, transaction).stable(),
+    row("current_timestamp", &[], Timestamptz, transaction).stable(),
+    row("current_timestamp", &[Int4], Timestamptz, |a, c| {
+        Ok(Datum::Timestamptz(round_second(c.transaction_timestamp, int4(&a[0]))))
+    })
     .stable(),
-    row("statement_timestamp", &[], Timestamptz, pending)
+    row("statement_timestamp", &[], Timestamptz, |_, c| {
+        Ok(Datum::Timestamptz(c.statement_timestamp))
+    })
     .stable(),
-    row("clock_timestamp", &[], Timestamptz, pending).volatile(),
-    row("current_date", &[], Date, pending)
+    row("clock_timestamp", &[], Timestamptz, |_, _| Ok(Datum::Timestamptz(clock()))).volatile(),
+    row("current_date", &[], Date, |_, c| {
+        let days = local(c)?.div_euclid(MICROS_PER_DAY);
+        Ok(Datum::Date(i32::try_from(days).expect("a timestamp's day fits a date")))
+    })
     .stable(),
-    row("localtimestamp", &[], Timestamp, pending).stable(),
-    row("localtimestamp", &[Int4], Timestamp, pending)
+    row("localtimestamp", &[], Timestamp, |_, c| Ok(Datum::Timestamp(local(c)?))).stable(),
+    row("localtimestamp", &[Int4], Timestamp, |a, c| {
+        Ok(Datum::Timestamp(round_second(local(c)?, int4(&a[0]))))
+    })
     .stable(),
-    row("localtime", &[], Time, pending)
-    .stable(),
-    row("localtime", &[Int4], Time, pending)
+    row("localtime", &[], Time, |_, c| Ok(Datum::Time(local(c)?.rem_euclid(MICROS_PER_DAY))))
+        .stable(),
+    row("localtime", &[Int4], Time, |a, c| {
+        let time = local(c)?.rem_euclid(MICROS_PER_DAY);
+        Ok(Datum::Time(round_second(time, int4(&a[0]))))
+    })
     .stable(),
 ];
 
-fn pending(_: &[Datum], _: &EvalContext) -> Result<Datum> {
-    todo!("types/function")
+fn transaction(_: &[Datum], context: &EvalContext) -> Result<Datum> {
+    Ok(Datum::Timestamptz(context.transaction_timestamp))
+}
+
+/// Returns the start of the transaction by the session's clock.
+fn local(context: &EvalContext) -> Result<i64> {
+    datetime::timestamptz_to_local(context.transaction_timestamp, &context.time_zone)
+}
+
+/// Returns the time now, microseconds since 2000-01-01 UTC.
+fn clock() -> i64 {
+    const SECONDS_FROM_1970_TO_2000: i64 = 946_684_800;
+    let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+    };
+    since_1970.saturating_sub(SECONDS_FROM_1970_TO_2000 * 1_000_000)
 }

@@ -11,8 +11,8 @@ use crate::datatype::DataType::{
     self, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid,
     Text, Time, Timestamp, Timestamptz, Uuid,
 };
-const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
-use crate::datum::Datum;
+use crate::datetime::{self, MICROS_PER_DAY};
+use crate::datum::{Datum, compare_floats};
 use crate::error::Result;
 
 /// A comparison operator.
@@ -34,14 +34,8 @@ pub enum CompareOp {
 
 impl CompareOp {
     /// All six.
-    pub const ALL: [CompareOp; 6] = [
-        CompareOp::Eq,
-        CompareOp::Ne,
-        CompareOp::Lt,
-        CompareOp::Le,
-        CompareOp::Gt,
-        CompareOp::Ge,
-    ];
+    pub const ALL: [CompareOp; 6] =
+        [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
     /// Returns the operator with its sides exchanged: `a < b` is `b > a`.
     #[must_use]
@@ -177,12 +171,6 @@ fn padded(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bool(op.accepts(left.cmp(right))))
 }
 
-/// Compares floats as PostgreSQL does: NaN equals NaN and is above everything.
-#[inline]
-pub fn compare_floats(left: f64, right: f64) -> Ordering {
-    left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
-}
-
 /// Compares two values of one of [`PAIRS`].
 fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Ordering> {
     if let (Some(left), Some(right)) = (integer(left), integer(right)) {
@@ -200,7 +188,7 @@ fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Orderin
         (Datum::Date(_) | Datum::Timestamp(_), Datum::Timestamptz(at)) => {
             zoned(left, context)?.cmp(&i128::from(*at))
         }
-        _ => todo!(),
+        _ => left.compare(right),
     })
 }
 
@@ -226,7 +214,7 @@ fn date_micros(date: i32) -> i128 {
     match date {
         i32::MIN => i128::from(i64::MIN),
         i32::MAX => i128::from(i64::MAX),
-        days => i128::from(days) * i128::from(MICROSECONDS_PER_DAY),
+        days => i128::from(days) * i128::from(MICROS_PER_DAY),
     }
 }
 
@@ -240,6 +228,6 @@ fn zoned(local: &Datum, context: &EvalContext) -> Result<i128> {
     };
     match i64::try_from(micros) {
         Ok(i64::MIN | i64::MAX) | Err(_) => Ok(micros),
-        Ok(at) => Ok({ let _ = context; todo!() }),
+        Ok(at) => Ok(i128::from(datetime::local_to_timestamptz(at, &context.time_zone)?)),
     }
 }

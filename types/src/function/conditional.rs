@@ -58,7 +58,7 @@ fn least(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn extreme(arguments: &[Datum], wanted: Ordering) -> Datum {
     let mut best = &Datum::Null;
     for argument in arguments.iter().filter(|argument| !matches!(argument, Datum::Null)) {
-        if matches!(best, Datum::Null) || { let _ = wanted; todo!() } {
+        if matches!(best, Datum::Null) || argument.compare(best) == wanted {
             best = argument;
         }
     }

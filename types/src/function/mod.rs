@@ -40,7 +40,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 
 pub use arithmetic::ArithmeticOp;
-pub use comparison::{CompareOp, compare_floats};
+pub use comparison::CompareOp;
 pub use like::LikePattern;
 
 /// One implementation: its index in the table of all functions. Not stable across versions, so it is

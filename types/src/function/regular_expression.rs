@@ -233,9 +233,8 @@ fn regexp_like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let string = text(&arguments[0]);
-    let matches = with_regex(text(&arguments[1]), Flags::default(), |regex| {
-        regex.find_iter(string).count()
-    })?;
+    let matches =
+        with_regex(text(&arguments[1]), Flags::default(), |regex| regex.find_iter(string).count())?;
     count(matches)
 }
 
@@ -258,7 +257,7 @@ fn regexp_replace(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn expand(replacement: &str, captures: &Captures<'_>) -> String {
     let mut expanded = String::with_capacity(replacement.len());
     let mut characters = replacement.chars();
-    let mut capture = |index: usize, expanded: &mut String| {
+    let capture = |index: usize, expanded: &mut String| {
         expanded.push_str(captures.get(index).map_or("", |group| group.as_str()));
     };
     while let Some(character) = characters.next() {

@@ -57,9 +57,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
     row("rtrim", &[Bytea, Bytea], Bytea, |a, _| Ok(trim_bytes(a, false, true))),
     row("lpad", &[Text, Int4], Text, |a, _| pad(text(&a[0]), int4(&a[1]), " ", true)),
-    row("lpad", &[Text, Int4, Text], Text, |a, _| {
-        pad(text(&a[0]), int4(&a[1]), text(&a[2]), true)
-    }),
+    row("lpad", &[Text, Int4, Text], Text, |a, _| pad(text(&a[0]), int4(&a[1]), text(&a[2]), true)),
     row("rpad", &[Text, Int4], Text, |a, _| pad(text(&a[0]), int4(&a[1]), " ", false)),
     row("rpad", &[Text, Int4, Text], Text, |a, _| {
         pad(text(&a[0]), int4(&a[1]), text(&a[2]), false)

@@ -7,12 +7,24 @@
 //! Three-valued logic, evaluation order of CASE, COALESCE, AND and OR, and all errors are
 //! PostgreSQL's. A batch evaluation raises an error only for rows that reach the failing
 //! subexpression (`case when b <> 0 then a / b end` never divides by zero).
+//!
+//! * `row` computes one row: the reference for what an expression means.
+//! * `batch` computes many, column by column, over typed `kernels`.
+//! * `analysis` takes expressions apart for the planner; `fold` computes what is constant;
+//!   `describe` prints them as EXPLAIN shows them.
+
+mod analysis;
+mod batch;
+mod describe;
+mod fold;
+mod kernel_arithmetic;
+mod kernel_compare;
+mod operand;
+mod row;
 
 use crate::datatype::{DataType, SqlType};
 use crate::datum::Datum;
-use crate::error::Result;
 use crate::function::FunctionId;
-use crate::vector::{Batch, Vector};
 
 pub use crate::context::EvalContext;
 pub use crate::function::CompareOp;
@@ -102,56 +114,4 @@ pub enum Expr {
         /// Their type.
         data_type: DataType,
     },
-}
-
-impl Expr {
-    /// Returns the type of the value.
-    pub fn data_type(&self) -> DataType {
-        todo!("types/expr")
-    }
-
-    /// Computes the value for one row.
-    ///
-    /// # Errors
-    ///
-    /// What PostgreSQL raises for the same values.
-    pub fn eval_row(&self, row: &[Datum], context: &EvalContext) -> Result<Datum> {
-        let _ = (row, context);
-        todo!("types/expr")
-    }
-
-    /// Computes the values for all rows of a batch.
-    ///
-    /// # Errors
-    ///
-    /// What PostgreSQL raises for the same values; the first failing row decides which.
-    pub fn eval_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
-        let _ = (batch, context);
-        todo!("types/expr")
-    }
-
-    /// Computes a boolean expression and returns the positions of the rows for which it is true
-    /// (neither false nor NULL), ascending.
-    pub fn filter_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
-        let _ = (batch, context);
-        todo!("types/expr")
-    }
-
-    /// Calls `visit` on this expression and everything below it, parents first.
-    pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
-        let _ = visit;
-        todo!("types/expr")
-    }
-
-    /// Returns the same expression with every node replaced by `change` of it, children first.
-    #[must_use]
-    pub fn transform(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
-        let _ = change;
-        todo!("types/expr")
-    }
-
-    /// Returns whether the value depends on nothing but its inputs (no `random()`, no clock).
-    pub fn is_immutable(&self) -> bool {
-        todo!("types/expr")
-    }
 }

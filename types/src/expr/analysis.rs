@@ -1,0 +1,223 @@
+//! Expressions taken apart: what the planner asks about them.
+
+use super::Expr;
+use crate::cast;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::function::{self, CompareOp, Shape, Volatility};
+
+impl Expr {
+    /// Returns a constant.
+    pub fn constant(value: Datum, data_type: DataType) -> Expr {
+        Expr::Constant { value, data_type }
+    }
+
+    /// Returns a column of the input row.
+    pub fn column(index: usize, data_type: DataType) -> Expr {
+        Expr::Column { index, data_type }
+    }
+
+    /// Returns a comparison of two operands of one type.
+    ///
+    /// # Panics
+    ///
+    /// If the operands are of different types that are not compared directly either.
+    pub fn compare(op: CompareOp, left: Expr, right: Expr) -> Expr {
+        let types = [comparable(left.data_type()), comparable(right.data_type())];
+        let function = function::find(op.symbol(), &types)
+            .unwrap_or_else(|| panic!("{types:?} are not compared with {}", op.symbol()));
+        Expr::Call { function, arguments: vec![left, right], data_type: DataType::Bool }
+    }
+
+    /// Returns the type of the value.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Expr::Constant { data_type, .. }
+            | Expr::Column { data_type, .. }
+            | Expr::Parameter { data_type, .. }
+            | Expr::Call { data_type, .. }
+            | Expr::Case { data_type, .. }
+            | Expr::Coalesce { data_type, .. } => *data_type,
+            Expr::Cast { to, .. } => to.base,
+            Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsDistinct { .. }
+            | Expr::InList { .. } => DataType::Bool,
+        }
+    }
+
+    /// Calls `visit` on each direct operand.
+    fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+            Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => {
+                visit(operand);
+            }
+            Expr::Call { arguments: operands, .. }
+            | Expr::And(operands)
+            | Expr::Or(operands)
+            | Expr::Coalesce { operands, .. } => operands.iter().for_each(visit),
+            Expr::IsDistinct { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            Expr::InList { operand, list } => {
+                visit(operand);
+                list.iter().for_each(visit);
+            }
+            Expr::Case { branches, otherwise, .. } => {
+                for (condition, result) in branches {
+                    visit(condition);
+                    visit(result);
+                }
+                visit(otherwise);
+            }
+        }
+    }
+
+    /// Calls `visit` on this expression and everything below it, parents first.
+    pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        self.for_each_child(&mut |child| child.walk(visit));
+    }
+
+    /// Returns the same expression with every node replaced by `change` of it, children first.
+    #[must_use]
+    pub fn transform(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
+        let changed = self.map_children(&mut |child| child.transform(change));
+        change(changed)
+    }
+
+    /// Returns the same node over changed operands.
+    pub(super) fn map_children(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
+        let mut boxed = |operand: Box<Expr>| Box::new(change(*operand));
+        match self {
+            leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
+            Expr::Cast { operand, from, to, explicit } => {
+                Expr::Cast { operand: boxed(operand), from, to, explicit }
+            }
+            Expr::Not(operand) => Expr::Not(boxed(operand)),
+            Expr::IsNull(operand) => Expr::IsNull(boxed(operand)),
+            Expr::IsDistinct { left, right, negated } => {
+                Expr::IsDistinct { left: boxed(left), right: boxed(right), negated }
+            }
+            Expr::Call { function, arguments, data_type } => Expr::Call {
+                function,
+                arguments: arguments.into_iter().map(change).collect(),
+                data_type,
+            },
+            Expr::And(operands) => Expr::And(operands.into_iter().map(change).collect()),
+            Expr::Or(operands) => Expr::Or(operands.into_iter().map(change).collect()),
+            Expr::InList { operand, list } => Expr::InList {
+                operand: boxed(operand),
+                list: list.into_iter().map(change).collect(),
+            },
+            Expr::Case { branches, otherwise, data_type } => Expr::Case {
+                branches: branches
+                    .into_iter()
+                    .map(|(condition, result)| (change(condition), change(result)))
+                    .collect(),
+                otherwise: Box::new(change(*otherwise)),
+                data_type,
+            },
+            Expr::Coalesce { operands, data_type } => {
+                Expr::Coalesce { operands: operands.into_iter().map(change).collect(), data_type }
+            }
+        }
+    }
+
+    /// Returns whether some node of the expression satisfies `test`.
+    fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+        let mut found = test(self);
+        self.for_each_child(&mut |child| found = found || child.any(test));
+        found
+    }
+
+    /// Returns whether the value depends on nothing but its inputs (no `random()`, no clock).
+    pub fn is_immutable(&self) -> bool {
+        !self.any(&|node| match node {
+            Expr::Call { function, .. } => {
+                function::signature(*function).volatility != Volatility::Immutable
+            }
+            Expr::Cast { from, to, .. } => !cast::is_immutable(*from, to.base),
+            _ => false,
+        })
+    }
+
+    /// Returns whether the value may change from call to call within a statement (`random()`).
+    pub fn is_volatile(&self) -> bool {
+        self.any(&|node| match node {
+            Expr::Call { function, .. } => {
+                function::signature(*function).volatility == Volatility::Volatile
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns whether the expression has a parameter.
+    pub fn has_parameters(&self) -> bool {
+        self.any(&|node| matches!(node, Expr::Parameter { .. }))
+    }
+
+    /// Returns the columns that the expression reads, ascending, each once.
+    pub fn columns(&self) -> Vec<usize> {
+        let mut columns = Vec::new();
+        self.walk(&mut |node| {
+            if let Expr::Column { index, .. } = node {
+                columns.push(*index);
+            }
+        });
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// Returns the expression over a row whose columns stand elsewhere: column `i` is read at
+    /// `target(i)`.
+    #[must_use]
+    pub fn remap_columns(self, target: &dyn Fn(usize) -> usize) -> Expr {
+        self.transform(&mut |node| match node {
+            Expr::Column { index, data_type } => Expr::Column { index: target(index), data_type },
+            other => other,
+        })
+    }
+
+    /// Returns the operands of nested ANDs, in order; an expression that is no AND alone.
+    pub fn split_conjunction(self) -> Vec<Expr> {
+        match self {
+            Expr::And(operands) => operands.into_iter().flat_map(Expr::split_conjunction).collect(),
+            other => vec![other],
+        }
+    }
+
+    /// Returns the AND of some conditions; true if there are none.
+    pub fn conjunction(mut conditions: Vec<Expr>) -> Expr {
+        match conditions.len() {
+            0 => Expr::constant(Datum::Bool(true), DataType::Bool),
+            1 => conditions.remove(0),
+            _ => Expr::And(conditions),
+        }
+    }
+
+    /// Returns the sides and the operator of a comparison. The sides may be of different types that
+    /// are compared directly, `integer` and `bigint` for one.
+    pub fn as_comparison(&self) -> Option<(&Expr, CompareOp, &Expr)> {
+        let Expr::Call { function, arguments, .. } = self else {
+            return None;
+        };
+        match (function::shape(*function), arguments.as_slice()) {
+            (Shape::Compare(op), [left, right]) => Some((left, op, right)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the type as which values of a type are compared.
+fn comparable(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Varchar | DataType::Unknown => DataType::Text,
+        other => other,
+    }
+}

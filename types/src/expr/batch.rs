@@ -1,0 +1,631 @@
+//! Evaluation of many rows at once, column by column.
+//!
+//! A node is computed for the rows that reach it only: AND, OR, CASE and COALESCE pass the rows that
+//! are still open on to the next operand as a selection. The result of a node is as long as the
+//! selection it was given.
+//!
+//! # Errors
+//!
+//! Column by column, the first error met need not be that of the first failing row. So when anything
+//! fails, the batch is computed again row by row, and the row path decides: its first error is the
+//! answer. What this costs only failing statements pay.
+
+use std::borrow::Cow;
+
+use ahash::AHashSet;
+
+use super::operand::{Operand, Typed, bytes_at};
+use super::row::distinct;
+use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare};
+use crate::cast;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::function::{self, FunctionId, LikePattern, Shape, Volatility};
+use crate::vector::{Batch, Vector, VectorData};
+
+impl Expr {
+    /// Computes the values for all rows of a batch.
+    ///
+    /// # Errors
+    ///
+    /// What PostgreSQL raises for the same values; the first failing row decides which.
+    pub fn eval_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
+        match evaluate(self, Rows { batch, selection: None }, context) {
+            Ok(operand) => Ok(operand.into_vector(self.data_type(), batch.row_count)),
+            Err(_) => self.eval_rows(batch, context),
+        }
+    }
+
+    /// Computes a boolean expression and returns the positions of the rows for which it is true
+    /// (neither false nor NULL), ascending.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expr::eval_batch`].
+    pub fn filter_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
+        match filter(self, Rows { batch, selection: None }, context) {
+            Ok(selection) => Ok(selection),
+            Err(_) => self.filter_rows(batch, context),
+        }
+    }
+
+    /// Does what [`Expr::eval_batch`] does, row by row.
+    fn eval_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
+        let mut values = Vector::new(self.data_type(), batch.row_count);
+        for index in 0..batch.row_count {
+            values.push(&self.eval_row(&batch.row(index), context)?);
+        }
+        Ok(values)
+    }
+
+    /// Does what [`Expr::filter_batch`] does, row by row.
+    fn filter_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
+        let mut selection = Vec::new();
+        for index in 0..batch.row_count {
+            if self.passes_row(&batch.row(index), context)? {
+                selection.push(position(index));
+            }
+        }
+        Ok(selection)
+    }
+}
+
+/// Some rows of a batch.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    batch: &'a Batch,
+    /// Which; `None` for all.
+    selection: Option<&'a [u32]>,
+}
+
+impl<'a> Rows<'a> {
+    fn count(self) -> usize {
+        self.selection.map_or(self.batch.row_count, <[u32]>::len)
+    }
+
+    /// Returns the row of the batch that is number `index` here.
+    fn row(self, index: u32) -> u32 {
+        self.selection.map_or(index, |selection| selection[index as usize])
+    }
+
+    /// Returns the rows of the batch that are the numbers `indexes` here.
+    fn rows(self, indexes: &[u32]) -> Vec<u32> {
+        indexes.iter().map(|index| self.row(*index)).collect()
+    }
+
+    fn select<'b>(self, selection: &'b [u32]) -> Rows<'b>
+    where
+        'a: 'b,
+    {
+        Rows { batch: self.batch, selection: Some(selection) }
+    }
+}
+
+fn position(index: usize) -> u32 {
+    u32::try_from(index).expect("a batch has fewer than 2^32 rows")
+}
+
+/// Computes an expression for some rows.
+fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Operand<'a>> {
+    if rows.count() == 0 {
+        return Ok(Operand::Vector(Cow::Owned(Vector::new(expr.data_type(), 0))));
+    }
+    match expr {
+        Expr::Constant { value, .. } => Ok(Operand::Constant(value.clone())),
+        Expr::Parameter { index, .. } => Ok(Operand::Constant(context.parameters[*index].clone())),
+        Expr::Column { index, .. } => {
+            let column = &rows.batch.columns[*index];
+            Ok(Operand::Vector(match rows.selection {
+                None => Cow::Borrowed(column),
+                Some(selection) => Cow::Owned(column.take(selection)),
+            }))
+        }
+        Expr::Call { function, arguments, data_type } => {
+            let mut operands = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                operands.push(evaluate(argument, rows, context)?);
+            }
+            call(*function, &operands, *data_type, rows.count(), context)
+        }
+        Expr::Cast { operand, from, to, explicit } => match evaluate(operand, rows, context)? {
+            Operand::Constant(value) => {
+                cast::cast(&value, *from, *to, *explicit, context).map(Operand::Constant)
+            }
+            Operand::Vector(vector) => {
+                let cast = cast::cast_vector(&vector, *from, *to, *explicit, context)?;
+                Ok(Operand::Vector(Cow::Owned(cast)))
+            }
+        },
+        Expr::And(operands) => connect(operands, false, rows, context),
+        Expr::Or(operands) => connect(operands, true, rows, context),
+        Expr::Not(operand) => Ok(not(evaluate(operand, rows, context)?)),
+        Expr::IsNull(operand) => Ok(is_null(&evaluate(operand, rows, context)?)),
+        Expr::IsDistinct { left, right, negated } => {
+            let data_type = left.data_type();
+            let left = evaluate(left, rows, context)?;
+            let right = evaluate(right, rows, context)?;
+            let test = |i| distinct(&left.datum(i), &right.datum(i), data_type) != *negated;
+            Ok(Operand::owned(VectorData::Bool((0..rows.count()).map(test).collect()), None))
+        }
+        Expr::InList { operand, list } => in_list(operand, list, rows, context),
+        Expr::Case { branches, otherwise, data_type } => {
+            case(branches, otherwise, *data_type, rows, context)
+        }
+        Expr::Coalesce { operands, data_type } => coalesce(operands, *data_type, rows, context),
+    }
+}
+
+/// Computes a boolean expression for some rows and returns the rows of the batch where it is true.
+fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>> {
+    if let Expr::And(conjuncts) = expr {
+        let mut selection: Option<Vec<u32>> = None;
+        for conjunct in conjuncts {
+            let open = match &selection {
+                None => rows,
+                Some(selection) => rows.select(selection),
+            };
+            selection = Some(filter(conjunct, open, context)?);
+        }
+        return Ok(selection.unwrap_or_else(|| rows.rows(&all(rows.count()))));
+    }
+    let accepted = where_true(&evaluate(expr, rows, context)?, rows.count());
+    Ok(match rows.selection {
+        None => accepted,
+        Some(_) => rows.rows(&accepted),
+    })
+}
+
+fn all(count: usize) -> Vec<u32> {
+    (0..position(count)).collect()
+}
+
+/// Returns the numbers of the rows where a boolean is true.
+fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
+    let vector = match operand {
+        Operand::Constant(Datum::Bool(true)) => return all(row_count),
+        Operand::Constant(_) => return Vec::new(),
+        Operand::Vector(vector) => vector,
+    };
+    let VectorData::Bool(values) = &vector.data else {
+        unreachable!("a condition is a boolean");
+    };
+    match &vector.validity {
+        None => positions(values.iter().copied()),
+        Some(valid) => positions(values.iter().zip(valid).map(|(value, valid)| *value && *valid)),
+    }
+}
+
+/// Returns the positions of the true ones, without a branch for each.
+fn positions(tests: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
+    let mut found = vec![0; tests.len()];
+    let mut count = 0;
+    for (index, test) in tests.enumerate() {
+        found[count] = position(index);
+        count += usize::from(test);
+    }
+    found.truncate(count);
+    found
+}
+
+fn call<'a>(
+    id: FunctionId,
+    operands: &[Operand<'a>],
+    data_type: DataType,
+    row_count: usize,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let signature = function::signature(id);
+    let constant = operands.iter().all(|operand| matches!(operand, Operand::Constant(_)));
+    if constant && signature.volatility != Volatility::Volatile {
+        let values: Vec<Datum> = operands.iter().map(|operand| operand.datum(0)).collect();
+        return function::call(id, &values, context).map(Operand::Constant);
+    }
+    if signature.strict && operands.iter().any(Operand::is_constant_null) {
+        return Ok(Operand::Constant(Datum::Null));
+    }
+    if let [left, right] = operands {
+        let fast = match function::shape(id) {
+            Shape::Compare(op) if compares_directly(signature.arguments) => {
+                kernel_compare::compare(op, left, right, row_count).map(Ok)
+            }
+            Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, data_type),
+            Shape::Like { negated, ignore_case } => like(left, right, negated, ignore_case),
+            _ => None,
+        };
+        if let Some(result) = fast {
+            return result;
+        }
+    }
+    call_each(id, operands, data_type, row_count, context)
+}
+
+/// Returns whether values of these types compare by their representations.
+fn compares_directly(types: &[DataType]) -> bool {
+    match types {
+        [DataType::Char, _] => false,
+        [left, right] => left == right || (left.is_number() && right.is_number()),
+        _ => false,
+    }
+}
+
+/// Calls a function once a row.
+fn call_each<'a>(
+    id: FunctionId,
+    operands: &[Operand<'_>],
+    data_type: DataType,
+    row_count: usize,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let strict = function::signature(id).strict;
+    let mut results = Vector::new(data_type, row_count);
+    let mut values: Vec<Datum> = vec![Datum::Null; operands.len()];
+    for (value, operand) in values.iter_mut().zip(operands) {
+        if let Operand::Constant(constant) = operand {
+            *value = constant.clone();
+        }
+    }
+    for index in 0..row_count {
+        if strict && operands.iter().any(|operand| operand.is_null(index)) {
+            results.push_null();
+            continue;
+        }
+        for (value, operand) in values.iter_mut().zip(operands) {
+            if let Operand::Vector(vector) = operand {
+                *value = vector.datum(index);
+            }
+        }
+        results.push(&function::call(id, &values, context)?);
+    }
+    Ok(Operand::Vector(Cow::Owned(results)))
+}
+
+fn like<'a>(
+    strings: &Operand<'_>,
+    pattern: &Operand<'_>,
+    negated: bool,
+    ignore_case: bool,
+) -> Option<Result<Operand<'a>>> {
+    let (Typed::Bytes(values), Operand::Constant(Datum::Text(pattern))) =
+        (strings.typed(), pattern)
+    else {
+        return None;
+    };
+    let pattern = LikePattern::new(pattern, ignore_case);
+    let test = |index| {
+        if strings.is_null(index) {
+            return Ok(false);
+        }
+        pattern.matches(bytes_at(values, index)).map(|found| found != negated)
+    };
+    let results: Result<Vec<bool>> = (0..values.ends.len()).map(test).collect();
+    let validity = strings.validity().map(<[bool]>::to_vec);
+    Some(results.map(|results| Operand::owned(VectorData::Bool(results), validity)))
+}
+
+fn not(operand: Operand<'_>) -> Operand<'_> {
+    match operand {
+        Operand::Constant(Datum::Bool(value)) => Operand::Constant(Datum::Bool(!value)),
+        Operand::Constant(_) => Operand::Constant(Datum::Null),
+        Operand::Vector(vector) => {
+            let VectorData::Bool(values) = &vector.data else {
+                unreachable!("NOT is over a boolean");
+            };
+            let negated = values.iter().map(|value| !value).collect();
+            Operand::owned(VectorData::Bool(negated), vector.validity.clone())
+        }
+    }
+}
+
+fn is_null<'a>(operand: &Operand<'_>) -> Operand<'a> {
+    match operand {
+        Operand::Constant(value) => Operand::Constant(Datum::Bool(*value == Datum::Null)),
+        Operand::Vector(vector) => match &vector.validity {
+            None => Operand::Constant(Datum::Bool(false)),
+            Some(valid) => {
+                Operand::owned(VectorData::Bool(valid.iter().map(|valid| !valid).collect()), None)
+            }
+        },
+    }
+}
+
+/// Computes AND (`decisive` false) or OR (`decisive` true). Rows leave when an operand decides them.
+fn connect<'a>(
+    operands: &[Expr],
+    decisive: bool,
+    rows: Rows<'a>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let count = rows.count();
+    let mut values = vec![!decisive; count];
+    let mut valid = vec![true; count];
+    let mut open: Option<Vec<u32>> = None;
+    for operand in operands {
+        let result = match &open {
+            None => evaluate(operand, rows, context)?,
+            Some(open) if open.is_empty() => break,
+            Some(open) => evaluate(operand, rows.select(&rows.rows(open)), context)
+                .map(|result| result.into_vector(DataType::Bool, open.len()))
+                .map(|vector| Operand::Vector(Cow::Owned(vector)))?,
+        };
+        let indexes = open.unwrap_or_else(|| all(count));
+        let mut still_open = Vec::with_capacity(indexes.len());
+        for (place, index) in indexes.into_iter().enumerate() {
+            match boolean(&result, place) {
+                Some(value) if value == decisive => {
+                    values[index as usize] = decisive;
+                    valid[index as usize] = true;
+                    continue;
+                }
+                Some(_) => {}
+                None => valid[index as usize] = false,
+            }
+            still_open.push(index);
+        }
+        open = Some(still_open);
+    }
+    let validity = if valid.iter().all(|valid| *valid) { None } else { Some(valid) };
+    Ok(Operand::owned(VectorData::Bool(values), validity))
+}
+
+/// Returns the boolean of a row, `None` for NULL.
+fn boolean(operand: &Operand<'_>, index: usize) -> Option<bool> {
+    match operand {
+        Operand::Constant(Datum::Bool(value)) => Some(*value),
+        Operand::Constant(_) => None,
+        Operand::Vector(vector) if vector.is_null(index) => None,
+        Operand::Vector(vector) => match &vector.data {
+            VectorData::Bool(values) => Some(values[index]),
+            _ => unreachable!("operands of AND and OR are booleans"),
+        },
+    }
+}
+
+/// The results of CASE and COALESCE: pieces computed for some rows each, put in order at the end.
+struct Pieces {
+    values: Vector,
+    /// For each row, where its value is in `values`.
+    places: Vec<u32>,
+}
+
+impl Pieces {
+    fn new(data_type: DataType, row_count: usize) -> Pieces {
+        Pieces { values: Vector::new(data_type, row_count), places: vec![0; row_count] }
+    }
+
+    /// Takes the values of the rows `indexes`, which stand at `from` in `operand`.
+    fn add(&mut self, indexes: &[u32], operand: Operand<'_>, from: impl Fn(usize) -> usize) {
+        let start = self.values.len();
+        match operand {
+            Operand::Constant(value) => {
+                self.values.push(&value);
+                for index in indexes {
+                    self.places[*index as usize] = position(start);
+                }
+            }
+            Operand::Vector(vector) => {
+                self.values.append(&vector);
+                for (place, index) in indexes.iter().enumerate() {
+                    self.places[*index as usize] = position(start + from(place));
+                }
+            }
+        }
+    }
+
+    fn finish<'a>(self) -> Operand<'a> {
+        Operand::Vector(Cow::Owned(self.values.take(&self.places)))
+    }
+}
+
+fn case<'a>(
+    branches: &[(Expr, Expr)],
+    otherwise: &Expr,
+    data_type: DataType,
+    rows: Rows<'a>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let mut pieces = Pieces::new(data_type, rows.count());
+    let mut open = all(rows.count());
+    for (condition, result) in branches {
+        if open.is_empty() {
+            break;
+        }
+        let rows_open = rows.rows(&open);
+        let condition = evaluate(condition, rows.select(&rows_open), context)?;
+        let taken_places = where_true(&condition, open.len());
+        if taken_places.is_empty() {
+            continue;
+        }
+        let taken: Vec<u32> = taken_places.iter().map(|place| open[*place as usize]).collect();
+        let value = evaluate(result, rows.select(&rows.rows(&taken)), context).map(detach)?;
+        pieces.add(&taken, value, |place| place);
+        open = without(&open, &taken_places);
+    }
+    if !open.is_empty() {
+        let value = evaluate(otherwise, rows.select(&rows.rows(&open)), context).map(detach)?;
+        pieces.add(&open, value, |place| place);
+    }
+    Ok(pieces.finish())
+}
+
+/// Returns the operand without its tie to the selection it was computed for.
+fn detach<'b>(operand: Operand<'_>) -> Operand<'b> {
+    match operand {
+        Operand::Constant(value) => Operand::Constant(value),
+        Operand::Vector(vector) => Operand::Vector(Cow::Owned(vector.into_owned())),
+    }
+}
+
+/// Returns the entries that do not stand at `places`, which ascend.
+fn without(entries: &[u32], places: &[u32]) -> Vec<u32> {
+    let mut left = Vec::with_capacity(entries.len() - places.len());
+    let mut leaving = places.iter().peekable();
+    for (place, entry) in entries.iter().enumerate() {
+        if leaving.next_if(|leaving| **leaving as usize == place).is_none() {
+            left.push(*entry);
+        }
+    }
+    left
+}
+
+fn coalesce<'a>(
+    operands: &[Expr],
+    data_type: DataType,
+    rows: Rows<'a>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let mut pieces = Pieces::new(data_type, rows.count());
+    let mut open = all(rows.count());
+    for operand in operands {
+        if open.is_empty() {
+            break;
+        }
+        let rows_open = rows.rows(&open);
+        let value = evaluate(operand, rows.select(&rows_open), context)?;
+        if value.is_constant_null() {
+            continue;
+        }
+        let missing: Vec<u32> =
+            (0..position(open.len())).filter(|place| value.is_null(*place as usize)).collect();
+        let places = without(&all(open.len()), &missing);
+        let taken: Vec<u32> = places.iter().map(|place| open[*place as usize]).collect();
+        let still_open = missing.iter().map(|place| open[*place as usize]).collect();
+        pieces.add(&taken, value, |place| places[place] as usize);
+        open = still_open;
+    }
+    if !open.is_empty() {
+        pieces.add(&open, Operand::Constant(Datum::Null), |place| place);
+    }
+    Ok(pieces.finish())
+}
+
+fn in_list<'a>(
+    operand: &Expr,
+    list: &[Expr],
+    rows: Rows<'a>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let data_type = operand.data_type();
+    let value = evaluate(operand, rows, context)?;
+    let simple = |item: &Expr| matches!(item, Expr::Constant { .. } | Expr::Parameter { .. });
+    let Operand::Vector(vector) = &value else {
+        return connect_list(&value, data_type, list, rows, context);
+    };
+    if !list.iter().all(simple) {
+        return connect_list(&value, data_type, list, rows, context);
+    }
+    let mut items = Vec::with_capacity(list.len());
+    for item in list {
+        items.push(item.eval_row(&[], context)?);
+    }
+    let item_count = items.len();
+    items.retain(|item| *item != Datum::Null);
+    let unknown = items.len() < item_count;
+    let found = find_in(vector, &items, data_type);
+    let validity = match (&vector.validity, unknown) {
+        _ if item_count == 0 => None,
+        (None, false) => None,
+        (valid, _) => Some(
+            found
+                .iter()
+                .enumerate()
+                .map(|(i, found)| {
+                    valid.as_ref().is_none_or(|valid| valid[i]) && (*found || !unknown)
+                })
+                .collect(),
+        ),
+    };
+    Ok(Operand::owned(VectorData::Bool(found), validity))
+}
+
+/// Returns which values of a vector are among `items`.
+fn find_in(vector: &Vector, items: &[Datum], data_type: DataType) -> Vec<bool> {
+    let integer = |item: &Datum| match item {
+        Datum::Int2(value) => i64::from(*value),
+        Datum::Int4(value) | Datum::Date(value) => i64::from(*value),
+        Datum::Int8(value) | Datum::Timestamp(value) | Datum::Timestamptz(value) => *value,
+        other => unreachable!("{other:?} is no integer"),
+    };
+    match &vector.data {
+        VectorData::Int2(values) => {
+            among(values.iter().map(|v| i64::from(*v)), items.iter().map(integer).collect())
+        }
+        VectorData::Int4(values) | VectorData::Date(values) => {
+            among(values.iter().map(|v| i64::from(*v)), items.iter().map(integer).collect())
+        }
+        VectorData::Int8(values)
+        | VectorData::Timestamp(values)
+        | VectorData::Timestamptz(values) => {
+            among(values.iter().copied(), items.iter().map(integer).collect())
+        }
+        VectorData::Text(values) if data_type != DataType::Char => {
+            let texts: AHashSet<&[u8]> = items
+                .iter()
+                .map(|item| match item {
+                    Datum::Text(text) => text.as_bytes(),
+                    other => unreachable!("{other:?} is no text"),
+                })
+                .collect();
+            (0..values.ends.len()).map(|i| texts.contains(bytes_at(values, i))).collect()
+        }
+        _ => (0..vector.len())
+            .map(|i| {
+                let value = vector.datum(i);
+                value != Datum::Null && items.iter().any(|item| !distinct(&value, item, data_type))
+            })
+            .collect(),
+    }
+}
+
+fn among(values: impl Iterator<Item = i64>, items: Vec<i64>) -> Vec<bool> {
+    const FEW: usize = 8;
+    if items.len() <= FEW {
+        return values.map(|value| items.contains(&value)).collect();
+    }
+    let items: AHashSet<i64> = items.into_iter().collect();
+    values.map(|value| items.contains(&value)).collect()
+}
+
+/// Computes IN with a list of expressions: a row leaves when an item is equal.
+fn connect_list<'a>(
+    value: &Operand<'_>,
+    data_type: DataType,
+    list: &[Expr],
+    rows: Rows<'a>,
+    context: &EvalContext,
+) -> Result<Operand<'a>> {
+    let count = rows.count();
+    let mut results = Vector::new(DataType::Bool, count);
+    let mut outcome: Vec<Option<bool>> = vec![Some(false); count];
+    let mut open: Vec<u32> = Vec::with_capacity(count);
+    for index in all(count) {
+        if !list.is_empty() && value.is_null(index as usize) {
+            outcome[index as usize] = None;
+        } else {
+            open.push(index);
+        }
+    }
+    for item in list {
+        let rows_open = rows.rows(&open);
+        let items = evaluate(item, rows.select(&rows_open), context)?;
+        let mut still_open = Vec::with_capacity(open.len());
+        for (place, index) in open.iter().enumerate() {
+            let item = items.datum(place);
+            if item == Datum::Null {
+                outcome[*index as usize] = None;
+            } else if !distinct(&value.datum(*index as usize), &item, data_type) {
+                outcome[*index as usize] = Some(true);
+                continue;
+            }
+            still_open.push(*index);
+        }
+        open = still_open;
+    }
+    for outcome in outcome {
+        match outcome {
+            Some(value) => results.push(&Datum::Bool(value)),
+            None => results.push_null(),
+        }
+    }
+    Ok(Operand::Vector(Cow::Owned(results)))
+}

@@ -1,0 +1,202 @@
+//! Expressions as text, in the manner of PostgreSQL's EXPLAIN.
+
+use std::fmt::Write;
+
+use super::Expr;
+use crate::datatype::{DataType, SqlType};
+use crate::datum::Datum;
+use crate::function;
+use crate::text::{self, TextStyle};
+
+impl Expr {
+    /// Returns the expression as SQL text, for example
+    /// `(dep_delay > 10) AND (carrier = 'UA'::text)`. `column_name` names the columns of the input
+    /// row; parameters are `$1` and so on.
+    pub fn describe(&self, column_name: &dyn Fn(usize) -> String) -> String {
+        let mut out = String::new();
+        write_expr(self, column_name, &mut out);
+        out
+    }
+}
+
+type Names<'a> = &'a dyn Fn(usize) -> String;
+
+fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
+    match expr {
+        Expr::Constant { value, data_type } => write_constant(value, *data_type, out),
+        Expr::Column { index, .. } => out.push_str(&names(*index)),
+        Expr::Parameter { index, .. } => push(out, format_args!("${}", index + 1)),
+        Expr::Call { function, arguments, .. } => {
+            write_call(function::signature(*function).name, arguments, names, out);
+        }
+        Expr::Cast { operand, to, .. } => {
+            out.push('(');
+            write_expr(operand, names, out);
+            out.push_str(")::");
+            write_type(*to, out);
+        }
+        Expr::And(operands) => write_joined(operands, " AND ", names, out),
+        Expr::Or(operands) => write_joined(operands, " OR ", names, out),
+        Expr::Not(operand) => write_not(operand, names, out),
+        Expr::IsNull(operand) => {
+            write_operand(operand, names, out);
+            out.push_str(" IS NULL");
+        }
+        Expr::IsDistinct { left, right, negated } => {
+            write_operand(left, names, out);
+            out.push_str(if *negated { " IS NOT DISTINCT FROM " } else { " IS DISTINCT FROM " });
+            write_operand(right, names, out);
+        }
+        Expr::InList { operand, list } => {
+            write_operand(operand, names, out);
+            out.push_str(" IN (");
+            write_list(list, names, out);
+            out.push(')');
+        }
+        Expr::Case { branches, otherwise, .. } => write_case(branches, otherwise, names, out),
+        Expr::Coalesce { operands, .. } => {
+            out.push_str("COALESCE(");
+            write_list(operands, names, out);
+            out.push(')');
+        }
+    }
+}
+
+fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    out.write_fmt(arguments).expect("writing to a String cannot fail");
+}
+
+/// Writes an operand, in parentheses unless it is a single token or a call.
+fn write_operand(expr: &Expr, names: Names<'_>, out: &mut String) {
+    let simple = match expr {
+        Expr::Constant { .. }
+        | Expr::Column { .. }
+        | Expr::Parameter { .. }
+        | Expr::Cast { .. }
+        | Expr::Case { .. }
+        | Expr::Coalesce { .. } => true,
+        Expr::Call { function, .. } => !function::is_operator(function::signature(*function).name),
+        _ => false,
+    };
+    if simple {
+        write_expr(expr, names, out);
+    } else {
+        out.push('(');
+        write_expr(expr, names, out);
+        out.push(')');
+    }
+}
+
+fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String) {
+    match arguments {
+        [left, right] if function::is_operator(name) => {
+            write_operand(left, names, out);
+            push(out, format_args!(" {} ", if name == "!=" { "<>" } else { name }));
+            write_operand(right, names, out);
+        }
+        [operand] if function::is_operator(name) => {
+            push(out, format_args!("{name} "));
+            write_operand(operand, names, out);
+        }
+        [] if name.starts_with("current_") || name.starts_with("local") => {
+            out.push_str(&name.to_uppercase());
+        }
+        _ => {
+            push(out, format_args!("{name}("));
+            write_list(arguments, names, out);
+            out.push(')');
+        }
+    }
+}
+
+fn write_list(items: &[Expr], names: Names<'_>, out: &mut String) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        write_expr(item, names, out);
+    }
+}
+
+fn write_joined(operands: &[Expr], word: &str, names: Names<'_>, out: &mut String) {
+    for (index, operand) in operands.iter().enumerate() {
+        if index > 0 {
+            out.push_str(word);
+        }
+        write_operand(operand, names, out);
+    }
+}
+
+fn write_not(operand: &Expr, names: Names<'_>, out: &mut String) {
+    match operand {
+        Expr::IsNull(inner) => {
+            write_operand(inner, names, out);
+            out.push_str(" IS NOT NULL");
+        }
+        Expr::InList { operand, list } => {
+            write_operand(operand, names, out);
+            out.push_str(" NOT IN (");
+            write_list(list, names, out);
+            out.push(')');
+        }
+        other => {
+            out.push_str("NOT ");
+            write_operand(other, names, out);
+        }
+    }
+}
+
+fn write_case(branches: &[(Expr, Expr)], otherwise: &Expr, names: Names<'_>, out: &mut String) {
+    out.push_str("CASE");
+    for (condition, result) in branches {
+        out.push_str(" WHEN ");
+        write_operand(condition, names, out);
+        out.push_str(" THEN ");
+        write_expr(result, names, out);
+    }
+    out.push_str(" ELSE ");
+    write_expr(otherwise, names, out);
+    out.push_str(" END");
+}
+
+/// Writes a constant: numbers and truth values bare, all else quoted and with its type.
+fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
+    let mut bytes = Vec::new();
+    match value {
+        Datum::Null => return push(out, format_args!("NULL::{}", data_type.sql_name())),
+        Datum::Bool(value) => return push(out, format_args!("{value}")),
+        Datum::Int4(value) if *value >= 0 => return push(out, format_args!("{value}")),
+        other => text::write(other, data_type, &TextStyle::default(), &mut bytes),
+    }
+    let written = String::from_utf8_lossy(&bytes);
+    let decimal = data_type == DataType::Numeric
+        && written.contains('.')
+        && written.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if decimal {
+        out.push_str(&written);
+    } else {
+        push(out, format_args!("'{}'::{}", written.replace('\'', "''"), data_type.sql_name()));
+    }
+}
+
+/// Writes a type with its modifier as `format_type` does.
+fn write_type(to: SqlType, out: &mut String) {
+    let name = to.base.sql_name();
+    match to.base {
+        _ if to.modifier < 0 => out.push_str(name),
+        DataType::Varchar | DataType::Char => {
+            push(out, format_args!("{name}({})", to.modifier - 4));
+        }
+        DataType::Numeric => {
+            let packed = to.modifier - 4;
+            // The scale is a signed number of 11 bits.
+            let scale = ((packed & 0x7ff) ^ 1024) - 1024;
+            push(out, format_args!("numeric({},{scale})", (packed >> 16) & 0xffff));
+        }
+        DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
+            let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
+            push(out, format_args!("{word}({}) {zone}", to.modifier));
+        }
+        _ => out.push_str(name),
+    }
+}

@@ -1,0 +1,128 @@
+//! Computing at plan time what does not depend on rows.
+
+use super::{EvalContext, Expr};
+use crate::cast;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::function::{self, Volatility};
+
+impl Expr {
+    /// Returns the expression with immutable calls on constants computed, and with AND, OR, CASE and
+    /// COALESCE shortened where a constant decides.
+    ///
+    /// An error leaves the node as it is: it will be raised when a row gets there.
+    #[must_use]
+    pub fn fold(self, context: &EvalContext) -> Expr {
+        self.transform(&mut |node| match node {
+            Expr::And(operands) => shorten(operands, false),
+            Expr::Or(operands) => shorten(operands, true),
+            Expr::Case { branches, otherwise, data_type } => case(branches, *otherwise, data_type),
+            Expr::Coalesce { operands, data_type } => coalesce(operands, data_type),
+            other => compute(other, context),
+        })
+    }
+}
+
+fn value(expr: &Expr) -> Option<&Datum> {
+    match expr {
+        Expr::Constant { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// Computes a node whose operands are all constants, if it is immutable and raises no error.
+fn compute(node: Expr, context: &EvalContext) -> Expr {
+    let ready = match &node {
+        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => false,
+        Expr::Call { function, arguments, .. } => {
+            let signature = function::signature(*function);
+            let null = signature.strict
+                && signature.volatility != Volatility::Volatile
+                && arguments.iter().any(|argument| value(argument) == Some(&Datum::Null));
+            if null && arguments.iter().all(|argument| value(argument).is_some()) {
+                return Expr::constant(Datum::Null, node.data_type());
+            }
+            signature.volatility == Volatility::Immutable
+                && arguments.iter().all(|argument| value(argument).is_some())
+        }
+        Expr::Cast { operand, from, to, .. } => {
+            value(operand).is_some() && cast::is_immutable(*from, to.base)
+        }
+        Expr::Not(operand) | Expr::IsNull(operand) => value(operand).is_some(),
+        Expr::IsDistinct { left, right, .. } => value(left).is_some() && value(right).is_some(),
+        Expr::InList { operand, list } => {
+            value(operand).is_some() && list.iter().all(|item| value(item).is_some())
+        }
+        Expr::And(_) | Expr::Or(_) | Expr::Case { .. } | Expr::Coalesce { .. } => false,
+    };
+    if !ready {
+        return node;
+    }
+    match node.eval_row(&[], context) {
+        Ok(value) => Expr::constant(value, node.data_type()),
+        Err(_) => node,
+    }
+}
+
+/// Shortens AND (`decisive` false) or OR (`decisive` true).
+fn shorten(operands: Vec<Expr>, decisive: bool) -> Expr {
+    let mut kept = Vec::with_capacity(operands.len());
+    let mut unknown = false;
+    for operand in operands {
+        match value(&operand) {
+            Some(Datum::Bool(value)) if *value == decisive => {
+                return Expr::constant(Datum::Bool(decisive), DataType::Bool);
+            }
+            Some(Datum::Bool(_)) => {}
+            Some(_) => unknown = true,
+            None => kept.push(operand),
+        }
+    }
+    if unknown {
+        kept.push(Expr::constant(Datum::Null, DataType::Bool));
+    }
+    match kept.len() {
+        0 => Expr::constant(Datum::Bool(!decisive), DataType::Bool),
+        1 => kept.remove(0),
+        _ if decisive => Expr::Or(kept),
+        _ => Expr::And(kept),
+    }
+}
+
+fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr, data_type: DataType) -> Expr {
+    let mut kept = Vec::with_capacity(branches.len());
+    let mut last = otherwise;
+    for (condition, result) in branches {
+        match value(&condition) {
+            Some(Datum::Bool(true)) => {
+                last = result;
+                break;
+            }
+            Some(_) => {}
+            None => kept.push((condition, result)),
+        }
+    }
+    if kept.is_empty() {
+        return last;
+    }
+    Expr::Case { branches: kept, otherwise: Box::new(last), data_type }
+}
+
+fn coalesce(operands: Vec<Expr>, data_type: DataType) -> Expr {
+    let mut kept = Vec::with_capacity(operands.len());
+    for operand in operands {
+        match value(&operand) {
+            Some(Datum::Null) => {}
+            Some(_) => {
+                kept.push(operand);
+                break;
+            }
+            None => kept.push(operand),
+        }
+    }
+    match kept.len() {
+        0 => Expr::constant(Datum::Null, data_type),
+        1 => kept.remove(0),
+        _ => Expr::Coalesce { operands: kept, data_type },
+    }
+}

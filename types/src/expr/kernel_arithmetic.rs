@@ -1,0 +1,282 @@
+//! Typed loops for arithmetic.
+//!
+//! A loop computes every position and remembers whether one that counts went wrong; which one, and
+//! with what error, is found afterwards by the row path, so that the loop stays tight.
+
+use super::kernel_compare::{as_f64, as_i64};
+use super::operand::{Operand, Side, Typed, both_valid};
+use crate::datatype::DataType;
+use crate::error::{Error, Result, sqlstate};
+use crate::function::ArithmeticOp;
+use crate::numeric::Numeric;
+use crate::vector::VectorData;
+
+/// Computes an operator on two number operands, with a result of type `data_type`; `None` if there
+/// is no typed loop for them. Neither is the constant NULL, and one at least is a vector.
+///
+/// # Errors
+///
+/// Some error if a row raises one; the row path knows which.
+pub(super) fn arithmetic<'a>(
+    op: ArithmeticOp,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
+    data_type: DataType,
+) -> Option<Result<Operand<'a>>> {
+    let validity = both_valid(left, right);
+    let valid = validity.as_deref();
+    let data = match (left.typed(), right.typed()) {
+        (Typed::I16(left), Typed::I16(right)) => {
+            integers(op, left, right, valid).map(VectorData::Int2)
+        }
+        (Typed::I32(left), Typed::I32(right)) => {
+            integers(op, left, right, valid).map(VectorData::Int4)
+        }
+        (Typed::I64(left), Typed::I64(right)) => {
+            integers(op, left, right, valid).map(VectorData::Int8)
+        }
+        (Typed::F32(left), Typed::F32(right)) => {
+            floats(op, left, right, valid).map(VectorData::Float4)
+        }
+        (Typed::F64(left), Typed::F64(right)) => {
+            floats(op, left, right, valid).map(VectorData::Float8)
+        }
+        (left @ (Typed::Numeric(_) | Typed::NumericSame(_)), right) => {
+            numerics(op, &left, &right, valid)?.map(VectorData::Numeric)
+        }
+        (left, right) => mixed(op, &left, &right, valid, data_type)?,
+    };
+    Some(data.map(|data| Operand::owned(data, validity)))
+}
+
+fn mixed(
+    op: ArithmeticOp,
+    left: &Typed<'_>,
+    right: &Typed<'_>,
+    valid: Option<&[bool]>,
+    data_type: DataType,
+) -> Option<Result<VectorData>> {
+    match data_type {
+        DataType::Int4 => {
+            let (left, right) = (as_i32(left)?, as_i32(right)?);
+            Some(integers(op, left.side(), right.side(), valid).map(VectorData::Int4))
+        }
+        DataType::Int8 => {
+            let (left, right) = (as_i64(left)?, as_i64(right)?);
+            Some(integers(op, left.side(), right.side(), valid).map(VectorData::Int8))
+        }
+        DataType::Float8 => {
+            let (left, right) = (as_f64(left)?, as_f64(right)?);
+            Some(floats(op, left.side(), right.side(), valid).map(VectorData::Float8))
+        }
+        _ => None,
+    }
+}
+
+fn as_i32(typed: &Typed<'_>) -> Option<super::operand::Widened<i32>> {
+    match typed {
+        Typed::I16(side) => Some(side.map_to_vec(i32::from)),
+        Typed::I32(side) => Some(side.map_to_vec(|value| value)),
+        _ => None,
+    }
+}
+
+/// What stands for the error of some row until the row path names it.
+fn some_row_failed() -> Error {
+    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")
+}
+
+/// Integers with PostgreSQL's arithmetic: each operation also tells whether it went wrong.
+trait Integer: Copy {
+    fn add(self, other: Self) -> (Self, bool);
+    fn subtract(self, other: Self) -> (Self, bool);
+    fn multiply(self, other: Self) -> (Self, bool);
+    fn divide(self, other: Self) -> (Self, bool);
+    fn remainder(self, other: Self) -> (Self, bool);
+}
+
+macro_rules! integer {
+    ($($type:ty),*) => {
+        $(impl Integer for $type {
+            #[inline]
+            fn add(self, other: Self) -> (Self, bool) {
+                self.overflowing_add(other)
+            }
+            #[inline]
+            fn subtract(self, other: Self) -> (Self, bool) {
+                self.overflowing_sub(other)
+            }
+            #[inline]
+            fn multiply(self, other: Self) -> (Self, bool) {
+                self.overflowing_mul(other)
+            }
+            #[inline]
+            fn divide(self, other: Self) -> (Self, bool) {
+                if other == 0 { (0, true) } else { self.overflowing_div(other) }
+            }
+            #[inline]
+            fn remainder(self, other: Self) -> (Self, bool) {
+                if other == 0 { (0, true) } else { (self.wrapping_rem(other), false) }
+            }
+        })*
+    };
+}
+
+integer!(i16, i32, i64);
+
+fn integers<T: Integer>(
+    op: ArithmeticOp,
+    left: Side<'_, T>,
+    right: Side<'_, T>,
+    valid: Option<&[bool]>,
+) -> Result<Vec<T>> {
+    match op {
+        ArithmeticOp::Add => pairs(left, right, valid, T::add),
+        ArithmeticOp::Subtract => pairs(left, right, valid, T::subtract),
+        ArithmeticOp::Multiply => pairs(left, right, valid, T::multiply),
+        ArithmeticOp::Divide => pairs(left, right, valid, T::divide),
+        ArithmeticOp::Remainder => pairs(left, right, valid, T::remainder),
+    }
+}
+
+/// Floats with PostgreSQL's checks.
+trait Float: Copy + PartialEq + Default {
+    fn raw(op: ArithmeticOp, left: Self, right: Self) -> Self;
+    fn infinite(self) -> bool;
+    fn nan(self) -> bool;
+}
+
+macro_rules! float {
+    ($($type:ty),*) => {
+        $(impl Float for $type {
+            #[inline]
+            fn raw(op: ArithmeticOp, left: Self, right: Self) -> Self {
+                match op {
+                    ArithmeticOp::Add => left + right,
+                    ArithmeticOp::Subtract => left - right,
+                    ArithmeticOp::Multiply => left * right,
+                    ArithmeticOp::Divide => left / right,
+                    ArithmeticOp::Remainder => left % right,
+                }
+            }
+            #[inline]
+            fn infinite(self) -> bool {
+                self.is_infinite()
+            }
+            #[inline]
+            fn nan(self) -> bool {
+                self.is_nan()
+            }
+        })*
+    };
+}
+
+float!(f32, f64);
+
+fn floats<T: Float>(
+    op: ArithmeticOp,
+    left: Side<'_, T>,
+    right: Side<'_, T>,
+    valid: Option<&[bool]>,
+) -> Result<Vec<T>> {
+    match op {
+        ArithmeticOp::Add => pairs(left, right, valid, |a, b| checked(ArithmeticOp::Add, a, b)),
+        ArithmeticOp::Subtract => {
+            pairs(left, right, valid, |a, b| checked(ArithmeticOp::Subtract, a, b))
+        }
+        ArithmeticOp::Multiply => {
+            pairs(left, right, valid, |a, b| checked(ArithmeticOp::Multiply, a, b))
+        }
+        ArithmeticOp::Divide => {
+            pairs(left, right, valid, |a, b| checked(ArithmeticOp::Divide, a, b))
+        }
+        ArithmeticOp::Remainder => {
+            pairs(left, right, valid, |a, b| checked(ArithmeticOp::Remainder, a, b))
+        }
+    }
+}
+
+#[inline]
+fn checked<T: Float>(op: ArithmeticOp, left: T, right: T) -> (T, bool) {
+    let result = T::raw(op, left, right);
+    let zero = T::default();
+    let overflow = result.infinite() && !left.infinite() && !right.infinite();
+    let lossy = match op {
+        ArithmeticOp::Multiply => result == zero && left != zero && right != zero,
+        ArithmeticOp::Divide => {
+            let underflow = result == zero && left != zero && !right.infinite();
+            underflow || (right == zero && !left.nan())
+        }
+        _ => false,
+    };
+    (result, overflow || lossy)
+}
+
+#[inline]
+fn pairs<T: Copy>(
+    left: Side<'_, T>,
+    right: Side<'_, T>,
+    valid: Option<&[bool]>,
+    compute: impl Fn(T, T) -> (T, bool),
+) -> Result<Vec<T>> {
+    match (left, right) {
+        (Side::Slice(left), Side::Slice(right)) => {
+            collect(left.iter().zip(right).map(|(a, b)| compute(*a, *b)), valid)
+        }
+        (Side::Slice(left), Side::Same(b)) => collect(left.iter().map(|a| compute(*a, b)), valid),
+        (Side::Same(a), Side::Slice(right)) => collect(right.iter().map(|b| compute(a, *b)), valid),
+        (Side::Same(a), Side::Same(b)) => collect(std::iter::once(compute(a, b)), valid),
+    }
+}
+
+#[inline]
+fn collect<T>(
+    results: impl ExactSizeIterator<Item = (T, bool)>,
+    valid: Option<&[bool]>,
+) -> Result<Vec<T>> {
+    let mut values = Vec::with_capacity(results.len());
+    let mut failed = false;
+    match valid {
+        None => values.extend(results.map(|(value, wrong)| {
+            failed |= wrong;
+            value
+        })),
+        Some(valid) => values.extend(results.zip(valid).map(|((value, wrong), valid)| {
+            failed |= wrong & valid;
+            value
+        })),
+    }
+    if failed { Err(some_row_failed()) } else { Ok(values) }
+}
+
+fn numerics(
+    op: ArithmeticOp,
+    left: &Typed<'_>,
+    right: &Typed<'_>,
+    valid: Option<&[bool]>,
+) -> Option<Result<Vec<Numeric>>> {
+    let compute = match op {
+        ArithmeticOp::Add => Numeric::checked_add,
+        ArithmeticOp::Subtract => Numeric::checked_sub,
+        ArithmeticOp::Multiply => Numeric::checked_mul,
+        ArithmeticOp::Divide => Numeric::checked_div,
+        ArithmeticOp::Remainder => Numeric::checked_rem,
+    };
+    let counts = |index: usize| valid.is_none_or(|valid| valid[index]);
+    let each = |count: usize, one: &dyn Fn(usize) -> Result<Numeric>| {
+        let value = |index| if counts(index) { one(index) } else { Ok(Numeric::default()) };
+        (0..count).map(value).collect::<Result<Vec<Numeric>>>()
+    };
+    Some(match (left, right) {
+        (Typed::Numeric(left), Typed::Numeric(right)) => {
+            each(left.len(), &|i| compute(&left[i], &right[i]))
+        }
+        (Typed::Numeric(left), Typed::NumericSame(right)) => {
+            each(left.len(), &|i| compute(&left[i], right))
+        }
+        (Typed::NumericSame(left), Typed::Numeric(right)) => {
+            each(right.len(), &|i| compute(left, &right[i]))
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,180 @@
+//! What batch evaluation passes between the nodes of an expression: a constant or a column.
+
+use std::borrow::Cow;
+
+use crate::datatype::DataType;
+use crate::datetime::Interval;
+use crate::datum::Datum;
+use crate::numeric::Numeric;
+use crate::vector::{BytesVector, Vector, VectorData};
+
+/// The values of a subexpression for some rows.
+pub(super) enum Operand<'a> {
+    /// The same value for every row.
+    Constant(Datum),
+    /// A value for each row.
+    Vector(Cow<'a, Vector>),
+}
+
+impl<'a> Operand<'a> {
+    /// Returns the operand of a vector made for it.
+    pub(super) fn owned(data: VectorData, validity: Option<Vec<bool>>) -> Operand<'a> {
+        Operand::Vector(Cow::Owned(Vector { data, validity }))
+    }
+
+    /// Returns the value of row `index`.
+    pub(super) fn datum(&self, index: usize) -> Datum {
+        match self {
+            Operand::Constant(value) => value.clone(),
+            Operand::Vector(vector) => vector.datum(index),
+        }
+    }
+
+    /// Returns whether the value of row `index` is NULL.
+    pub(super) fn is_null(&self, index: usize) -> bool {
+        match self {
+            Operand::Constant(value) => matches!(value, Datum::Null),
+            Operand::Vector(vector) => vector.is_null(index),
+        }
+    }
+
+    /// Returns whether every value is NULL by being the constant NULL.
+    pub(super) fn is_constant_null(&self) -> bool {
+        matches!(self, Operand::Constant(Datum::Null))
+    }
+
+    /// Returns the validity list; a constant has none, since a NULL is seen to before.
+    pub(super) fn validity(&self) -> Option<&[bool]> {
+        match self {
+            Operand::Constant(_) => None,
+            Operand::Vector(vector) => vector.validity.as_deref(),
+        }
+    }
+
+    /// Returns the values as a vector of `row_count` rows.
+    pub(super) fn into_vector(self, data_type: DataType, row_count: usize) -> Vector {
+        match self {
+            Operand::Vector(vector) => vector.into_owned(),
+            Operand::Constant(value) => {
+                let mut single = Vector::new(data_type, 1);
+                single.push(&value);
+                single.take(&vec![0; row_count])
+            }
+        }
+    }
+}
+
+/// Returns where both operands are not NULL; `None` if everywhere.
+pub(super) fn both_valid(left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<bool>> {
+    match (left.validity(), right.validity()) {
+        (None, None) => None,
+        (Some(valid), None) | (None, Some(valid)) => Some(valid.to_vec()),
+        (Some(left), Some(right)) => {
+            Some(left.iter().zip(right).map(|(left, right)| *left && *right).collect())
+        }
+    }
+}
+
+/// Typed access to an operand: the slice of a vector or the value of a constant.
+#[derive(Clone, Copy)]
+pub(super) enum Side<'a, T> {
+    /// One value a row.
+    Slice(&'a [T]),
+    /// The same value for every row.
+    Same(T),
+}
+
+impl<T: Copy> Side<'_, T> {
+    /// Returns the values changed to another type.
+    pub(super) fn map_to_vec<U: Copy>(&self, change: impl Fn(T) -> U) -> Widened<U> {
+        match self {
+            Side::Slice(values) => Widened::Values(values.iter().map(|v| change(*v)).collect()),
+            Side::Same(value) => Widened::Same(change(*value)),
+        }
+    }
+}
+
+/// The values of an operand in a wider type than it holds.
+pub(super) enum Widened<T> {
+    /// One value a row.
+    Values(Vec<T>),
+    /// The same value for every row.
+    Same(T),
+}
+
+impl<T: Copy> Widened<T> {
+    /// Returns typed access to the values.
+    pub(super) fn side(&self) -> Side<'_, T> {
+        match self {
+            Widened::Values(values) => Side::Slice(values),
+            Widened::Same(value) => Side::Same(*value),
+        }
+    }
+}
+
+/// An operand by the Rust type of its values.
+pub(super) enum Typed<'a> {
+    Bool(Side<'a, bool>),
+    I16(Side<'a, i16>),
+    I32(Side<'a, i32>),
+    I64(Side<'a, i64>),
+    F32(Side<'a, f32>),
+    F64(Side<'a, f64>),
+    Uuid(Side<'a, [u8; 16]>),
+    Numeric(&'a [Numeric]),
+    NumericSame(&'a Numeric),
+    Bytes(&'a BytesVector),
+    BytesSame(&'a [u8]),
+    Interval(Side<'a, Interval>),
+    /// The constant NULL.
+    Null,
+}
+
+impl Operand<'_> {
+    /// Returns typed access to the values.
+    pub(super) fn typed(&self) -> Typed<'_> {
+        match self {
+            Operand::Vector(vector) => match &vector.data {
+                VectorData::Bool(values) => Typed::Bool(Side::Slice(values)),
+                VectorData::Int2(values) => Typed::I16(Side::Slice(values)),
+                VectorData::Int4(values) | VectorData::Date(values) => {
+                    Typed::I32(Side::Slice(values))
+                }
+                VectorData::Int8(values)
+                | VectorData::Time(values)
+                | VectorData::Timestamp(values)
+                | VectorData::Timestamptz(values) => Typed::I64(Side::Slice(values)),
+                VectorData::Float4(values) => Typed::F32(Side::Slice(values)),
+                VectorData::Float8(values) => Typed::F64(Side::Slice(values)),
+                VectorData::Numeric(values) => Typed::Numeric(values),
+                VectorData::Text(values) | VectorData::Bytea(values) => Typed::Bytes(values),
+                VectorData::Interval(values) => Typed::Interval(Side::Slice(values)),
+                VectorData::Uuid(values) => Typed::Uuid(Side::Slice(values)),
+            },
+            Operand::Constant(value) => match value {
+                Datum::Null => Typed::Null,
+                Datum::Bool(value) => Typed::Bool(Side::Same(*value)),
+                Datum::Int2(value) => Typed::I16(Side::Same(*value)),
+                Datum::Int4(value) | Datum::Date(value) => Typed::I32(Side::Same(*value)),
+                Datum::Int8(value)
+                | Datum::Time(value)
+                | Datum::Timestamp(value)
+                | Datum::Timestamptz(value) => Typed::I64(Side::Same(*value)),
+                Datum::Float4(value) => Typed::F32(Side::Same(*value)),
+                Datum::Float8(value) => Typed::F64(Side::Same(*value)),
+                Datum::Numeric(value) => Typed::NumericSame(value),
+                Datum::Text(value) => Typed::BytesSame(value.as_bytes()),
+                Datum::Bytea(value) => Typed::BytesSame(value),
+                Datum::Interval(value) => Typed::Interval(Side::Same(*value)),
+                Datum::Uuid(value) => Typed::Uuid(Side::Same(*value)),
+            },
+        }
+    }
+}
+
+/// Returns the bytes of value `index`.
+#[inline]
+pub(super) fn bytes_at(values: &BytesVector, index: usize) -> &[u8] {
+    let start = if index == 0 { 0 } else { values.ends[index - 1] as usize };
+    &values.bytes[start..values.ends[index] as usize]
+}

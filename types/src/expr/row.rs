@@ -1,0 +1,136 @@
+//! Evaluation of one row: the reference for what an expression means.
+
+use smallvec::SmallVec;
+
+use super::{EvalContext, Expr};
+use crate::cast;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::function;
+
+impl Expr {
+    /// Computes the value for one row.
+    ///
+    /// # Errors
+    ///
+    /// What PostgreSQL raises for the same values.
+    pub fn eval_row(&self, row: &[Datum], context: &EvalContext) -> Result<Datum> {
+        match self {
+            Expr::Constant { value, .. } => Ok(value.clone()),
+            Expr::Column { index, .. } => Ok(row[*index].clone()),
+            Expr::Parameter { index, .. } => Ok(context.parameters[*index].clone()),
+            Expr::Call { function, arguments, .. } => {
+                let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.eval_row(row, context)?);
+                }
+                function::call(*function, &values, context)
+            }
+            Expr::Cast { operand, from, to, explicit } => {
+                let value = operand.eval_row(row, context)?;
+                cast::cast(&value, *from, *to, *explicit, context)
+            }
+            Expr::And(operands) => connect(operands, false, row, context),
+            Expr::Or(operands) => connect(operands, true, row, context),
+            Expr::Not(operand) => Ok(match operand.eval_row(row, context)? {
+                Datum::Bool(value) => Datum::Bool(!value),
+                _ => Datum::Null,
+            }),
+            Expr::IsNull(operand) => {
+                Ok(Datum::Bool(operand.eval_row(row, context)? == Datum::Null))
+            }
+            Expr::IsDistinct { left, right, negated } => {
+                let data_type = left.data_type();
+                let left = left.eval_row(row, context)?;
+                let right = right.eval_row(row, context)?;
+                Ok(Datum::Bool(distinct(&left, &right, data_type) != *negated))
+            }
+            Expr::InList { operand, list } => in_list(operand, list, row, context),
+            Expr::Case { branches, otherwise, .. } => {
+                for (condition, result) in branches {
+                    if condition.accepts_row(row, context)? {
+                        return result.eval_row(row, context);
+                    }
+                }
+                otherwise.eval_row(row, context)
+            }
+            Expr::Coalesce { operands, .. } => {
+                for operand in operands {
+                    let value = operand.eval_row(row, context)?;
+                    if value != Datum::Null {
+                        return Ok(value);
+                    }
+                }
+                Ok(Datum::Null)
+            }
+        }
+    }
+
+    /// Returns whether a boolean expression is true for a row, neither false nor NULL.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expr::eval_row`].
+    pub fn accepts_row(&self, row: &[Datum], context: &EvalContext) -> Result<bool> {
+        Ok(self.eval_row(row, context)? == Datum::Bool(true))
+    }
+
+    /// Returns whether a row passes a filter. Unlike [`Expr::accepts_row`], conjuncts after one that
+    /// is NULL are not computed, as in PostgreSQL's WHERE.
+    pub(super) fn passes_row(&self, row: &[Datum], context: &EvalContext) -> Result<bool> {
+        if let Expr::And(conjuncts) = self {
+            for conjunct in conjuncts {
+                if !conjunct.passes_row(row, context)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        self.accepts_row(row, context)
+    }
+}
+
+/// Computes AND (`decisive` false) or OR (`decisive` true): the first decisive operand decides.
+fn connect(
+    operands: &[Expr],
+    decisive: bool,
+    row: &[Datum],
+    context: &EvalContext,
+) -> Result<Datum> {
+    let mut unknown = false;
+    for operand in operands {
+        match operand.eval_row(row, context)? {
+            Datum::Bool(value) if value == decisive => return Ok(Datum::Bool(decisive)),
+            Datum::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+}
+
+fn in_list(operand: &Expr, list: &[Expr], row: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let value = operand.eval_row(row, context)?;
+    if value == Datum::Null && !list.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let data_type = operand.data_type();
+    let mut unknown = false;
+    for item in list {
+        match item.eval_row(row, context)? {
+            Datum::Null => unknown = true,
+            item if !distinct(&value, &item, data_type) => return Ok(Datum::Bool(true)),
+            _ => {}
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(false) })
+}
+
+/// Returns whether two values of a type differ, NULL being like NULL and unlike all else.
+pub(super) fn distinct(left: &Datum, right: &Datum, data_type: DataType) -> bool {
+    match (left, right) {
+        (Datum::Null, Datum::Null) => false,
+        (Datum::Null, _) | (_, Datum::Null) => true,
+        _ => left.compare_typed(right, data_type).is_ne(),
+    }
+}
