@@ -2,12 +2,57 @@
 //! ascending or descending, NULLs first or last, decodable without knowing the value's length.
 //!
 //! Byte by byte: `docs/formats/key-encoding.md`.
+//!
+//! A key holds values, not their looks: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and `-0`, and
+//! `char` values that differ in trailing blanks are one key. What a key forgets is kept by
+//! [`rowcode`](crate::rowcode) in the packed row.
+//!
+//! # Invariants
+//!
+//! 1. No encoding of a value is a prefix of another of the same type, so encodings can be strung
+//!    together.
+//! 2. No encoding begins with 0x00 or 0xFF.
+
+mod decimal;
+
+use smallvec::SmallVec;
 
 use crate::datatype::DataType;
+use crate::datetime::Interval;
 use crate::datum::Datum;
+use crate::datum::without_blanks;
+use crate::error::Error;
 use crate::error::Result;
+use crate::error::sqlstate;
+use crate::vector::ValueSink;
+
+/// First byte of a NULL that sorts before all values.
+const NULL_FIRST: u8 = 0x01;
+/// First byte of a value.
+const VALUE: u8 = 0x02;
+/// First byte of a NULL that sorts after all values.
+const NULL_LAST: u8 = 0x03;
+/// Stands for 0x00 within a variable-length value, together with the 0x00 before it.
+const ESCAPED_ZERO: u8 = 0xFF;
+/// Ends a variable-length value, together with the 0x00 before it.
+const TERMINATOR: u8 = 0x01;
+/// Bytes of an interval's span.
+const INTERVAL_BYTES: usize = 10;
+/// Added to an interval's span to make it positive.
+const INTERVAL_BIAS: i128 = 1 << 79;
+
+/// Returns the error of bytes that are not a key.
+#[cold]
+pub(crate) fn corrupt(what: &str) -> Error {
+    Error::new(sqlstate::DATA_CORRUPTED, format!("row key does not decode: {what}"))
+}
 
 /// Appends the key form of a value.
+///
+/// # Errors
+///
+/// `42804` if the value is not of the type.
+#[inline]
 pub fn encode(
     value: &Datum,
     data_type: DataType,
@@ -15,8 +60,80 @@ pub fn encode(
     nulls_first: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let _ = (value, data_type, descending, nulls_first, out);
-    todo!("types/keycode")
+    if value.is_null() {
+        out.push(if nulls_first { NULL_FIRST } else { NULL_LAST });
+        return Ok(());
+    }
+    if !value.fits(data_type) {
+        let message = format!("key value is not of type {}", data_type.sql_name());
+        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+    }
+    out.push(VALUE);
+    let start = out.len();
+    match value {
+        Datum::Text(text) => {
+            let text = if data_type == DataType::Char { without_blanks(text) } else { text };
+            put_bytes(text.as_bytes(), out);
+        }
+        Datum::Bytea(bytes) => put_bytes(bytes, out),
+        Datum::Numeric(number) => decimal::encode(number, out),
+        fixed => put_fixed(fixed, out),
+    }
+    if descending {
+        for byte in &mut out[start..] {
+            *byte = !*byte;
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn put_fixed(value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Bool(value) => out.push(u8::from(*value)),
+        Datum::Int2(value) => out.extend_from_slice(&(*value ^ i16::MIN).to_be_bytes()),
+        Datum::Int4(value) | Datum::Date(value) => {
+            out.extend_from_slice(&(*value ^ i32::MIN).to_be_bytes());
+        }
+        Datum::Int8(value)
+        | Datum::Time(value)
+        | Datum::Timestamp(value)
+        | Datum::Timestamptz(value) => {
+            out.extend_from_slice(&(*value ^ i64::MIN).to_be_bytes());
+        }
+        Datum::Float4(value) => {
+            let value = if value.is_nan() { f32::NAN.abs() } else { *value + 0.0 };
+            let bits = value.to_bits() as i32;
+            let flip = (bits >> 31) | i32::MIN;
+            out.extend_from_slice(&(bits ^ flip).to_be_bytes());
+        }
+        Datum::Float8(value) => {
+            let value = if value.is_nan() { f64::NAN.abs() } else { *value + 0.0 };
+            let bits = value.to_bits() as i64;
+            let flip = (bits >> 63) | i64::MIN;
+            out.extend_from_slice(&(bits ^ flip).to_be_bytes());
+        }
+        Datum::Interval(value) => {
+            let span = (value.span() + INTERVAL_BIAS).to_be_bytes();
+            out.extend_from_slice(&span[span.len() - INTERVAL_BYTES..]);
+        }
+        Datum::Uuid(value) => out.extend_from_slice(value),
+        Datum::Null | Datum::Numeric(_) | Datum::Text(_) | Datum::Bytea(_) => {
+            debug_assert!(false, "not of fixed width");
+        }
+    }
+}
+
+#[inline]
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut rest = bytes;
+    while let Some(zero) = rest.iter().position(|&byte| byte == 0) {
+        out.extend_from_slice(&rest[..=zero]);
+        out.push(ESCAPED_ZERO);
+        rest = &rest[zero + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&[0, TERMINATOR]);
 }
 
 /// Returns the value at the start of `bytes` and the bytes it took.
@@ -30,8 +147,160 @@ pub fn decode(
     descending: bool,
     nulls_first: bool,
 ) -> Result<(Datum, usize)> {
-    let _ = (bytes, data_type, descending, nulls_first);
-    todo!("types/keycode")
+    let mut datum = Datum::Null;
+    let taken = decode_into(bytes, data_type, descending, nulls_first, &mut datum)?;
+    Ok((datum, taken))
+}
+
+/// Gives the value at the start of `bytes` to a sink and returns the bytes it took. On an error the
+/// sink has got nothing.
+///
+/// # Errors
+///
+/// `XX001` if the bytes are not a key form of the type.
+#[inline]
+pub fn decode_into(
+    bytes: &[u8],
+    data_type: DataType,
+    descending: bool,
+    nulls_first: bool,
+    sink: &mut impl ValueSink,
+) -> Result<usize> {
+    let (&marker, rest) = bytes.split_first().ok_or_else(|| corrupt("a value is missing"))?;
+    match marker {
+        VALUE => {}
+        NULL_FIRST if nulls_first => {
+            sink.put_null();
+            return Ok(1);
+        }
+        NULL_LAST if !nulls_first => {
+            sink.put_null();
+            return Ok(1);
+        }
+        _ => return Err(corrupt("a value begins with a bad byte")),
+    }
+    let mask = if descending { u8::MAX } else { 0 };
+    Ok(1 + decode_value(rest, data_type, mask, sink)?)
+}
+
+/// Returns the first `N` bytes without the mask.
+#[inline]
+fn fixed<const N: usize>(bytes: &[u8], mask: u8) -> Result<[u8; N]> {
+    let mut array: [u8; N] =
+        *bytes.first_chunk().ok_or_else(|| corrupt("a value of fixed width is cut off"))?;
+    if mask != 0 {
+        for byte in &mut array {
+            *byte ^= mask;
+        }
+    }
+    Ok(array)
+}
+
+#[inline]
+fn decode_value(
+    bytes: &[u8],
+    data_type: DataType,
+    mask: u8,
+    sink: &mut impl ValueSink,
+) -> Result<usize> {
+    let i32_value = || Ok(i32::from_be_bytes(fixed(bytes, mask)?) ^ i32::MIN);
+    let i64_value = || Ok(i64::from_be_bytes(fixed(bytes, mask)?) ^ i64::MIN);
+    match data_type {
+        DataType::Bool => {
+            let [byte] = fixed(bytes, mask)?;
+            if byte > 1 {
+                return Err(corrupt("a boolean is neither 0 nor 1"));
+            }
+            sink.put_bool(byte == 1);
+            Ok(1)
+        }
+        DataType::Int2 => {
+            sink.put_i16(i16::from_be_bytes(fixed(bytes, mask)?) ^ i16::MIN);
+            Ok(2)
+        }
+        DataType::Int4 => i32_value().map(|value| sink.put_i32(value)).map(|()| 4),
+        DataType::Date => i32_value().map(|value| sink.put_date(value)).map(|()| 4),
+        DataType::Int8 | DataType::Oid => i64_value().map(|value| sink.put_i64(value)).map(|()| 8),
+        DataType::Time => i64_value().map(|value| sink.put_time(value)).map(|()| 8),
+        DataType::Timestamp => i64_value().map(|value| sink.put_timestamp(value)).map(|()| 8),
+        DataType::Timestamptz => i64_value().map(|value| sink.put_timestamptz(value)).map(|()| 8),
+        DataType::Float4 => {
+            let bits = i32::from_be_bytes(fixed(bytes, mask)?);
+            let flip = if bits < 0 { i32::MIN } else { -1 };
+            sink.put_f32(f32::from_bits((bits ^ flip) as u32));
+            Ok(4)
+        }
+        DataType::Float8 => {
+            let bits = i64::from_be_bytes(fixed(bytes, mask)?);
+            let flip = if bits < 0 { i64::MIN } else { -1 };
+            sink.put_f64(f64::from_bits((bits ^ flip) as u64));
+            Ok(8)
+        }
+        DataType::Interval => {
+            let mut span = [0u8; 16];
+            let low: [u8; INTERVAL_BYTES] = fixed(bytes, mask)?;
+            span[16 - INTERVAL_BYTES..].copy_from_slice(&low);
+            let interval = Interval::from_span(i128::from_be_bytes(span) - INTERVAL_BIAS);
+            sink.put_interval(interval.ok_or_else(|| corrupt("an interval is out of range"))?);
+            Ok(INTERVAL_BYTES)
+        }
+        DataType::Uuid => {
+            sink.put_uuid(fixed(bytes, mask)?);
+            Ok(16)
+        }
+        DataType::Numeric => {
+            let (number, taken) = decimal::decode(bytes, mask)?;
+            sink.put_numeric(number);
+            Ok(taken)
+        }
+        DataType::Bytea => decode_bytes(bytes, mask, |value| {
+            sink.put_bytea(value);
+            Ok(())
+        }),
+        DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::Name
+        | DataType::Unknown => decode_bytes(bytes, mask, |value| {
+            let text = std::str::from_utf8(value).map_err(|_| corrupt("a text is not UTF-8"))?;
+            sink.put_text(text);
+            Ok(())
+        }),
+    }
+}
+
+/// Gives the bytes of a variable-length value to `take` and returns how many it took.
+fn decode_bytes(bytes: &[u8], mask: u8, take: impl FnOnce(&[u8]) -> Result<()>) -> Result<usize> {
+    let zero = mask;
+    let next_zero = |from: usize| {
+        bytes[from..]
+            .iter()
+            .position(|&byte| byte == zero)
+            .map(|at| from + at)
+            .ok_or_else(|| corrupt("a value of variable length has no end"))
+    };
+    let second = |at: usize| match bytes.get(at + 1).map(|byte| byte ^ mask) {
+        Some(TERMINATOR) => Ok(true),
+        Some(ESCAPED_ZERO) => Ok(false),
+        _ => Err(corrupt("a value of variable length has a bad escape")),
+    };
+    let mut at = next_zero(0)?;
+    if mask == 0 && second(at)? {
+        take(&bytes[..at])?;
+        return Ok(at + 2);
+    }
+    let mut value: SmallVec<[u8; 128]> = SmallVec::new();
+    let mut from = 0;
+    loop {
+        value.extend(bytes[from..at].iter().map(|byte| byte ^ mask));
+        if second(at)? {
+            take(&value)?;
+            return Ok(at + 2);
+        }
+        value.push(0);
+        from = at + 2;
+        at = next_zero(from)?;
+    }
 }
 
 /// Returns the smallest byte string greater than every string that begins with `prefix`; `None` if
@@ -46,3 +315,6 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,11 +10,14 @@
 //!    columns still has a row count (`select count(*)` needs no column).
 //! 2. A vector's variant is the one that [`VectorData::for_type`] names for its type.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
+use crate::datum::compare_floats;
 use crate::numeric::Numeric;
 
 /// The number of rows that producers aim at.
@@ -82,12 +85,340 @@ pub struct Batch {
     pub row_count: usize,
 }
 
+/// Where decoders put values, one call a value, so that the same decoder fills a [`Vector`], a
+/// [`Datum`] or nothing at all (`()`, to step over a value).
+pub trait ValueSink {
+    /// Takes a NULL.
+    fn put_null(&mut self);
+    /// Takes a `boolean`.
+    fn put_bool(&mut self, value: bool);
+    /// Takes a `smallint`.
+    fn put_i16(&mut self, value: i16);
+    /// Takes an `integer`.
+    fn put_i32(&mut self, value: i32);
+    /// Takes a `bigint` or `oid`.
+    fn put_i64(&mut self, value: i64);
+    /// Takes a `real`.
+    fn put_f32(&mut self, value: f32);
+    /// Takes a `double precision`.
+    fn put_f64(&mut self, value: f64);
+    /// Takes a `numeric`.
+    fn put_numeric(&mut self, value: Numeric);
+    /// Takes a text of any type.
+    fn put_text(&mut self, value: &str);
+    /// Takes a `bytea`.
+    fn put_bytea(&mut self, value: &[u8]);
+    /// Takes a `date`.
+    fn put_date(&mut self, value: i32);
+    /// Takes a `time`.
+    fn put_time(&mut self, value: i64);
+    /// Takes a `timestamp`.
+    fn put_timestamp(&mut self, value: i64);
+    /// Takes a `timestamptz`.
+    fn put_timestamptz(&mut self, value: i64);
+    /// Takes an `interval`.
+    fn put_interval(&mut self, value: Interval);
+    /// Takes a `uuid`.
+    fn put_uuid(&mut self, value: [u8; 16]);
+}
+
+/// Implements [`ValueSink`] method by method.
+macro_rules! sink {
+    ($sink:ty, $self:ident, $($method:ident($value:ident: $kind:ty) $body:expr;)*) => {
+        impl ValueSink for $sink {
+            #[inline]
+            fn put_null(&mut self) {
+                let $self = self;
+                $self.take_null();
+            }
+            $(#[inline]
+            fn $method(&mut self, $value: $kind) {
+                let $self = self;
+                $body
+            })*
+        }
+    };
+}
+
+/// A sink that drops everything.
+trait TakeNull {
+    fn take_null(&mut self);
+}
+
+impl TakeNull for () {
+    fn take_null(&mut self) {}
+}
+
+impl TakeNull for Datum {
+    fn take_null(&mut self) {
+        *self = Datum::Null;
+    }
+}
+
+impl TakeNull for Vector {
+    fn take_null(&mut self) {
+        self.push_null();
+    }
+}
+
+sink! { (), _sink,
+    put_bool(_v: bool) ();
+    put_i16(_v: i16) ();
+    put_i32(_v: i32) ();
+    put_i64(_v: i64) ();
+    put_f32(_v: f32) ();
+    put_f64(_v: f64) ();
+    put_numeric(_v: Numeric) ();
+    put_text(_v: &str) ();
+    put_bytea(_v: &[u8]) ();
+    put_date(_v: i32) ();
+    put_time(_v: i64) ();
+    put_timestamp(_v: i64) ();
+    put_timestamptz(_v: i64) ();
+    put_interval(_v: Interval) ();
+    put_uuid(_v: [u8; 16]) ();
+}
+
+sink! { Datum, datum,
+    put_bool(v: bool) *datum = Datum::Bool(v);
+    put_i16(v: i16) *datum = Datum::Int2(v);
+    put_i32(v: i32) *datum = Datum::Int4(v);
+    put_i64(v: i64) *datum = Datum::Int8(v);
+    put_f32(v: f32) *datum = Datum::Float4(v);
+    put_f64(v: f64) *datum = Datum::Float8(v);
+    put_numeric(v: Numeric) *datum = Datum::Numeric(v);
+    put_text(v: &str) *datum = Datum::text(v);
+    put_bytea(v: &[u8]) *datum = Datum::bytea(v);
+    put_date(v: i32) *datum = Datum::Date(v);
+    put_time(v: i64) *datum = Datum::Time(v);
+    put_timestamp(v: i64) *datum = Datum::Timestamp(v);
+    put_timestamptz(v: i64) *datum = Datum::Timestamptz(v);
+    put_interval(v: Interval) *datum = Datum::Interval(v);
+    put_uuid(v: [u8; 16]) *datum = Datum::Uuid(v);
+}
+
+sink! { Vector, vector,
+    put_bool(v: bool) vector.push_bool(v);
+    put_i16(v: i16) vector.push_i16(v);
+    put_i32(v: i32) vector.push_i32(v);
+    put_i64(v: i64) vector.push_i64(v);
+    put_f32(v: f32) vector.push_f32(v);
+    put_f64(v: f64) vector.push_f64(v);
+    put_numeric(v: Numeric) vector.push_numeric(v);
+    put_text(v: &str) vector.push_text(v);
+    put_bytea(v: &[u8]) vector.push_bytea(v);
+    put_date(v: i32) vector.push_i32(v);
+    put_time(v: i64) vector.push_i64(v);
+    put_timestamp(v: i64) vector.push_i64(v);
+    put_timestamptz(v: i64) vector.push_i64(v);
+    put_interval(v: Interval) vector.push_interval(v);
+    put_uuid(v: [u8; 16]) vector.push_uuid(v);
+}
+
+/// Does the same with the array of any variant: `$values` is a `Vec`, `$bytes` a [`BytesVector`].
+macro_rules! each {
+    ($data:expr, $values:ident => $array:expr, $bytes:ident => $variable:expr) => {
+        match $data {
+            VectorData::Bool($values) => $array,
+            VectorData::Int2($values) => $array,
+            VectorData::Int4($values) => $array,
+            VectorData::Int8($values) => $array,
+            VectorData::Float4($values) => $array,
+            VectorData::Float8($values) => $array,
+            VectorData::Numeric($values) => $array,
+            VectorData::Text($bytes) | VectorData::Bytea($bytes) => $variable,
+            VectorData::Date($values) => $array,
+            VectorData::Time($values) => $array,
+            VectorData::Timestamp($values) => $array,
+            VectorData::Timestamptz($values) => $array,
+            VectorData::Interval($values) => $array,
+            VectorData::Uuid($values) => $array,
+        }
+    };
+}
+
+impl BytesVector {
+    /// Returns an empty vector with room for `capacity` values of about 16 bytes.
+    pub fn with_capacity(capacity: usize) -> BytesVector {
+        BytesVector {
+            ends: Vec::with_capacity(capacity),
+            bytes: Vec::with_capacity(capacity.min(BATCH_ROWS) * 16),
+        }
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns value `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.bytes[start..self.ends[index] as usize]
+    }
+
+    /// Returns value `index` of a text vector.
+    ///
+    /// # Panics
+    ///
+    /// If the value is not UTF-8: the vector was not one of texts.
+    #[inline]
+    pub fn str(&self, index: usize) -> &str {
+        std::str::from_utf8(self.get(index)).expect("text vectors hold UTF-8")
+    }
+
+    /// Appends a value.
+    ///
+    /// # Panics
+    ///
+    /// If the vector would exceed 4 GiB; producers stop at [`BATCH_ROWS`].
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        self.end_value();
+    }
+
+    /// Ends a value whose bytes have been appended to `bytes`.
+    ///
+    /// # Panics
+    ///
+    /// Like [`BytesVector::push`].
+    #[inline]
+    pub fn end_value(&mut self) {
+        self.ends.push(u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB"));
+    }
+
+    /// Iterates over the values.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    fn take(&self, selection: &[u32]) -> BytesVector {
+        let size = selection.iter().map(|&index| self.get(index as usize).len()).sum();
+        let mut taken = BytesVector {
+            ends: Vec::with_capacity(selection.len()),
+            bytes: Vec::with_capacity(size),
+        };
+        for &index in selection {
+            taken.push(self.get(index as usize));
+        }
+        taken
+    }
+
+    fn append(&mut self, other: &BytesVector) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB");
+        self.ends.extend(other.ends.iter().map(|&end| end + start as u32));
+    }
+}
+
 impl VectorData {
     /// Returns an empty array of the representation of `data_type`, with room for `capacity` values.
     pub fn for_type(data_type: DataType, capacity: usize) -> VectorData {
-        let _ = (data_type, capacity);
-        todo!("types/vector")
+        match data_type {
+            DataType::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
+            DataType::Int2 => VectorData::Int2(Vec::with_capacity(capacity)),
+            DataType::Int4 => VectorData::Int4(Vec::with_capacity(capacity)),
+            DataType::Int8 | DataType::Oid => VectorData::Int8(Vec::with_capacity(capacity)),
+            DataType::Float4 => VectorData::Float4(Vec::with_capacity(capacity)),
+            DataType::Float8 => VectorData::Float8(Vec::with_capacity(capacity)),
+            DataType::Numeric => VectorData::Numeric(Vec::with_capacity(capacity)),
+            DataType::Text
+            | DataType::Varchar
+            | DataType::Char
+            | DataType::Name
+            | DataType::Unknown => VectorData::Text(BytesVector::with_capacity(capacity)),
+            DataType::Bytea => VectorData::Bytea(BytesVector::with_capacity(capacity)),
+            DataType::Date => VectorData::Date(Vec::with_capacity(capacity)),
+            DataType::Time => VectorData::Time(Vec::with_capacity(capacity)),
+            DataType::Timestamp => VectorData::Timestamp(Vec::with_capacity(capacity)),
+            DataType::Timestamptz => VectorData::Timestamptz(Vec::with_capacity(capacity)),
+            DataType::Interval => VectorData::Interval(Vec::with_capacity(capacity)),
+            DataType::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
+        }
     }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        each!(self, values => values.len(), bytes => bytes.len())
+    }
+
+    /// Returns whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends the value that stands at NULL positions.
+    fn push_placeholder(&mut self) {
+        each!(self, values => values.push(Default::default()), bytes => bytes.end_value());
+    }
+
+    /// Names the representation, for the message of a bug.
+    fn name(&self) -> &'static str {
+        match self {
+            VectorData::Bool(_) => "bool",
+            VectorData::Int2(_) => "int2",
+            VectorData::Int4(_) => "int4",
+            VectorData::Int8(_) => "int8",
+            VectorData::Float4(_) => "float4",
+            VectorData::Float8(_) => "float8",
+            VectorData::Numeric(_) => "numeric",
+            VectorData::Text(_) => "text",
+            VectorData::Bytea(_) => "bytea",
+            VectorData::Date(_) => "date",
+            VectorData::Time(_) => "time",
+            VectorData::Timestamp(_) => "timestamp",
+            VectorData::Timestamptz(_) => "timestamptz",
+            VectorData::Interval(_) => "interval",
+            VectorData::Uuid(_) => "uuid",
+        }
+    }
+}
+
+/// Defines a push of one representation.
+macro_rules! typed_push {
+    ($($(#[$doc:meta])* $name:ident($kind:ty) $($variant:ident)|+;)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Panics
+        ///
+        /// If the vector is of another representation: the caller mixed up columns.
+        #[inline]
+        pub fn $name(&mut self, value: $kind) {
+            match &mut self.data {
+                $(VectorData::$variant(values) => values.push(value),)+
+                other => mixed_up(other, stringify!($name)),
+            }
+            self.mark_valid();
+        })*
+    };
+}
+
+/// Defines a view of one representation.
+macro_rules! typed_slice {
+    ($($(#[$doc:meta])* $name:ident -> $kind:ty, $($variant:ident)|+;)*) => {
+        $($(#[$doc])*
+        #[inline]
+        pub fn $name(&self) -> Option<&[$kind]> {
+            match &self.data {
+                $(VectorData::$variant(values) => Some(values),)+
+                _ => None,
+            }
+        })*
+    };
+}
+
+#[cold]
+#[inline(never)]
+fn mixed_up(data: &VectorData, what: &str) -> ! {
+    panic!("{what} on a vector of {}", data.name());
 }
 
 impl Vector {
@@ -96,9 +427,22 @@ impl Vector {
         Vector { data: VectorData::for_type(data_type, capacity), validity: None }
     }
 
+    /// Returns `len` times the same value.
+    ///
+    /// # Panics
+    ///
+    /// If the value is not of the type.
+    pub fn constant(value: &Datum, data_type: DataType, len: usize) -> Vector {
+        let mut vector = Vector::new(data_type, len);
+        for _ in 0..len {
+            vector.push(value);
+        }
+        vector
+    }
+
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
-        todo!("types/vector")
+        self.data.len()
     }
 
     /// Returns whether there are no rows.
@@ -107,8 +451,30 @@ impl Vector {
     }
 
     /// Returns whether row `index` is NULL.
+    #[inline]
     pub fn is_null(&self, index: usize) -> bool {
         self.validity.as_ref().is_some_and(|valid| !valid[index])
+    }
+
+    /// Returns the number of NULLs.
+    pub fn null_count(&self) -> usize {
+        self.validity.as_ref().map_or(0, |valid| valid.iter().filter(|valid| !**valid).count())
+    }
+
+    /// Removes all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.validity = None;
+        each!(&mut self.data, values => values.clear(), bytes => {
+            bytes.ends.clear();
+            bytes.bytes.clear();
+        });
+    }
+
+    #[inline]
+    fn mark_valid(&mut self) {
+        if let Some(validity) = &mut self.validity {
+            validity.push(true);
+        }
     }
 
     /// Appends a value, which must be NULL or of the vector's representation.
@@ -117,45 +483,277 @@ impl Vector {
     ///
     /// If the representation differs: the caller mixed up columns.
     pub fn push(&mut self, datum: &Datum) {
-        let _ = datum;
-        todo!("types/vector")
+        match (&mut self.data, datum) {
+            (_, Datum::Null) => return self.push_null(),
+            (VectorData::Bool(values), Datum::Bool(value)) => values.push(*value),
+            (VectorData::Int2(values), Datum::Int2(value)) => values.push(*value),
+            (VectorData::Int4(values), Datum::Int4(value)) => values.push(*value),
+            (VectorData::Int8(values), Datum::Int8(value)) => values.push(*value),
+            (VectorData::Float4(values), Datum::Float4(value)) => values.push(*value),
+            (VectorData::Float8(values), Datum::Float8(value)) => values.push(*value),
+            (VectorData::Numeric(values), Datum::Numeric(value)) => values.push(value.clone()),
+            (VectorData::Text(values), Datum::Text(value)) => values.push(value.as_bytes()),
+            (VectorData::Bytea(values), Datum::Bytea(value)) => values.push(value),
+            (VectorData::Date(values), Datum::Date(value)) => values.push(*value),
+            (VectorData::Time(values), Datum::Time(value)) => values.push(*value),
+            (VectorData::Timestamp(values), Datum::Timestamp(value)) => values.push(*value),
+            (VectorData::Timestamptz(values), Datum::Timestamptz(value)) => values.push(*value),
+            (VectorData::Interval(values), Datum::Interval(value)) => values.push(*value),
+            (VectorData::Uuid(values), Datum::Uuid(value)) => values.push(*value),
+            (other, _) => mixed_up(other, "push of another datum"),
+        }
+        self.mark_valid();
     }
 
     /// Appends a NULL.
     pub fn push_null(&mut self) {
-        todo!("types/vector")
+        let len = self.len();
+        self.validity.get_or_insert_with(|| vec![true; len]).push(false);
+        self.data.push_placeholder();
+    }
+
+    typed_push! {
+        /// Appends a `boolean`.
+        push_bool(bool) Bool;
+        /// Appends a `smallint`.
+        push_i16(i16) Int2;
+        /// Appends an `integer` or the day count of a `date`.
+        push_i32(i32) Int4 | Date;
+        /// Appends a `bigint`, an `oid`, or the microseconds of a time or timestamp.
+        push_i64(i64) Int8 | Time | Timestamp | Timestamptz;
+        /// Appends a `real`.
+        push_f32(f32) Float4;
+        /// Appends a `double precision`.
+        push_f64(f64) Float8;
+        /// Appends a `numeric`.
+        push_numeric(Numeric) Numeric;
+        /// Appends a `bytea`.
+        push_bytea(&[u8]) Bytea;
+        /// Appends an `interval`.
+        push_interval(Interval) Interval;
+        /// Appends a `uuid`.
+        push_uuid([u8; 16]) Uuid;
+    }
+
+    /// Appends a text of any type.
+    ///
+    /// # Panics
+    ///
+    /// If the vector is of another representation: the caller mixed up columns.
+    #[inline]
+    pub fn push_text(&mut self, value: &str) {
+        match &mut self.data {
+            VectorData::Text(values) => values.push(value.as_bytes()),
+            other => mixed_up(other, "push_text"),
+        }
+        self.mark_valid();
+    }
+
+    typed_slice! {
+        /// Returns the values of a `boolean` vector.
+        as_bool_slice -> bool, Bool;
+        /// Returns the values of a `smallint` vector.
+        as_i16_slice -> i16, Int2;
+        /// Returns the values of an `integer` or `date` vector.
+        as_i32_slice -> i32, Int4 | Date;
+        /// Returns the values of a `bigint`, `oid`, time or timestamp vector.
+        as_i64_slice -> i64, Int8 | Time | Timestamp | Timestamptz;
+        /// Returns the values of a `real` vector.
+        as_f32_slice -> f32, Float4;
+        /// Returns the values of a `double precision` vector.
+        as_f64_slice -> f64, Float8;
+        /// Returns the values of a `numeric` vector.
+        as_numeric_slice -> Numeric, Numeric;
+        /// Returns the values of an `interval` vector.
+        as_interval_slice -> Interval, Interval;
+        /// Returns the values of a `uuid` vector.
+        as_uuid_slice -> [u8; 16], Uuid;
+    }
+
+    /// Returns the values of a text or `bytea` vector.
+    #[inline]
+    pub fn as_bytes_vector(&self) -> Option<&BytesVector> {
+        match &self.data {
+            VectorData::Text(bytes) | VectorData::Bytea(bytes) => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Returns the value of row `index`.
     pub fn datum(&self, index: usize) -> Datum {
-        let _ = index;
-        todo!("types/vector")
+        if self.is_null(index) {
+            return Datum::Null;
+        }
+        match &self.data {
+            VectorData::Bool(values) => Datum::Bool(values[index]),
+            VectorData::Int2(values) => Datum::Int2(values[index]),
+            VectorData::Int4(values) => Datum::Int4(values[index]),
+            VectorData::Int8(values) => Datum::Int8(values[index]),
+            VectorData::Float4(values) => Datum::Float4(values[index]),
+            VectorData::Float8(values) => Datum::Float8(values[index]),
+            VectorData::Numeric(values) => Datum::Numeric(values[index].clone()),
+            VectorData::Text(values) => Datum::text(values.str(index)),
+            VectorData::Bytea(values) => Datum::bytea(values.get(index)),
+            VectorData::Date(values) => Datum::Date(values[index]),
+            VectorData::Time(values) => Datum::Time(values[index]),
+            VectorData::Timestamp(values) => Datum::Timestamp(values[index]),
+            VectorData::Timestamptz(values) => Datum::Timestamptz(values[index]),
+            VectorData::Interval(values) => Datum::Interval(values[index]),
+            VectorData::Uuid(values) => Datum::Uuid(values[index]),
+        }
     }
 
     /// Returns the rows named by `selection`, in its order.
     #[must_use]
     pub fn take(&self, selection: &[u32]) -> Vector {
-        let _ = selection;
-        todo!("types/vector")
+        macro_rules! taken {
+            ($variant:ident, $values:expr) => {
+                VectorData::$variant(
+                    selection.iter().map(|&index| $values[index as usize].clone()).collect(),
+                )
+            };
+        }
+        let data = match &self.data {
+            VectorData::Bool(values) => taken!(Bool, values),
+            VectorData::Int2(values) => taken!(Int2, values),
+            VectorData::Int4(values) => taken!(Int4, values),
+            VectorData::Int8(values) => taken!(Int8, values),
+            VectorData::Float4(values) => taken!(Float4, values),
+            VectorData::Float8(values) => taken!(Float8, values),
+            VectorData::Numeric(values) => taken!(Numeric, values),
+            VectorData::Text(values) => VectorData::Text(values.take(selection)),
+            VectorData::Bytea(values) => VectorData::Bytea(values.take(selection)),
+            VectorData::Date(values) => taken!(Date, values),
+            VectorData::Time(values) => taken!(Time, values),
+            VectorData::Timestamp(values) => taken!(Timestamp, values),
+            VectorData::Timestamptz(values) => taken!(Timestamptz, values),
+            VectorData::Interval(values) => taken!(Interval, values),
+            VectorData::Uuid(values) => taken!(Uuid, values),
+        };
+        let validity = self.validity.as_ref().and_then(|validity| {
+            let taken: Vec<bool> =
+                selection.iter().map(|&index| validity[index as usize]).collect();
+            taken.contains(&false).then_some(taken)
+        });
+        Vector { data, validity }
     }
 
     /// Appends all rows of `other`, which has the same representation.
+    ///
+    /// # Panics
+    ///
+    /// If the representation differs: the caller mixed up columns.
     pub fn append(&mut self, other: &Vector) {
-        let _ = other;
-        todo!("types/vector")
+        let len = self.len();
+        match (&mut self.data, &other.data) {
+            (VectorData::Bool(to), VectorData::Bool(from)) => to.extend_from_slice(from),
+            (VectorData::Int2(to), VectorData::Int2(from)) => to.extend_from_slice(from),
+            (VectorData::Int4(to), VectorData::Int4(from)) => to.extend_from_slice(from),
+            (VectorData::Int8(to), VectorData::Int8(from)) => to.extend_from_slice(from),
+            (VectorData::Float4(to), VectorData::Float4(from)) => to.extend_from_slice(from),
+            (VectorData::Float8(to), VectorData::Float8(from)) => to.extend_from_slice(from),
+            (VectorData::Numeric(to), VectorData::Numeric(from)) => to.extend_from_slice(from),
+            (VectorData::Text(to), VectorData::Text(from)) => to.append(from),
+            (VectorData::Bytea(to), VectorData::Bytea(from)) => to.append(from),
+            (VectorData::Date(to), VectorData::Date(from)) => to.extend_from_slice(from),
+            (VectorData::Time(to), VectorData::Time(from)) => to.extend_from_slice(from),
+            (VectorData::Timestamp(to), VectorData::Timestamp(from)) => to.extend_from_slice(from),
+            (VectorData::Timestamptz(to), VectorData::Timestamptz(from)) => {
+                to.extend_from_slice(from);
+            }
+            (VectorData::Interval(to), VectorData::Interval(from)) => to.extend_from_slice(from),
+            (VectorData::Uuid(to), VectorData::Uuid(from)) => to.extend_from_slice(from),
+            (to, _) => mixed_up(to, "append of another vector"),
+        }
+        match (&mut self.validity, &other.validity) {
+            (None, None) => {}
+            (Some(to), Some(from)) => to.extend_from_slice(from),
+            (Some(to), None) => to.resize(len + other.len(), true),
+            (to @ None, Some(from)) => {
+                let mut validity = vec![true; len];
+                validity.extend_from_slice(from);
+                *to = Some(validity);
+            }
+        }
+    }
+
+    /// Compares row `index` with row `other_index` of a vector of the same representation, in SQL's
+    /// order, NULL being greatest. For `char`, trailing blanks count; see [`Datum::compare_typed`].
+    pub fn compare(&self, index: usize, other: &Vector, other_index: usize) -> Ordering {
+        match (self.is_null(index), other.is_null(other_index)) {
+            (false, false) => {}
+            (left, right) => return left.cmp(&right),
+        }
+        let (i, j) = (index, other_index);
+        match (&self.data, &other.data) {
+            (VectorData::Bool(a), VectorData::Bool(b)) => a[i].cmp(&b[j]),
+            (VectorData::Int2(a), VectorData::Int2(b)) => a[i].cmp(&b[j]),
+            (VectorData::Int4(a), VectorData::Int4(b))
+            | (VectorData::Date(a), VectorData::Date(b)) => a[i].cmp(&b[j]),
+            (VectorData::Float4(a), VectorData::Float4(b)) => {
+                compare_floats(f64::from(a[i]), f64::from(b[j]))
+            }
+            (VectorData::Float8(a), VectorData::Float8(b)) => compare_floats(a[i], b[j]),
+            (VectorData::Numeric(a), VectorData::Numeric(b)) => a[i].cmp(&b[j]),
+            (VectorData::Text(a), VectorData::Text(b))
+            | (VectorData::Bytea(a), VectorData::Bytea(b)) => a.get(i).cmp(b.get(j)),
+            (VectorData::Int8(a), VectorData::Int8(b))
+            | (VectorData::Time(a), VectorData::Time(b))
+            | (VectorData::Timestamp(a), VectorData::Timestamp(b))
+            | (VectorData::Timestamptz(a), VectorData::Timestamptz(b)) => a[i].cmp(&b[j]),
+            (VectorData::Interval(a), VectorData::Interval(b)) => a[i].cmp(&b[j]),
+            (VectorData::Uuid(a), VectorData::Uuid(b)) => a[i].cmp(&b[j]),
+            (data, _) => mixed_up(data, "comparison with another vector"),
+        }
+    }
+
+    /// Feeds row `index` to a hasher, as [`Datum::hash_into`] would.
+    pub fn hash_row(&self, index: usize, state: &mut impl Hasher) {
+        match &self.data {
+            _ if self.is_null(index) => Datum::Null.hash_into(state),
+            VectorData::Text(values) => values.str(index).hash(state),
+            VectorData::Bytea(values) => values.get(index).hash(state),
+            VectorData::Numeric(values) => values[index].hash(state),
+            _ => self.datum(index).hash_into(state),
+        }
     }
 
     /// Returns the bytes held, for memory accounting.
     pub fn byte_count(&self) -> usize {
-        todo!("types/vector")
+        let data = match &self.data {
+            VectorData::Numeric(values) => {
+                values.capacity() * size_of::<Numeric>()
+                    + values.iter().map(Numeric::heap_bytes).sum::<usize>()
+            }
+            VectorData::Text(values) | VectorData::Bytea(values) => {
+                values.ends.capacity() * size_of::<u32>() + values.bytes.capacity()
+            }
+            other => other.capacity_bytes(),
+        };
+        size_of::<Vector>() + data + self.validity.as_ref().map_or(0, Vec::capacity)
+    }
+}
+
+impl VectorData {
+    fn capacity_bytes(&self) -> usize {
+        fn held<T>(values: &Vec<T>) -> usize {
+            values.capacity() * size_of::<T>()
+        }
+        each!(self, values => held(values), bytes => bytes.bytes.capacity())
     }
 }
 
 impl Batch {
     /// Returns a batch of rows given as datums, columns typed by `types`.
     pub fn from_rows(types: &[DataType], rows: &[Vec<Datum>]) -> Batch {
-        let _ = (types, rows);
-        todo!("types/vector")
+        let columns = types.iter().enumerate().map(|(column, &data_type)| {
+            let mut vector = Vector::new(data_type, rows.len());
+            for row in rows {
+                vector.push(&row[column]);
+            }
+            Arc::new(vector)
+        });
+        Batch { columns: columns.collect(), row_count: rows.len() }
     }
 
     /// Returns row `index` as datums.
@@ -170,5 +768,64 @@ impl Batch {
             columns: self.columns.iter().map(|column| Arc::new(column.take(selection))).collect(),
             row_count: selection.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vector {
+        let mut vector = Vector::new(DataType::Text, 4);
+        vector.push_text("heron");
+        vector.push_null();
+        vector.push(&Datum::text(""));
+        vector.push_text("phoenix");
+        vector
+    }
+
+    #[test]
+    fn takes_and_appends_keep_nulls() {
+        let vector = sample();
+        let mut taken = vector.take(&[3, 1, 0]);
+        assert_eq!(
+            (0..3).map(|i| taken.datum(i)).collect::<Vec<_>>(),
+            [Datum::text("phoenix"), Datum::Null, Datum::text("heron")]
+        );
+        assert_eq!(vector.take(&[0, 2]).validity, None);
+        taken.append(&vector);
+        assert_eq!(taken.len(), 7);
+        assert_eq!(taken.null_count(), 2);
+        assert_eq!(taken.datum(6), Datum::text("phoenix"));
+        let mut plain = Vector::new(DataType::Text, 0);
+        plain.push_text("a");
+        plain.append(&vector);
+        assert!(plain.is_null(2) && !plain.is_null(0));
+    }
+
+    #[test]
+    fn batches_of_rows_give_the_rows_back() {
+        let rows = vec![
+            vec![Datum::Int4(1), Datum::text("a"), Datum::Null],
+            vec![Datum::Null, Datum::text("b"), Datum::Numeric(Numeric::from(7))],
+        ];
+        let types = [DataType::Int4, DataType::Varchar, DataType::Numeric];
+        let batch = Batch::from_rows(&types, &rows);
+        assert_eq!(batch.row(0), rows[0]);
+        assert_eq!(batch.take(&[1]).row(0), rows[1]);
+    }
+
+    #[test]
+    fn comparison_puts_null_last() {
+        let vector = sample();
+        assert_eq!(vector.compare(1, &vector, 3), Ordering::Greater);
+        assert_eq!(vector.compare(1, &vector, 1), Ordering::Equal);
+        assert_eq!(vector.compare(0, &vector, 3), Ordering::Less);
+    }
+
+    #[test]
+    #[should_panic(expected = "push_i32 on a vector of text")]
+    fn mixing_up_columns_is_a_bug() {
+        sample().push_i32(1);
     }
 }
