@@ -1,10 +1,45 @@
 //! From text to [`ast`](crate::ast).
+//!
+//! ```text
+//! text ──tokens──▶ limits ──▶ statement heads (ours) ──▶ expressions, queries, types (sqlparser)
+//!                                       │                               │ lowered at once
+//!                                       └──────────────▶ ast ◀──────────┘
+//! ```
+//!
+//! The crate `sqlparser` gives the tokens and parses expressions, queries and type names under a
+//! dialect of ours. The heads of statements are read here, because most of bennu's differ from
+//! what `sqlparser` knows. Its trees never leave this module: they are lowered as soon as they are
+//! parsed, in one pass that takes them apart field by field, so that nothing is ignored silently.
+//!
+//! Syntax errors read as PostgreSQL's: `syntax error at or near "x"`, with the position.
 
 pub mod error;
+mod source;
+pub mod limits;
+mod name;
+mod dialect;
+mod cursor;
+mod type_name;
+mod operator;
+mod expr;
+mod call;
+mod query;
+mod table;
+mod dml;
+mod ddl;
+mod session;
+mod copy;
 
 pub use error::ParseError;
 
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
+
 use crate::ast::Statement;
+use cursor::Cursor;
+use dialect::BennuDialect;
+use error::Result;
+use source::Source;
 
 /// One statement of a script.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +58,145 @@ pub struct ParsedStatement {
 /// # Errors
 ///
 /// The first thing that is wrong with any of the statements; none is returned then.
-pub fn parse_statements(sql: &str) -> Result<Vec<ParsedStatement>, ParseError> {
-    let _ = sql;
-    todo!("sql/parser")
+pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
+    limits::check_size(sql)?;
+    let source = Source::new(sql);
+    let dialect = BennuDialect::default();
+    let tokens = tokenize(&dialect, &source)?;
+    limits::check_tokens(&tokens, &source)?;
+    let token_count = tokens.len();
+    let parser = Parser::new(&dialect)
+        .with_recursion_limit(limits::PARSER_DEPTH)
+        .with_tokens_with_locations(tokens);
+    let mut cursor = Cursor { parser, source: &source, token_count };
+    let mut statements = Vec::new();
+    loop {
+        while cursor.take(&Token::SemiColon) {}
+        if cursor.peek() == &Token::EOF {
+            return Ok(statements);
+        }
+        let offset = cursor.byte();
+        let statement = cursor.statement()?;
+        let text = cursor.text_since(offset);
+        if !cursor.at_end() {
+            return Err(cursor.unexpected());
+        }
+        statements.push(ParsedStatement { statement, text, offset });
+    }
+}
+
+fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
+    let mut tokens = Vec::with_capacity(source.text().len() / 4);
+    Tokenizer::new(dialect, source.text())
+        .tokenize_with_location_into_buf(&mut tokens)
+        .map_err(|error| token_error(&error, source))?;
+    Ok(tokens)
+}
+
+/// Translates what the tokenizer says into PostgreSQL's words.
+fn token_error(error: &TokenizerError, source: &Source<'_>) -> ParseError {
+    let position = source.position(error.location).max(1);
+    let rest = &source.text()[source.byte(error.location)..];
+    let message = error.message.to_ascii_lowercase();
+    let what = if message.contains("comment") {
+        "unterminated /* comment"
+    } else if message.contains("dollar") {
+        "unterminated dollar-quoted string"
+    } else if message.contains("delimited identifier") || message.contains("close delimiter") {
+        "unterminated quoted identifier"
+    } else if message.contains("escape") || message.contains("unicode") {
+        "invalid escape sequence"
+    } else if message.contains("string") {
+        "unterminated quoted string"
+    } else {
+        "syntax error"
+    };
+    ParseError::syntax(format!("{what} at or near \"{rest}\""), position)
+}
+
+impl Cursor<'_> {
+    /// Reads one statement by its first word.
+    fn statement(&mut self) -> Result<Statement> {
+        let position = self.position();
+        match self.peek_word().as_str() {
+            "select" | "values" | "with" => self.query_statement(),
+            "" if self.peek() == &Token::LParen => self.query_statement(),
+            "insert" => self.insert(),
+            "upsert" => self.upsert(),
+            "update" => self.update(),
+            "delete" => self.delete(),
+            "create" => self.create(),
+            "drop" => self.drop(),
+            "alter" => self.alter(),
+            "flush" => self.flush(),
+            "major" | "compact" => self.compact(),
+            "explain" => self.explain(),
+            "copy" => self.copy(),
+            "begin" | "start" => self.begin(),
+            "commit" | "end" | "rollback" | "abort" => self.finish(),
+            "savepoint" => self.savepoint(),
+            "release" => self.release(),
+            "set" => self.set(),
+            "show" => self.show(),
+            "reset" => self.reset(),
+            "discard" => self.discard(),
+            "prepare" => self.prepare(),
+            "execute" => self.execute(),
+            "deallocate" => self.deallocate(),
+            "declare" => self.declare(),
+            "fetch" => self.fetch(),
+            "close" => self.close(),
+            "analyze" | "analyse" => self.analyze(),
+            "vacuum" => self.vacuum(),
+            word => Err(unknown_statement(word, position).unwrap_or_else(|| self.unexpected())),
+        }
+    }
+
+    fn query_statement(&mut self) -> Result<Statement> {
+        Ok(Statement::Query(Box::new(self.query()?)))
+    }
+}
+
+/// Returns the refusal of a statement that PostgreSQL or Phoenix has and bennu has not.
+fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
+    const OTHERS: &[&str] = &[
+        "call",
+        "checkpoint",
+        "cluster",
+        "comment",
+        "do",
+        "grant",
+        "import",
+        "listen",
+        "load",
+        "lock",
+        "merge",
+        "move",
+        "notify",
+        "reassign",
+        "refresh",
+        "reindex",
+        "revoke",
+        "security",
+        "table",
+        "truncate",
+        "unlisten",
+        "increment",
+        "use",
+        "check",
+    ];
+    if !OTHERS.contains(&word) {
+        return None;
+    }
+    let hint = match word {
+        "truncate" => "Use DELETE FROM the table, or drop and create it.",
+        "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
+        "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
+        "table" => "Write SELECT * FROM the table.",
+        "move" => "Use FETCH and leave out the rows.",
+        "lock" => "Use SELECT … FOR UPDATE.",
+        _ => "Leave the statement out.",
+    };
+    let construct = word.to_uppercase();
+    Some(ParseError::unsupported(construct, position).with_hint(hint))
 }

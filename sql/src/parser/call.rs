@@ -1,0 +1,400 @@
+//! Function calls, and the special syntax that stands for them.
+
+use sqlparser::ast as parsed;
+use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use super::expr::{Placed, sql_value_function};
+use crate::ast::{
+    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax,
+};
+
+/// The arguments of a call, lowered.
+struct Arguments {
+    list: Vec<FunctionArgument>,
+    star: bool,
+    distinct: bool,
+}
+
+impl Cursor<'_> {
+    /// Returns the call of a built-in function on these arguments.
+    pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
+        let arguments =
+            arguments.into_iter().map(|value| FunctionArgument { name: None, value }).collect();
+        Expr::Call(Box::new(FunctionCall {
+            name: FunctionName { schema: None, name: Ident { value: name.to_owned(), position } },
+            arguments,
+            star: false,
+            distinct: false,
+            filter: None,
+        }))
+    }
+
+    fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
+        let mut parts = self.object_name(parsed)?;
+        let (Some(name), schema) = (parts.pop(), parts.pop()) else {
+            return Err(self.unexpected());
+        };
+        if !parts.is_empty() {
+            return Err(ParseError::unsupported("a cross-database reference", parts[0].position));
+        }
+        Ok(FunctionName { schema, name })
+    }
+
+    /// Returns the parts of a name.
+    pub(super) fn object_name(&self, parsed: &parsed::ObjectName) -> Result<Vec<Ident>> {
+        parsed
+            .0
+            .iter()
+            .map(|part| match part {
+                parsed::ObjectNamePart::Identifier(ident) => Ok(self.ident(ident)),
+                parsed::ObjectNamePart::Function(_) => Err(self.unexpected()),
+            })
+            .collect()
+    }
+
+    pub(super) fn function(&mut self, function: parsed::Function) -> Result<Placed> {
+        let name = self.function_name(&function.name)?;
+        let start = name.position();
+        let quoted = function
+            .name
+            .0
+            .iter()
+            .any(|part| part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
+        let parsed::Function {
+            name: _,
+            uses_odbc_syntax,
+            parameters,
+            args,
+            within_group,
+            filter,
+            null_treatment,
+            over,
+        } = function;
+        let refused = if uses_odbc_syntax {
+            Some("ODBC call syntax")
+        } else if !matches!(parameters, parsed::FunctionArguments::None) {
+            Some("a call with parameters before its arguments")
+        } else if !within_group.is_empty() {
+            Some("WITHIN GROUP")
+        } else if null_treatment.is_some() {
+            Some("IGNORE NULLS or RESPECT NULLS")
+        } else if over.is_some() {
+            Some("a window function")
+        } else {
+            None
+        };
+        if let Some(construct) = refused {
+            return Err(ParseError::unsupported(construct, start));
+        }
+        let list = match args {
+            parsed::FunctionArguments::None => {
+                return self.bare_function(&name, start);
+            }
+            parsed::FunctionArguments::Subquery(_) => {
+                return Err(ParseError::unsupported("ARRAY(SELECT …)", start)
+                    .with_hint("Use IN (SELECT …) or = ANY (SELECT …)."));
+            }
+            parsed::FunctionArguments::List(list) => list,
+        };
+        let arguments = self.arguments(list, start)?;
+        let filter = filter.map(|filter| self.lower(*filter)).transpose()?;
+        let plain = filter.is_none() && name.schema.is_none() && !quoted;
+        let expr = if plain {
+            self.special_function(name, arguments, start)?
+        } else {
+            call(name, arguments, filter)
+        };
+        Ok(Placed { expr, start })
+    }
+
+    /// A word that is a call without parentheses.
+    fn bare_function(&self, name: &FunctionName, start: usize) -> Result<Placed> {
+        match sql_value_function(&name.name.value) {
+            Some(function) => Ok(Placed {
+                expr: Expr::SqlValue { function, precision: None, position: start },
+                start,
+            }),
+            None => Err(self.syntax_error_near(start)),
+        }
+    }
+
+    fn arguments(&mut self, list: parsed::FunctionArgumentList, start: usize) -> Result<Arguments> {
+        let parsed::FunctionArgumentList { duplicate_treatment, args, clauses } = list;
+        if let Some(clause) = clauses.first() {
+            let construct = match clause {
+                parsed::FunctionArgumentClause::OrderBy(_) => "ORDER BY within a call",
+                parsed::FunctionArgumentClause::Limit(_) => "LIMIT within a call",
+                _ => "a clause within a call",
+            };
+            return Err(ParseError::unsupported(construct, start));
+        }
+        let distinct = matches!(duplicate_treatment, Some(parsed::DuplicateTreatment::Distinct));
+        let mut arguments =
+            Arguments { list: Vec::with_capacity(args.len()), star: false, distinct };
+        for argument in args {
+            let (name, value) = match argument {
+                parsed::FunctionArg::Unnamed(value) => (None, value),
+                parsed::FunctionArg::Named { name, arg, operator } => {
+                    self.check_named(&operator, start)?;
+                    (Some(self.ident(&name)), arg)
+                }
+                parsed::FunctionArg::ExprNamed { .. } => {
+                    return Err(ParseError::unsupported(
+                        "an expression as name of an argument",
+                        start,
+                    ));
+                }
+            };
+            match value {
+                parsed::FunctionArgExpr::Expr(Parsed::Wildcard(_))
+                | parsed::FunctionArgExpr::Wildcard
+                    if name.is_none() && arguments.list.is_empty() && !arguments.star =>
+                {
+                    arguments.star = true;
+                }
+                parsed::FunctionArgExpr::Expr(value) if !arguments.star => {
+                    let value = self.lower(value)?;
+                    arguments.list.push(FunctionArgument { name, value });
+                }
+                parsed::FunctionArgExpr::QualifiedWildcard(_) => {
+                    return Err(ParseError::unsupported("a whole row as argument", start));
+                }
+                _ => return Err(ParseError::syntax("a call takes * alone", start)),
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn check_named(&self, operator: &parsed::FunctionArgOperator, start: usize) -> Result<()> {
+        use parsed::FunctionArgOperator as Named;
+        match operator {
+            Named::RightArrow | Named::Assignment => Ok(()),
+            Named::Equals | Named::Colon | Named::Value | Named::Space => {
+                Err(ParseError::unsupported("this form of named argument", start)
+                    .with_hint("Write name => value."))
+            }
+        }
+    }
+
+    /// Calls whose name is a keyword with rules of its own.
+    fn special_function(
+        &self,
+        name: FunctionName,
+        arguments: Arguments,
+        position: usize,
+    ) -> Result<Expr> {
+        let word = name.name.value.as_str();
+        let special = matches!(word, "coalesce" | "nullif" | "greatest" | "least" | "row");
+        let sql_value = sql_value_function(word).filter(|_| word != "current_schema");
+        if !special && sql_value.is_none() {
+            return Ok(call(name, arguments, None));
+        }
+        let plain = !arguments.star
+            && !arguments.distinct
+            && arguments.list.iter().all(|argument| argument.name.is_none());
+        let mut operands: Vec<Expr> =
+            arguments.list.into_iter().map(|argument| argument.value).collect();
+        if !plain || (special && word != "row" && operands.is_empty()) {
+            return Err(self.syntax_error_near(position));
+        }
+        if let Some(function) = sql_value {
+            let precision = match operands.as_slice() {
+                [Expr::Number { text, .. }] => text.parse::<u8>().ok().map(|digits| digits.min(6)),
+                _ => None,
+            };
+            if precision.is_none() {
+                return Err(self.syntax_error_near(position));
+            }
+            return Ok(Expr::SqlValue { function, precision, position });
+        }
+        match word {
+            "coalesce" => Ok(Expr::Coalesce { operands, position }),
+            "greatest" => Ok(Expr::MinMax { kind: MinMax::Greatest, operands, position }),
+            "least" => Ok(Expr::MinMax { kind: MinMax::Least, operands, position }),
+            "row" => Ok(Expr::Row { fields: operands, position }),
+            _ => match (operands.pop(), operands.pop(), operands.is_empty()) {
+                (Some(right), Some(left), true) => {
+                    Ok(Expr::NullIf { left: Box::new(left), right: Box::new(right), position })
+                }
+                _ => Err(self.syntax_error_near(position)),
+            },
+        }
+    }
+
+    /// `EXTRACT`, `SUBSTRING`, `TRIM`, `POSITION`, `OVERLAY`, and what is not supported.
+    pub(super) fn special_call(&mut self, node: Parsed) -> Result<Placed> {
+        match node {
+            Parsed::Extract { field, syntax: _, expr } => {
+                let value = self.lower_placed(*expr)?;
+                let start = self.word_before(value.start, "extract");
+                let field = Expr::String { value: field_name(&field), position: start };
+                Ok(self.placed_call("extract", start, vec![field, value.expr]))
+            }
+            Parsed::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
+                let word = if shorthand { "substr" } else { "substring" };
+                self.substring(*expr, substring_from, substring_for, word)
+            }
+            Parsed::Trim { trim_where, trim_what, expr, trim_characters } => {
+                self.trim(trim_where, trim_what, *expr, trim_characters)
+            }
+            Parsed::Position { expr, r#in } => {
+                let what = self.lower_placed(*expr)?;
+                let start = self.word_before(what.start, "position");
+                let within = self.lower(*r#in)?;
+                Ok(self.placed_call("position", start, vec![within, what.expr]))
+            }
+            Parsed::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let text = self.lower_placed(*expr)?;
+                let start = self.word_before(text.start, "overlay");
+                let mut arguments = vec![text.expr];
+                arguments.push(self.lower(*overlay_what)?);
+                arguments.push(self.lower(*overlay_from)?);
+                if let Some(length) = overlay_for {
+                    arguments.push(self.lower(*length)?);
+                }
+                Ok(self.placed_call("overlay", start, arguments))
+            }
+            Parsed::Ceil { expr, field } => self.rounding("ceil", *expr, field),
+            Parsed::Floor { expr, field } => self.rounding("floor", *expr, field),
+            other => Err(self.refuse(other)),
+        }
+    }
+
+    fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> Placed {
+        Placed { expr: self.call_of(name, start, arguments), start }
+    }
+
+    fn rounding(
+        &mut self,
+        name: &str,
+        expr: Parsed,
+        field: parsed::CeilFloorKind,
+    ) -> Result<Placed> {
+        let value = self.lower_placed(expr)?;
+        let start = self.word_before(value.start, name);
+        match field {
+            parsed::CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
+                Ok(self.placed_call(name, start, vec![value.expr]))
+            }
+            parsed::CeilFloorKind::DateTimeField(_) | parsed::CeilFloorKind::Scale(_) => {
+                Err(ParseError::unsupported(format!("{name} to a unit or scale"), start)
+                    .with_hint("Use date_trunc() or round()."))
+            }
+        }
+    }
+
+    fn substring(
+        &mut self,
+        expr: Parsed,
+        from: Option<Box<Parsed>>,
+        length: Option<Box<Parsed>>,
+        word: &str,
+    ) -> Result<Placed> {
+        let text = self.lower_placed(expr)?;
+        let start = self.word_before(text.start, word);
+        let mut arguments = vec![text.expr];
+        match (from, length) {
+            (Some(from), length) => {
+                arguments.push(self.lower(*from)?);
+                if let Some(length) = length {
+                    arguments.push(self.lower(*length)?);
+                }
+            }
+            (None, Some(length)) => {
+                arguments.push(Expr::Number { text: "1".to_owned(), position: start });
+                arguments.push(self.lower(*length)?);
+            }
+            (None, None) => {}
+        }
+        Ok(self.placed_call(word, start, arguments))
+    }
+
+    fn trim(
+        &mut self,
+        side: Option<TrimWhereField>,
+        what: Option<Box<Parsed>>,
+        expr: Parsed,
+        characters: Option<Vec<Parsed>>,
+    ) -> Result<Placed> {
+        let what = what.map(|what| self.lower_placed(*what)).transpose()?;
+        let text = self.lower_placed(expr)?;
+        let first = what.as_ref().map_or(text.start, |what| what.start.min(text.start));
+        let start = self.word_before(first, "trim");
+        let name = match side {
+            None | Some(TrimWhereField::Both) => "btrim",
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+        };
+        let mut arguments = vec![text.expr];
+        arguments.extend(what.map(|what| what.expr));
+        arguments.extend(self.lower_list(characters.unwrap_or_default())?);
+        Ok(self.placed_call(name, start, arguments))
+    }
+
+    fn refuse(&self, node: Parsed) -> ParseError {
+        let construct = match node {
+            Parsed::Array(_) => {
+                return ParseError::unsupported(
+                    "an array other than in ANY or ALL",
+                    self.position(),
+                );
+            }
+            Parsed::GroupingSets(_) => "GROUPING SETS",
+            Parsed::Cube(_) => "CUBE",
+            Parsed::Rollup(_) => "ROLLUP",
+            Parsed::Convert { .. } => "CONVERT",
+            Parsed::InUnnest { .. } => "IN UNNEST",
+            Parsed::Lambda(_) => "a lambda expression",
+            Parsed::Wildcard(token) => return self.syntax_error_at(&token.0),
+            Parsed::QualifiedWildcard(_, token) => {
+                return ParseError::unsupported(
+                    "a whole row as a value",
+                    self.position_of(&token.0),
+                );
+            }
+            Parsed::UnaryOp { .. } => "the factorial operator",
+            _ => "this expression",
+        };
+        ParseError::unsupported(construct, None)
+    }
+}
+
+fn call(name: FunctionName, arguments: Arguments, filter: Option<Expr>) -> Expr {
+    let Arguments { list, star, distinct } = arguments;
+    Expr::Call(Box::new(FunctionCall { name, arguments: list, star, distinct, filter }))
+}
+
+/// Returns the name of a field in lower case.
+fn field_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(ident) => ident.value.to_ascii_lowercase(),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}
+
+/// Returns the fields of an interval constant.
+pub(super) fn interval_fields(
+    first: Option<&DateTimeField>,
+    last: Option<&DateTimeField>,
+) -> std::result::Result<Option<IntervalFields>, ()> {
+    let Some(first) = first else { return Ok(None) };
+    let last = last.map(field_name);
+    Ok(Some(match (field_name(first).as_str(), last.as_deref()) {
+        ("year", None) => IntervalFields::Year,
+        ("month", None) => IntervalFields::Month,
+        ("day", None) => IntervalFields::Day,
+        ("hour", None) => IntervalFields::Hour,
+        ("minute", None) => IntervalFields::Minute,
+        ("second", None) => IntervalFields::Second,
+        ("year", Some("month")) => IntervalFields::YearToMonth,
+        ("day", Some("hour")) => IntervalFields::DayToHour,
+        ("day", Some("minute")) => IntervalFields::DayToMinute,
+        ("day", Some("second")) => IntervalFields::DayToSecond,
+        ("hour", Some("minute")) => IntervalFields::HourToMinute,
+        ("hour", Some("second")) => IntervalFields::HourToSecond,
+        ("minute", Some("second")) => IntervalFields::MinuteToSecond,
+        _ => return Err(()),
+    }))
+}

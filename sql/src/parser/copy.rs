@@ -1,0 +1,255 @@
+//! EXPLAIN and COPY.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{
+    Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Explain, ExplainFormat,
+    OptionValue, Statement,
+};
+
+impl Cursor<'_> {
+    pub(super) fn explain(&mut self) -> Result<Statement> {
+        self.expect_words(&["explain"])?;
+        let mut explain = Explain {
+            analyze: false,
+            verbose: false,
+            costs: true,
+            buffers: None,
+            timing: None,
+            summary: None,
+            format: ExplainFormat::Text,
+            statement: Statement::Commit,
+        };
+        if self.peek() == &Token::LParen && !self.starts_query() {
+            self.advance();
+            loop {
+                self.explain_option(&mut explain)?;
+                if !self.take(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect(&Token::RParen)?;
+        } else {
+            explain.analyze = self.take_word("analyze") || self.take_word("analyse");
+            explain.verbose = self.take_word("verbose");
+        }
+        let position = self.position();
+        explain.statement = self.statement()?;
+        match explain.statement {
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Upsert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Execute { .. } => Ok(Statement::Explain(Box::new(explain))),
+            _ => Err(self.syntax_error_near(position)),
+        }
+    }
+
+    fn starts_query(&self) -> bool {
+        match &self.parser.peek_nth_token_ref(1).token {
+            Token::LParen => true,
+            Token::Word(word) => ["select", "values", "with"]
+                .iter()
+                .any(|query| word.value.eq_ignore_ascii_case(query)),
+            _ => false,
+        }
+    }
+
+    fn explain_option(&mut self, explain: &mut Explain) -> Result<()> {
+        let name = self.label()?;
+        if name.value == "format" {
+            let position = self.position();
+            explain.format = match self.option_value()? {
+                OptionValue::Word(word) | OptionValue::String(word) => {
+                    match word.to_ascii_lowercase().as_str() {
+                        "text" => ExplainFormat::Text,
+                        "json" => ExplainFormat::Json,
+                        _ => {
+                            return Err(ParseError::unsupported(
+                                "this format of EXPLAIN",
+                                position,
+                            )
+                            .with_hint("Use FORMAT TEXT or FORMAT JSON."));
+                        }
+                    }
+                }
+                _ => return Err(self.syntax_error_near(position)),
+            };
+            return Ok(());
+        }
+        let on = self.boolean_option()?;
+        match name.value.as_str() {
+            "analyze" | "analyse" => explain.analyze = on,
+            "verbose" => explain.verbose = on,
+            "costs" => explain.costs = on,
+            "buffers" => explain.buffers = Some(on),
+            "timing" => explain.timing = Some(on),
+            "summary" => explain.summary = Some(on),
+            other => {
+                let message = format!("unrecognized EXPLAIN option \"{other}\"");
+                return Err(ParseError::syntax(message, name.position));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a boolean; true if none is written.
+    fn boolean_option(&mut self) -> Result<bool> {
+        if matches!(self.peek(), Token::Comma | Token::RParen) || self.at_end() {
+            return Ok(true);
+        }
+        let position = self.position();
+        match self.option_value()? {
+            OptionValue::Boolean(value) => Ok(value),
+            OptionValue::Word(word) | OptionValue::String(word) | OptionValue::Number(word) => {
+                match word.to_ascii_lowercase().as_str() {
+                    "on" | "true" | "1" => Ok(true),
+                    "off" | "false" | "0" => Ok(false),
+                    _ => Err(ParseError::syntax("a Boolean value is required", position)),
+                }
+            }
+        }
+    }
+
+    // ---- COPY ----
+
+    pub(super) fn copy(&mut self) -> Result<Statement> {
+        self.expect_words(&["copy"])?;
+        let target = if self.take(&Token::LParen) {
+            let query = Box::new(self.query()?);
+            self.expect(&Token::RParen)?;
+            CopyTarget::Query(query)
+        } else {
+            let name = self.table_name()?;
+            let columns = if self.peek() == &Token::LParen {
+                self.parenthesized(Self::name)?
+            } else {
+                Vec::new()
+            };
+            CopyTarget::Table { name, columns }
+        };
+        let direction = self.copy_direction(&target)?;
+        let mut options = CopyOptions::default();
+        self.take_word("with");
+        if self.take(&Token::LParen) {
+            loop {
+                self.copy_option(&mut options)?;
+                if !self.take(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect(&Token::RParen)?;
+        } else {
+            while !self.at_end() && !self.is_word("where") {
+                self.legacy_option(&mut options)?;
+            }
+        }
+        if self.is_word("where") {
+            return Err(ParseError::unsupported("COPY … WHERE", self.position()));
+        }
+        Ok(Statement::Copy(Box::new(Copy { target, direction, options })))
+    }
+
+    fn copy_direction(&mut self, target: &CopyTarget) -> Result<CopyDirection> {
+        let to = !self.take_word("from");
+        if to {
+            self.expect_words(&["to"])?;
+        } else if matches!(target, CopyTarget::Query(_)) {
+            return Err(ParseError::syntax("COPY FROM needs a table", self.position()));
+        }
+        if self.take_word("stdin") || self.take_word("stdout") {
+            return Ok(if to { CopyDirection::ToStdout } else { CopyDirection::FromStdin });
+        }
+        match self.peek() {
+            Token::Word(word) if word.value.eq_ignore_ascii_case("program") => {
+                Err(ParseError::unsupported("COPY with a program", self.position())
+                    .with_hint("Use COPY … FROM STDIN or TO STDOUT, or \\copy in psql."))
+            }
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => {
+                Err(ParseError::unsupported("COPY with a file of the server", self.position())
+                    .with_hint("Use COPY … FROM STDIN or TO STDOUT, or \\copy in psql."))
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn copy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
+        let name = self.label()?;
+        match name.value.as_str() {
+            "format" => {
+                let position = self.position();
+                let format = self.option_value()?;
+                options.format = match &format {
+                    OptionValue::Word(word) | OptionValue::String(word) if word == "csv" => {
+                        CopyFormat::Csv
+                    }
+                    OptionValue::Word(word) | OptionValue::String(word) if word == "text" => {
+                        CopyFormat::Text
+                    }
+                    _ => return Err(copy_format(position)),
+                };
+            }
+            "delimiter" => options.delimiter = Some(self.string()?),
+            "null" => options.null = Some(self.string()?),
+            "header" => {
+                options.header = if self.take_word("match") {
+                    CopyHeader::Match
+                } else if self.boolean_option()? {
+                    CopyHeader::Present
+                } else {
+                    CopyHeader::Absent
+                };
+            }
+            "quote" => options.quote = Some(self.string()?),
+            "escape" => options.escape = Some(self.string()?),
+            "encoding" => options.encoding = Some(self.string()?),
+            "freeze" | "force_quote" | "force_not_null" | "force_null" | "on_error" => {
+                let construct = format!("COPY option {}", name.value);
+                return Err(ParseError::unsupported(construct, name.position));
+            }
+            other => {
+                let message = format!("option \"{other}\" not recognized");
+                return Err(ParseError::syntax(message, name.position));
+            }
+        }
+        Ok(())
+    }
+
+    /// The syntax from before PostgreSQL 9.0: `CSV HEADER NULL 'NA'`.
+    fn legacy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
+        let position = self.position();
+        let word = self.peek_word();
+        match word.as_str() {
+            "csv" => options.format = CopyFormat::Csv,
+            "header" => options.header = CopyHeader::Present,
+            "delimiter" | "delimiters" | "null" | "quote" | "escape" | "encoding" => {
+                self.advance();
+                self.take_word("as");
+                let value = Some(self.string()?);
+                match word.as_str() {
+                    "null" => options.null = value,
+                    "quote" => options.quote = value,
+                    "escape" => options.escape = value,
+                    "encoding" => options.encoding = value,
+                    _ => options.delimiter = value,
+                }
+                return Ok(());
+            }
+            "binary" => return Err(copy_format(position)),
+            "force" | "freeze" => {
+                let construct = format!("COPY option {}", word.to_uppercase());
+                return Err(ParseError::unsupported(construct, position));
+            }
+            _ => return Err(self.unexpected()),
+        }
+        self.advance();
+        Ok(())
+    }
+}
+
+fn copy_format(position: usize) -> ParseError {
+    ParseError::unsupported("this format of COPY", position).with_hint("Use text or csv.")
+}

@@ -1,0 +1,110 @@
+//! PostgreSQL's dialect as bennu wants it.
+//!
+//! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
+//! the parser asks for it by type in many places. What differs: prefix operators bind as in
+//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` is read, and the geometric types and JSON's
+//! colons, which bennu does not have, stay names and errors.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// PostgreSQL binds a sign tighter than anything but `::` and subscripts.
+const SIGN_PRECEDENCE: u8 = 120;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BennuDialect {
+    base: PostgreSqlDialect,
+}
+
+macro_rules! forward {
+    ($($method:ident)*) => {
+        $(fn $method(&self) -> bool { self.base.$method() })*
+    };
+}
+
+impl Dialect for BennuDialect {
+    fn dialect(&self) -> TypeId {
+        self.base.dialect()
+    }
+
+    forward! {
+        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr
+        supports_create_index_with_clause supports_explain_with_utility_options
+        supports_factorial_operator supports_bitwise_shift_operators supports_empty_projections
+        supports_nested_comments supports_string_escape_constant
+        supports_numeric_literal_underscores supports_array_typedef_with_brackets
+        supports_order_by_using_operator supports_set_names
+        supports_left_associative_joins_without_parens supports_notnull_operator
+        supports_interval_options supports_comma_separated_trim supports_comment_optimizer_hint
+        allow_extract_custom allow_extract_single_quotes
+        supports_string_literal_concatenation_with_newline
+    }
+
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_table_versioning(&self) -> bool {
+        true
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        self.base.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, c: char) -> bool {
+        self.base.is_delimited_identifier_start(c)
+    }
+
+    fn is_identifier_start(&self, c: char) -> bool {
+        self.base.is_identifier_start(c)
+    }
+
+    fn is_identifier_part(&self, c: char) -> bool {
+        self.base.is_identifier_part(c)
+    }
+
+    fn is_custom_operator_part(&self, c: char) -> bool {
+        self.base.is_custom_operator_part(c)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        self.base.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
+        self.base.is_table_alias(keyword, parser)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        self.base.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        self.base.prec_value(precedence)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let (op, precedence) = match parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
+            Token::Plus => (UnaryOperator::Plus, SIGN_PRECEDENCE),
+            Token::Tilde => (UnaryOperator::BitwiseNot, self.prec_value(Precedence::PgOther)),
+            Token::AtSign => (UnaryOperator::PGAbs, self.prec_value(Precedence::PgOther)),
+            Token::PGSquareRoot => {
+                (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
+            }
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
+            _ => return None,
+        };
+        parser.advance_token();
+        Some(
+            parser.parse_subexpr(precedence).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }),
+        )
+    }
+}

@@ -1,0 +1,299 @@
+//! INSERT, UPSERT, UPDATE and DELETE.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use super::query::hints;
+use crate::ast::{
+    AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
+    Ident, Insert, InsertSource, OnConflict, OnDuplicate, SelectItem, Statement, Update, Upsert,
+};
+
+impl Cursor<'_> {
+    /// Reads the hints right behind the word that was taken last.
+    fn statement_hints(&mut self) -> Vec<Hint> {
+        self.comments()
+            .iter()
+            .filter_map(|comment| comment.strip_prefix('+'))
+            .flat_map(hints)
+            .collect()
+    }
+
+    pub(super) fn insert(&mut self) -> Result<Statement> {
+        self.expect_words(&["insert"])?;
+        self.take_word("into");
+        let table = self.table_name()?;
+        let alias = if self.take_word("as") { Some(self.name()?) } else { None };
+        let columns = self.target_columns()?;
+        if self.is_word("overriding") {
+            return Err(ParseError::unsupported("OVERRIDING", self.position()));
+        }
+        let source = self.insert_source()?;
+        let on_conflict =
+            if self.is_words(&["on", "conflict"]) { Some(self.on_conflict()?) } else { None };
+        let returning = self.returning()?;
+        let insert = Insert { table, alias, columns, source, on_conflict, returning };
+        Ok(Statement::Insert(Box::new(insert)))
+    }
+
+    pub(super) fn upsert(&mut self) -> Result<Statement> {
+        self.expect_words(&["upsert"])?;
+        let hints = self.statement_hints();
+        self.expect_words(&["into"])?;
+        let table = self.table_name()?;
+        let columns = self.target_columns()?;
+        let source = self.insert_source()?;
+        let on_duplicate = if self.take_words(&["on", "duplicate", "key"]) {
+            Some(self.on_duplicate()?)
+        } else {
+            None
+        };
+        let returning = self.returning()?;
+        let upsert = Upsert { table, columns, source, on_duplicate, returning, hints };
+        Ok(Statement::Upsert(Box::new(upsert)))
+    }
+
+    /// Reads `(a, f.b)`; empty if there is no list, or if the parenthesis starts a query.
+    fn target_columns(&mut self) -> Result<Vec<ColumnName>> {
+        let starts_query = (1..super::limits::NESTING_DEPTH)
+            .map(|n| &self.parser.peek_nth_token_ref(n).token)
+            .find(|token| **token != Token::LParen)
+            .is_some_and(|token| match token {
+                Token::Word(word) => {
+                    word.quote_style.is_none()
+                        && ["select", "values", "with", "table"]
+                            .iter()
+                            .any(|query| word.value.eq_ignore_ascii_case(query))
+                }
+                _ => false,
+            });
+        if self.peek() != &Token::LParen || starts_query {
+            return Ok(Vec::new());
+        }
+        self.parenthesized(|cursor| {
+            let name = cursor.column_name()?;
+            if matches!(cursor.peek(), Token::Word(_)) {
+                return Err(ParseError::unsupported("a dynamic column", cursor.position())
+                    .with_hint("Declare the column with the table."));
+            }
+            Ok(name)
+        })
+    }
+
+    fn insert_source(&mut self) -> Result<InsertSource> {
+        if self.take_words(&["default", "values"]) {
+            return Ok(InsertSource::DefaultValues);
+        }
+        if !self.is_word("values") {
+            return Ok(InsertSource::Query(Box::new(self.query()?)));
+        }
+        let start = self.parser.index();
+        self.advance();
+        let rows = self.value_rows()?;
+        if self.at_end() || self.is_word("on") || self.is_word("returning") {
+            return Ok(InsertSource::Values(rows));
+        }
+        // More follows: VALUES is the first part of a larger query.
+        while self.parser.index() > start {
+            self.parser.prev_token();
+        }
+        Ok(InsertSource::Query(Box::new(self.query()?)))
+    }
+
+    fn value_rows(&mut self) -> Result<Vec<Vec<AssignedValue>>> {
+        let mut width = None;
+        self.list(|cursor| {
+            let position = cursor.position();
+            let row = cursor.parenthesized(Self::assigned_value)?;
+            if *width.get_or_insert(row.len()) != row.len() {
+                let message = "VALUES lists must all be the same length";
+                return Err(ParseError::syntax(message, position));
+            }
+            Ok(row)
+        })
+    }
+
+    fn assigned_value(&mut self) -> Result<AssignedValue> {
+        let position = self.position();
+        if self.take_word("default") {
+            return Ok(AssignedValue::Default { position });
+        }
+        Ok(AssignedValue::Expr(self.expr()?))
+    }
+
+    fn on_conflict(&mut self) -> Result<OnConflict> {
+        let position = self.position();
+        self.expect_words(&["on", "conflict"])?;
+        let target = if self.take_words(&["on", "constraint"]) {
+            Some(ConflictTarget::Constraint(self.name()?))
+        } else if self.peek() == &Token::LParen {
+            let columns = self.parenthesized(Self::conflict_column)?;
+            if self.is_word("where") {
+                return Err(ParseError::unsupported("ON CONFLICT (…) WHERE", self.position()));
+            }
+            Some(ConflictTarget::Columns(columns))
+        } else {
+            None
+        };
+        self.expect_words(&["do"])?;
+        let action = if self.take_word("nothing") {
+            ConflictAction::Nothing
+        } else {
+            self.expect_words(&["update", "set"])?;
+            let assignments = self.assignments()?;
+            ConflictAction::Update { assignments, selection: self.selection()? }
+        };
+        if target.is_none() && action != ConflictAction::Nothing {
+            let message =
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(ParseError::syntax(message, position)
+                .with_hint("For example, ON CONFLICT (column_name)."));
+        }
+        Ok(OnConflict { target, action, position })
+    }
+
+    fn conflict_column(&mut self) -> Result<ColumnName> {
+        let position = self.position();
+        if self.peek() == &Token::LParen {
+            return Err(ParseError::unsupported("an expression in ON CONFLICT", position));
+        }
+        let name = self.column_name()?;
+        match self.peek() {
+            Token::Comma | Token::RParen => Ok(name),
+            Token::LParen => Err(ParseError::unsupported("an expression in ON CONFLICT", position)),
+            Token::Word(word) if word.value.eq_ignore_ascii_case("collate") => {
+                Err(ParseError::unsupported("COLLATE", self.position()))
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn on_duplicate(&mut self) -> Result<OnDuplicate> {
+        if self.take_word("ignore") {
+            return Ok(OnDuplicate::Ignore);
+        }
+        if self.is_word("update_only") {
+            return Err(ParseError::unsupported("ON DUPLICATE KEY UPDATE_ONLY", self.position())
+                .with_hint("Use UPDATE."));
+        }
+        self.expect_words(&["update"])?;
+        Ok(OnDuplicate::Update(self.assignments()?))
+    }
+
+    pub(super) fn update(&mut self) -> Result<Statement> {
+        self.expect_words(&["update"])?;
+        let hints = self.statement_hints();
+        if self.is_word("only") {
+            return Err(ParseError::unsupported("ONLY", self.position()));
+        }
+        let table = self.table_name()?;
+        let alias = self.target_alias("set")?;
+        self.expect_words(&["set"])?;
+        let assignments = self.assignments()?;
+        if self.is_word("from") {
+            return Err(ParseError::unsupported("UPDATE … FROM", self.position())
+                .with_hint("Use a subquery: SET a = (SELECT …) WHERE … IN (SELECT …)."));
+        }
+        let selection = self.selection()?;
+        let returning = self.returning()?;
+        let update = Update { table, alias, assignments, selection, returning, hints };
+        Ok(Statement::Update(Box::new(update)))
+    }
+
+    pub(super) fn delete(&mut self) -> Result<Statement> {
+        self.expect_words(&["delete"])?;
+        let hints = self.statement_hints();
+        self.expect_words(&["from"])?;
+        if self.is_word("only") {
+            return Err(ParseError::unsupported("ONLY", self.position()));
+        }
+        let table = self.table_name()?;
+        let alias = self.target_alias("where")?;
+        if self.is_word("using") {
+            return Err(ParseError::unsupported("DELETE … USING", self.position())
+                .with_hint("Use a subquery: WHERE … IN (SELECT …)."));
+        }
+        let selection = self.selection()?;
+        if self.is_word("order") || self.is_word("limit") {
+            return Err(ParseError::unsupported("DELETE … LIMIT", self.position())
+                .with_hint("Use a subquery: WHERE key IN (SELECT key … LIMIT n)."));
+        }
+        let returning = self.returning()?;
+        Ok(Statement::Delete(Box::new(Delete { table, alias, selection, returning, hints })))
+    }
+
+    /// Reads `[AS] alias` in front of the word `next`.
+    fn target_alias(&mut self, next: &str) -> Result<Option<Ident>> {
+        if self.take_word("as") {
+            return self.name().map(Some);
+        }
+        let is_alias = matches!(self.peek(), Token::Word(_))
+            && ![next, "set", "where", "returning", "using", "order", "limit", "from"]
+                .iter()
+                .any(|word| self.is_word(word));
+        if is_alias { self.name().map(Some) } else { Ok(None) }
+    }
+
+    fn selection(&mut self) -> Result<Option<Expr>> {
+        if !self.take_word("where") {
+            return Ok(None);
+        }
+        if self.is_words(&["current", "of"]) {
+            return Err(ParseError::unsupported("WHERE CURRENT OF", self.position()));
+        }
+        self.expr().map(Some)
+    }
+
+    fn returning(&mut self) -> Result<Vec<SelectItem>> {
+        if self.take_word("returning") { self.select_items() } else { Ok(Vec::new()) }
+    }
+
+    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+        let lists = self.list(Self::assignment)?;
+        Ok(lists.into_iter().flatten().collect())
+    }
+
+    fn assignment(&mut self) -> Result<Vec<Assignment>> {
+        if self.peek() == &Token::LParen {
+            return self.row_assignment();
+        }
+        let column = self.column_name()?;
+        if self.peek() == &Token::LBracket {
+            return Err(ParseError::unsupported("a subscript", self.position()));
+        }
+        self.expect(&Token::Eq)?;
+        let value = self.assigned_value()?;
+        Ok(vec![Assignment::Column { column, value }])
+    }
+
+    /// `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`
+    fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
+        let position = self.position();
+        let columns = self.parenthesized(Self::column_name)?;
+        self.expect(&Token::Eq)?;
+        let is_query = match &self.parser.peek_nth_token_ref(1).token {
+            Token::Word(word) => {
+                word.quote_style.is_none()
+                    && ["select", "values", "with"]
+                        .iter()
+                        .any(|query| word.value.eq_ignore_ascii_case(query))
+            }
+            _ => false,
+        };
+        if self.peek() == &Token::LParen && is_query {
+            self.advance();
+            let query = Box::new(self.query()?);
+            self.expect(&Token::RParen)?;
+            return Ok(vec![Assignment::Subquery { columns, query }]);
+        }
+        self.take_word("row");
+        let values = self.parenthesized(Self::assigned_value)?;
+        if values.len() != columns.len() {
+            let message = "number of columns does not match number of values";
+            return Err(ParseError::syntax(message, position));
+        }
+        let pairs = columns.into_iter().zip(values);
+        Ok(pairs.map(|(column, value)| Assignment::Column { column, value }).collect())
+    }
+}

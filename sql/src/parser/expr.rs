@@ -1,0 +1,614 @@
+//! Expressions: from the parser's tree to ours.
+//!
+//! Trees that lean to the left (`a + b + c …`) may be long, so the left spine is taken apart in a
+//! loop; recursion follows parentheses and right operands only, whose depth is limited.
+//!
+//! The parser keeps no position of operators and keywords. They are found by looking back from the
+//! operand that follows them.
+
+use sqlparser::ast as parsed;
+use sqlparser::ast::{CastKind, Expr as Parsed, Value, ValueWithSpan};
+use sqlparser::tokenizer::Token;
+
+use super::call::interval_fields;
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use super::name;
+use super::operator::{self, Operator};
+use super::type_name::lower_type;
+use crate::ast::{
+    ArraySource, BinaryOperator, Expr, Ident, LikeKind, Quantifier, SourceExpr, SqlValueFunction,
+    TruthTest,
+};
+
+/// An expression and the position of its first character, parentheses included.
+pub(super) struct Placed {
+    pub(super) expr: Expr,
+    pub(super) start: usize,
+}
+
+fn placed(expr: Expr, start: usize) -> Result<Placed> {
+    Ok(Placed { expr, start })
+}
+
+impl Cursor<'_> {
+    /// Reads an expression.
+    pub(super) fn expr(&mut self) -> Result<Expr> {
+        let parsed = self.parser.parse_expr().map_err(|error| self.translate(error))?;
+        self.lower(parsed)
+    }
+
+    /// Reads an expression and keeps its text.
+    pub(super) fn source_expr(&mut self) -> Result<SourceExpr> {
+        let start = self.byte();
+        let expr = self.expr()?;
+        Ok(SourceExpr { expr, text: self.text_since(start) })
+    }
+
+    pub(super) fn lower(&mut self, parsed: Parsed) -> Result<Expr> {
+        self.lower_placed(parsed).map(|placed| placed.expr)
+    }
+
+    pub(super) fn lower_list(&mut self, list: Vec<Parsed>) -> Result<Vec<Expr>> {
+        list.into_iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    fn lower_boxed(&mut self, parsed: Box<Parsed>) -> Result<Box<Expr>> {
+        self.lower(*parsed).map(Box::new)
+    }
+
+    /// Lowers the leaf of the left spine, then everything that stands on it.
+    pub(super) fn lower_placed(&mut self, mut parsed: Parsed) -> Result<Placed> {
+        let mut spine = Vec::new();
+        while let Some(left) = left_operand(&mut parsed) {
+            let leaf = std::mem::replace(left, Parsed::Tuple(Vec::new()));
+            check_associativity(&parsed, &leaf).map_err(|()| self.not_associative(&mut parsed))?;
+            spine.push(parsed);
+            parsed = leaf;
+        }
+        let mut left = self.lower_leaf(parsed)?;
+        for node in spine.into_iter().rev() {
+            let start = left.start;
+            left = Placed { expr: self.lower_onto(node, left)?, start };
+        }
+        Ok(left)
+    }
+
+    /// Returns the syntax error for a second comparison in a row.
+    fn not_associative(&mut self, node: &mut Parsed) -> ParseError {
+        let right = match node {
+            Parsed::BinaryOp { right, .. }
+            | Parsed::AnyOp { right, .. }
+            | Parsed::AllOp { right, .. } => right,
+            Parsed::Between { low, .. } => low,
+            Parsed::Like { pattern, .. } | Parsed::ILike { pattern, .. } => pattern,
+            _ => {
+                return ParseError::syntax(
+                    "an operator cannot be repeated without parentheses",
+                    None,
+                );
+            }
+        };
+        let right = std::mem::replace(&mut **right, Parsed::Tuple(Vec::new()));
+        match self.lower_placed(right) {
+            Ok(right) => {
+                let position =
+                    self.start_before(right.start, |token| !matches!(token, Token::LParen));
+                self.syntax_error_near(position)
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Lowers a node whose left operand is lowered already.
+    fn lower_onto(&mut self, node: Parsed, left: Placed) -> Result<Expr> {
+        let start = left.start;
+        let operand = Box::new(left.expr);
+        let truth = |test, negated, operand| Ok(Expr::IsTruth { operand, test, negated });
+        match node {
+            Parsed::BinaryOp { op, right, .. } => self.binary(*operand, op, *right),
+            Parsed::IsNull(_) => Ok(Expr::IsNull { operand, negated: false }),
+            Parsed::IsNotNull(_) => Ok(Expr::IsNull { operand, negated: true }),
+            Parsed::IsTrue(_) => truth(TruthTest::True, false, operand),
+            Parsed::IsNotTrue(_) => truth(TruthTest::True, true, operand),
+            Parsed::IsFalse(_) => truth(TruthTest::False, false, operand),
+            Parsed::IsNotFalse(_) => truth(TruthTest::False, true, operand),
+            Parsed::IsUnknown(_) => truth(TruthTest::Unknown, false, operand),
+            Parsed::IsNotUnknown(_) => truth(TruthTest::Unknown, true, operand),
+            Parsed::IsDistinctFrom(_, right) => {
+                let right = self.lower_boxed(right)?;
+                Ok(Expr::IsDistinct { left: operand, right, negated: false, position: start })
+            }
+            Parsed::IsNotDistinctFrom(_, right) => {
+                let right = self.lower_boxed(right)?;
+                Ok(Expr::IsDistinct { left: operand, right, negated: true, position: start })
+            }
+            Parsed::InList { list, negated, .. } => {
+                let list = self.lower_list(list)?;
+                Ok(Expr::InList { operand, list, negated, position: start })
+            }
+            Parsed::InSubquery { subquery, negated, .. } => {
+                let query = Box::new(self.lower_query(*subquery)?);
+                Ok(Expr::InSubquery { operand, query, negated, position: start })
+            }
+            Parsed::Between { negated, low, high, .. } => {
+                let (low, high) = (self.lower_boxed(low)?, self.lower_boxed(high)?);
+                Ok(Expr::Between { operand, low, high, negated, position: start })
+            }
+            Parsed::Cast { kind, data_type, format, .. } => {
+                self.postfix_cast(operand, start, &kind, &data_type, format.is_some())
+            }
+            Parsed::AtTimeZone { time_zone, .. } => {
+                let zone = self.lower_placed(*time_zone)?;
+                let position = self.word_before(zone.start, "at");
+                Ok(self.call_of("timezone", position, vec![zone.expr, *operand]))
+            }
+            other => self.lower_onto_pattern(other, operand, start),
+        }
+    }
+
+    /// Goes on with [`Cursor::lower_onto`]: patterns, ANY and ALL, and what is not supported.
+    fn lower_onto_pattern(
+        &mut self,
+        node: Parsed,
+        operand: Box<Expr>,
+        start: usize,
+    ) -> Result<Expr> {
+        match node {
+            Parsed::Like { negated, any: false, pattern, escape_char, .. } => {
+                self.like(LikeKind::Like, operand, *pattern, escape_char, negated, start)
+            }
+            Parsed::ILike { negated, any: false, pattern, escape_char, .. } => {
+                self.like(LikeKind::ILike, operand, *pattern, escape_char, negated, start)
+            }
+            Parsed::SimilarTo { negated, pattern, escape_char, .. } => {
+                self.like(LikeKind::SimilarTo, operand, *pattern, escape_char, negated, start)
+            }
+            Parsed::Like { negated, any: true, pattern, escape_char: None, .. } => {
+                let operator = if negated { BinaryOperator::NotLike } else { BinaryOperator::Like };
+                self.quantified(*operand, operator, Quantifier::Any, *pattern)
+            }
+            Parsed::ILike { negated, any: true, pattern, escape_char: None, .. } => {
+                let operator =
+                    if negated { BinaryOperator::NotILike } else { BinaryOperator::ILike };
+                self.quantified(*operand, operator, Quantifier::Any, *pattern)
+            }
+            Parsed::AnyOp { compare_op, right, is_some: _, .. } => {
+                let operator = self.plain_operator(&compare_op, start)?;
+                self.quantified(*operand, operator, Quantifier::Any, *right)
+            }
+            Parsed::AllOp { compare_op, right, .. } => {
+                let operator = self.plain_operator(&compare_op, start)?;
+                self.quantified(*operand, operator, Quantifier::All, *right)
+            }
+            Parsed::Collate { collation, .. } => Err(ParseError::unsupported("COLLATE", start)
+                .with_hint(format!("Text sorts by its bytes; leave out COLLATE {collation}."))),
+            Parsed::CompoundFieldAccess { .. } => {
+                Err(ParseError::unsupported("a subscript or field access", start))
+            }
+            Parsed::JsonAccess { .. } => Err(ParseError::unsupported("access to JSON", start)),
+            Parsed::IsJson { .. } => Err(ParseError::unsupported("IS JSON", start)),
+            Parsed::IsNormalized { .. } => Err(ParseError::unsupported("IS NORMALIZED", start)),
+            _ => Err(ParseError::unsupported("this operator", start)),
+        }
+    }
+
+    fn plain_operator(&self, op: &parsed::BinaryOperator, start: usize) -> Result<BinaryOperator> {
+        match operator::lower(op) {
+            Some(Operator::Plain(operator)) => Ok(operator),
+            _ => Err(ParseError::unsupported(format!("operator {op}"), start)),
+        }
+    }
+
+    fn binary(&mut self, left: Expr, op: parsed::BinaryOperator, right: Parsed) -> Result<Expr> {
+        let right = self.lower_placed(right)?;
+        let conditions = |left: Expr, right: Expr, and: bool| {
+            let mut operands = match left {
+                Expr::And(operands) if and => operands,
+                Expr::Or(operands) if !and => operands,
+                other => vec![other],
+            };
+            operands.push(right);
+            if and { Expr::And(operands) } else { Expr::Or(operands) }
+        };
+        match operator::lower(&op) {
+            Some(Operator::And) => Ok(conditions(left, right.expr, true)),
+            Some(Operator::Or) => Ok(conditions(left, right.expr, false)),
+            Some(Operator::Plain(operator)) => {
+                let position = self.start_before(right.start, |token| {
+                    !matches!(token, Token::LParen | Token::Whitespace(_))
+                });
+                Ok(Expr::Binary {
+                    operator,
+                    left: Box::new(left),
+                    right: Box::new(right.expr),
+                    position,
+                })
+            }
+            None => {
+                let position =
+                    self.start_before(right.start, |token| !matches!(token, Token::LParen));
+                Err(ParseError::unsupported(format!("operator {op}"), position))
+            }
+        }
+    }
+
+    fn like(
+        &mut self,
+        kind: LikeKind,
+        operand: Box<Expr>,
+        pattern: Parsed,
+        escape: Option<Box<Parsed>>,
+        negated: bool,
+        position: usize,
+    ) -> Result<Expr> {
+        let pattern = Box::new(self.lower(pattern)?);
+        let escape = escape.map(|escape| self.lower_boxed(escape)).transpose()?;
+        Ok(Expr::Like { kind, operand, pattern, escape, negated, position })
+    }
+
+    fn quantified(
+        &mut self,
+        left: Expr,
+        operator: BinaryOperator,
+        quantifier: Quantifier,
+        right: Parsed,
+    ) -> Result<Expr> {
+        let right = match right {
+            Parsed::Nested(inner) => *inner,
+            other => other,
+        };
+        let (right, start) = match right {
+            Parsed::Subquery(query) => {
+                let query = self.lower_query(*query)?;
+                let start = query.position;
+                (ArraySource::Subquery(Box::new(query)), start)
+            }
+            Parsed::Array(parsed::Array { elem, named: true }) => {
+                let first = elem
+                    .into_iter()
+                    .map(|expr| self.lower_placed(expr))
+                    .collect::<Result<Vec<_>>>()?;
+                let start = first.first().map_or(0, |placed| placed.start);
+                (
+                    ArraySource::Elements(first.into_iter().map(|placed| placed.expr).collect()),
+                    start,
+                )
+            }
+            other => {
+                let value = self.lower_placed(other)?;
+                (ArraySource::Value(Box::new(value.expr)), value.start)
+            }
+        };
+        let word = self.start_before(start, |token| {
+            matches!(token, Token::Word(word) if ["any", "some", "all"].iter().any(|w| word.value.eq_ignore_ascii_case(w)))
+        });
+        let position = self.start_before(word, |_| true);
+        Ok(Expr::Quantified { left: Box::new(left), operator, quantifier, right, position })
+    }
+
+    /// `operand::type`. The `::` is the first one behind the operand.
+    fn postfix_cast(
+        &self,
+        operand: Box<Expr>,
+        start: usize,
+        kind: &CastKind,
+        data_type: &parsed::DataType,
+        format: bool,
+    ) -> Result<Expr> {
+        if *kind != CastKind::DoubleColon || format {
+            return Err(ParseError::unsupported("this form of CAST", start));
+        }
+        let from = match &*operand {
+            Expr::Cast { type_name, .. } => type_name.position,
+            _ => start,
+        };
+        let (position, type_position) = self.double_colon_after(from);
+        let type_name = lower_type(data_type, type_position)?;
+        Ok(Expr::Cast { operand, type_name, position })
+    }
+
+    /// Returns where the next `::` outside parentheses stands, and the token behind it.
+    fn double_colon_after(&self, from: usize) -> (usize, usize) {
+        let Some(first) = self.token_index(from) else { return (from, from) };
+        let mut depth = 0_i32;
+        for index in first..self.token_count {
+            let token = self.parser.token_at(index);
+            match token.token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::RBracket => depth -= 1,
+                Token::DoubleColon if depth <= 0 => {
+                    let behind = (index + 1..self.token_count)
+                        .map(|index| self.parser.token_at(index))
+                        .find(|token| !matches!(token.token, Token::Whitespace(_)));
+                    let position = self.source.position(token.span.start);
+                    return (position, behind.map_or(position, |token| self.position_of(token)));
+                }
+                _ => {}
+            }
+        }
+        (from, from)
+    }
+
+    /// Lowers a node without a left operand.
+    fn lower_leaf(&mut self, node: Parsed) -> Result<Placed> {
+        match node {
+            Parsed::Identifier(ident) => self.identifier_value(&ident),
+            Parsed::CompoundIdentifier(parts) => {
+                let parts: Vec<Ident> = parts.iter().map(|part| self.ident(part)).collect();
+                let start = parts.first().map_or(1, |part| part.position);
+                placed(Expr::Column(parts), start)
+            }
+            Parsed::Value(value) => self.value(value),
+            Parsed::Nested(inner) => {
+                let inner = self.lower_placed(*inner)?;
+                let start = self.start_before(inner.start, |token| *token == Token::LParen);
+                // A row in parentheses of its own, or a chain: `(a and b) and c` stays as it is.
+                placed(inner.expr, start)
+            }
+            Parsed::Tuple(fields) => self.row(fields),
+            Parsed::UnaryOp { op, expr } => self.unary(&op, *expr),
+            Parsed::Function(function) => self.function(function),
+            Parsed::Cast { kind, expr, data_type, format } => {
+                self.prefix_cast(&kind, *expr, &data_type, format.is_some())
+            }
+            Parsed::Case { case_token, end_token: _, operand, conditions, else_result } => {
+                let position = self.position_of(&case_token.0);
+                self.case(position, operand, conditions, else_result)
+            }
+            Parsed::Exists { subquery, negated } => {
+                let query = self.lower_query(*subquery)?;
+                let start = self.word_before(query.position, "exists");
+                let exists = Expr::Exists(Box::new(query));
+                placed(if negated { Expr::Not(Box::new(exists)) } else { exists }, start)
+            }
+            Parsed::Subquery(query) => {
+                let query = self.lower_query(*query)?;
+                let start = self.start_before(query.position, |token| *token == Token::LParen);
+                placed(Expr::Subquery(Box::new(query)), start)
+            }
+            Parsed::TypedString(typed) => self.typed_string(typed),
+            Parsed::Interval(interval) => self.interval(interval),
+            other => self.special_call(other),
+        }
+    }
+
+    fn row(&mut self, fields: Vec<Parsed>) -> Result<Placed> {
+        let mut lowered = Vec::with_capacity(fields.len());
+        let mut start = None;
+        for field in fields {
+            let field = self.lower_placed(field)?;
+            start.get_or_insert(field.start);
+            lowered.push(field.expr);
+        }
+        let start = start.unwrap_or_else(|| self.position());
+        let position = self.start_before(start, |token| *token == Token::LParen);
+        placed(Expr::Row { fields: lowered, position }, position)
+    }
+
+    fn prefix_cast(
+        &mut self,
+        kind: &CastKind,
+        operand: Parsed,
+        data_type: &parsed::DataType,
+        format: bool,
+    ) -> Result<Placed> {
+        let operand = self.lower_placed(operand)?;
+        let position = self.word_before(operand.start, "cast");
+        if *kind != CastKind::Cast || format {
+            return Err(ParseError::unsupported("this form of CAST", position));
+        }
+        let type_name = lower_type(data_type, position)?;
+        let expr = Expr::Cast { operand: Box::new(operand.expr), type_name, position };
+        placed(expr, position)
+    }
+
+    fn case(
+        &mut self,
+        position: usize,
+        operand: Option<Box<Parsed>>,
+        conditions: Vec<parsed::CaseWhen>,
+        otherwise: Option<Box<Parsed>>,
+    ) -> Result<Placed> {
+        let operand = operand.map(|operand| self.lower_boxed(operand)).transpose()?;
+        let mut branches = Vec::with_capacity(conditions.len());
+        for parsed::CaseWhen { condition, result } in conditions {
+            branches.push((self.lower(condition)?, self.lower(result)?));
+        }
+        let otherwise = otherwise.map(|expr| self.lower_boxed(expr)).transpose()?;
+        placed(Expr::Case { operand, branches, otherwise, position }, position)
+    }
+
+    fn unary(&mut self, op: &parsed::UnaryOperator, operand: Parsed) -> Result<Placed> {
+        let operand = self.lower_placed(operand)?;
+        if *op == parsed::UnaryOperator::Not {
+            let start = self.word_before(operand.start, "not");
+            return placed(Expr::Not(Box::new(operand.expr)), start);
+        }
+        let position = self.start_before(operand.start, |token| !matches!(token, Token::LParen));
+        let Some(operator) = operator::lower_unary(op) else {
+            return Err(ParseError::unsupported(format!("operator {op}"), position));
+        };
+        let operand = Box::new(operand.expr);
+        placed(Expr::Unary { operator, operand, position }, position)
+    }
+
+    // ---- names and literals ----
+
+    /// Folds a parsed identifier.
+    pub(super) fn ident(&self, ident: &parsed::Ident) -> Ident {
+        Ident {
+            value: name::fold(&ident.value, ident.quote_style.is_some()),
+            position: self.source.position(ident.span.start),
+        }
+    }
+
+    fn identifier_value(&self, parsed: &parsed::Ident) -> Result<Placed> {
+        let ident = self.ident(parsed);
+        let position = ident.position;
+        if parsed.quote_style.is_some() {
+            return placed(Expr::Column(vec![ident]), position);
+        }
+        if let Some(function) = sql_value_function(&ident.value) {
+            return placed(Expr::SqlValue { function, precision: None, position }, position);
+        }
+        if ident.value == "default" {
+            return Err(ParseError::syntax("DEFAULT is not allowed in this context", position));
+        }
+        if name::is_reserved_for_column(&ident.value) {
+            return Err(self.syntax_error_near(position));
+        }
+        placed(Expr::Column(vec![ident]), position)
+    }
+
+    fn value(&self, parsed: ValueWithSpan) -> Result<Placed> {
+        let position = self.source.position(parsed.span.start);
+        let expr = match parsed.value {
+            Value::Null => Expr::Null { position },
+            Value::Boolean(value) => Expr::Boolean { value, position },
+            Value::Number(text, false) => Expr::Number { text: text.replace('_', ""), position },
+            Value::SingleQuotedString(value)
+            | Value::EscapedStringLiteral(value)
+            | Value::UnicodeStringLiteral(value) => Expr::String { value, position },
+            Value::DollarQuotedString(quoted) => Expr::String { value: quoted.value, position },
+            Value::Placeholder(text) => {
+                parameter(&text, position).ok_or_else(|| self.bad_placeholder(&text, position))?
+            }
+            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
+                return Err(ParseError::unsupported("a bit string constant", position)
+                    .with_hint("Write binary data as '\\x…'::bytea."));
+            }
+            Value::NationalStringLiteral(_) => {
+                return Err(ParseError::unsupported("a national character string", position)
+                    .with_hint("Write the string without the N before it."));
+            }
+            _ => return Err(self.syntax_error_near(position)),
+        };
+        placed(expr, position)
+    }
+
+    fn bad_placeholder(&self, text: &str, position: usize) -> ParseError {
+        if text.strip_prefix('$').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) {
+            let message = format!("there is no parameter {text}");
+            return ParseError::new(sqlstate::UNDEFINED_PARAMETER, message, position);
+        }
+        self.syntax_error_near(position).with_hint("Parameters are written $1, $2 and so on.")
+    }
+
+    fn typed_string(&mut self, typed: parsed::TypedString) -> Result<Placed> {
+        let parsed::TypedString { data_type, value, uses_odbc_syntax } = typed;
+        let value = self.value(value)?;
+        let position = value.start;
+        let start = self.start_before(position, |_| true);
+        if uses_odbc_syntax {
+            return Err(self.syntax_error_near(start));
+        }
+        let Expr::String { value, .. } = value.expr else {
+            return Err(self.syntax_error_near(position));
+        };
+        let type_name = lower_type(&data_type, start)?;
+        placed(Expr::TypedString { type_name, value, position }, start)
+    }
+
+    fn interval(&mut self, interval: parsed::Interval) -> Result<Placed> {
+        let parsed::Interval {
+            value,
+            leading_field,
+            leading_precision,
+            last_field,
+            fractional_seconds_precision,
+        } = interval;
+        let value = self.lower_placed(*value)?;
+        let position = self.word_before(value.start, "interval");
+        let Expr::String { value, position: at, .. } = value.expr else {
+            return Err(self.syntax_error_near(value.start));
+        };
+        let fields = interval_fields(leading_field.as_ref(), last_field.as_ref())
+            .map_err(|()| self.syntax_error_near(at))?;
+        let precision = fractional_seconds_precision.or(leading_precision);
+        let precision = precision.map(|digits| u8::try_from(digits.min(6)).expect("at most 6"));
+        placed(Expr::Interval { value, fields, precision, position }, position)
+    }
+}
+
+/// Returns the left operand of a node that has one.
+fn left_operand(node: &mut Parsed) -> Option<&mut Parsed> {
+    match node {
+        Parsed::BinaryOp { left, .. }
+        | Parsed::AnyOp { left, .. }
+        | Parsed::AllOp { left, .. }
+        | Parsed::IsDistinctFrom(left, _)
+        | Parsed::IsNotDistinctFrom(left, _)
+        | Parsed::IsNull(left)
+        | Parsed::IsNotNull(left)
+        | Parsed::IsTrue(left)
+        | Parsed::IsNotTrue(left)
+        | Parsed::IsFalse(left)
+        | Parsed::IsNotFalse(left)
+        | Parsed::IsUnknown(left)
+        | Parsed::IsNotUnknown(left)
+        | Parsed::IsJson { expr: left, .. }
+        | Parsed::IsNormalized { expr: left, .. }
+        | Parsed::InList { expr: left, .. }
+        | Parsed::InSubquery { expr: left, .. }
+        | Parsed::InUnnest { expr: left, .. }
+        | Parsed::Between { expr: left, .. }
+        | Parsed::Like { expr: left, .. }
+        | Parsed::ILike { expr: left, .. }
+        | Parsed::SimilarTo { expr: left, .. }
+        | Parsed::RLike { expr: left, .. }
+        | Parsed::Cast { kind: CastKind::DoubleColon, expr: left, .. }
+        | Parsed::AtTimeZone { timestamp: left, .. }
+        | Parsed::Collate { expr: left, .. }
+        | Parsed::JsonAccess { value: left, .. }
+        | Parsed::CompoundFieldAccess { root: left, .. }
+        | Parsed::UnaryOp { op: parsed::UnaryOperator::PGPostfixFactorial, expr: left } => {
+            Some(left)
+        }
+        _ => None,
+    }
+}
+
+/// Refuses `a < b < c` and `a like b like c`, which PostgreSQL's grammar does not have.
+fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), ()> {
+    let class = |node: &Parsed| match node {
+        Parsed::BinaryOp { op, .. } if operator::is_comparison(op) => 1,
+        Parsed::AnyOp { compare_op, .. } | Parsed::AllOp { compare_op, .. }
+            if operator::is_comparison(compare_op) =>
+        {
+            1
+        }
+        Parsed::Between { .. }
+        | Parsed::Like { .. }
+        | Parsed::ILike { .. }
+        | Parsed::SimilarTo { .. } => 2,
+        _ => 0,
+    };
+    match (class(node), class(left)) {
+        (1, 1) | (2, 2) => Err(()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the parameter of `$n`.
+fn parameter(text: &str, position: usize) -> Option<Expr> {
+    let digits = text.strip_prefix('$')?;
+    let number: u32 = digits.parse().ok()?;
+    (1..=65_535).contains(&number).then_some(Expr::Parameter { number, position })
+}
+
+/// Returns the function that a word calls without parentheses.
+pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
+    Some(match word {
+        "current_date" => SqlValueFunction::CurrentDate,
+        "current_time" => SqlValueFunction::CurrentTime,
+        "current_timestamp" => SqlValueFunction::CurrentTimestamp,
+        "localtime" => SqlValueFunction::LocalTime,
+        "localtimestamp" => SqlValueFunction::LocalTimestamp,
+        "current_user" | "current_role" | "user" => SqlValueFunction::CurrentUser,
+        "session_user" => SqlValueFunction::SessionUser,
+        "current_catalog" => SqlValueFunction::CurrentCatalog,
+        "current_schema" => SqlValueFunction::CurrentSchema,
+        _ => return None,
+    })
+}

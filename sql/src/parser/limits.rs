@@ -1,0 +1,180 @@
+//! Limits on the form of a statement, checked on its tokens before it is parsed.
+//!
+//! A recursive parser and the trees it builds overflow the stack on hostile text: deep nesting,
+//! and long chains of operators, which make trees that lean to the left. Both are refused here
+//! with SQLSTATE 54001, whatever the stack of the calling thread.
+//!
+//! A chain is counted between commas, at one level of nesting. AND and OR have a larger limit,
+//! because their chains become lists.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::error::{ParseError, Result, sqlstate};
+use super::source::Source;
+
+/// Bytes of a script. A statement of this size takes some hundred MiB to parse.
+pub const SCRIPT_BYTES: usize = 16 << 20;
+/// Parentheses, brackets and CASEs within each other.
+pub const NESTING_DEPTH: usize = 64;
+/// Operators in a row, other than AND and OR.
+pub const CHAINED_OPERATORS: usize = 250;
+/// ANDs and ORs in a row.
+pub const CHAINED_CONDITIONS: usize = 4_000;
+/// UNION, INTERSECT, EXCEPT and JOIN in one query.
+pub const CHAINED_QUERIES: usize = 250;
+/// What the parser is given as its own limit: calls in a nest of [`NESTING_DEPTH`], with room for
+/// the levels of precedence and for prefix operators.
+pub(crate) const PARSER_DEPTH: usize = 250;
+
+/// Counts at one level of nesting.
+#[derive(Default)]
+struct Level {
+    /// Opened by CASE and closed by END.
+    case: bool,
+    /// The next AND belongs to a BETWEEN.
+    between: bool,
+    operators: usize,
+    conditions: usize,
+    queries: usize,
+}
+
+/// What a token does to the counts.
+enum Effect {
+    Open {
+        case: bool,
+    },
+    Close {
+        case: bool,
+    },
+    Operator,
+    Between,
+    Condition,
+    QueryOperator,
+    /// Starts another expression.
+    Restart,
+    Statement,
+    Nothing,
+}
+
+/// Checks the size of a script.
+pub(crate) fn check_size(text: &str) -> Result<()> {
+    if text.len() <= SCRIPT_BYTES {
+        return Ok(());
+    }
+    let message = format!("statement is too long: {} bytes", text.len());
+    Err(ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, message, None)
+        .with_hint(format!("Send at most {SCRIPT_BYTES} bytes at once, or use COPY.")))
+}
+
+/// Checks nesting and chains.
+pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result<()> {
+    let mut levels = vec![Level::default()];
+    for token in tokens {
+        let top = levels.len() - 1;
+        let level = &mut levels[top];
+        match effect(&token.token) {
+            Effect::Open { case } => levels.push(Level { case, ..Level::default() }),
+            Effect::Close { case } => {
+                if top > 0 && level.case == case {
+                    levels.pop();
+                }
+            }
+            Effect::Operator => level.operators += 1,
+            Effect::Between => {
+                level.operators += 1;
+                level.between = true;
+            }
+            Effect::Condition if level.between => level.between = false,
+            Effect::Condition => {
+                level.conditions += 1;
+                level.operators = 0;
+            }
+            Effect::QueryOperator => {
+                level.queries += 1;
+                level.operators = 0;
+                level.conditions = 0;
+            }
+            Effect::Restart => {
+                level.operators = 0;
+                level.conditions = 0;
+                level.between = false;
+            }
+            Effect::Statement => levels = vec![Level::default()],
+            Effect::Nothing => continue,
+        }
+        let level = &levels[levels.len() - 1];
+        if levels.len() > NESTING_DEPTH
+            || level.operators > CHAINED_OPERATORS
+            || level.conditions > CHAINED_CONDITIONS
+            || level.queries > CHAINED_QUERIES
+        {
+            return Err(too_complex(source.position(token.span.start)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error for a statement beyond the limits.
+pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
+    ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded", position)
+        .with_hint(format!(
+            "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators, \
+             {CHAINED_CONDITIONS} conditions and {CHAINED_QUERIES} joins or unions; split it, or \
+             use IN or VALUES lists."
+        ))
+}
+
+fn effect(token: &Token) -> Effect {
+    match token {
+        Token::Whitespace(_)
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::DollarQuotedString(_)
+        | Token::EscapedStringLiteral(_)
+        | Token::UnicodeStringLiteral(_)
+        | Token::NationalStringLiteral(_)
+        | Token::Placeholder(_)
+        | Token::Period
+        | Token::EOF => Effect::Nothing,
+        Token::Comma => Effect::Restart,
+        Token::LParen | Token::LBracket | Token::LBrace => Effect::Open { case: false },
+        Token::RParen | Token::RBracket | Token::RBrace => Effect::Close { case: false },
+        Token::SemiColon => Effect::Statement,
+        Token::Word(word) if word.quote_style.is_some() => Effect::Nothing,
+        Token::Word(word) => word_effect(&word.value),
+        _ => Effect::Operator,
+    }
+}
+
+fn word_effect(word: &str) -> Effect {
+    const OPERATORS: &[&str] = &[
+        "is", "in", "like", "ilike", "similar", "not", "collate", "at", "operator", "overlaps",
+        "isnull", "notnull", "regexp", "rlike", "member", "xor", "escape", "interval", "prior",
+    ];
+    const RESTARTS: &[&str] = &[
+        "select", "from", "where", "group", "having", "order", "limit", "offset", "set", "values",
+        "when", "then", "else", "on", "using",
+    ];
+    const QUERIES: &[&str] = &["union", "intersect", "except", "minus", "join", "apply"];
+    if word.len() > 9 {
+        return Effect::Nothing;
+    }
+    let is = |candidate: &&str| candidate.eq_ignore_ascii_case(word);
+    if is(&"and") || is(&"or") {
+        Effect::Condition
+    } else if is(&"between") {
+        Effect::Between
+    } else if is(&"case") {
+        Effect::Open { case: true }
+    } else if is(&"end") {
+        Effect::Close { case: true }
+    } else if OPERATORS.iter().any(is) {
+        Effect::Operator
+    } else if QUERIES.iter().any(is) {
+        Effect::QueryOperator
+    } else if RESTARTS.iter().any(is) {
+        Effect::Restart
+    } else {
+        Effect::Nothing
+    }
+}

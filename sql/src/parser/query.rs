@@ -1,0 +1,477 @@
+//! Queries: from the parser's tree to ours.
+
+use sqlparser::ast as parsed;
+use sqlparser::ast::{SetExpr, TableFactor};
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use super::name;
+use crate::ast::{
+    Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query, QueryBody, Select,
+    SelectItem, SetOperator, SortOrder, TableAlias, TableRef,
+};
+
+impl Cursor<'_> {
+    /// Reads a query.
+    pub(super) fn query(&mut self) -> Result<Query> {
+        if self.is_word("with") {
+            return Err(with_unsupported(self.position()));
+        }
+        let parsed = self.parser.parse_query().map_err(|error| self.translate(error))?;
+        self.lower_query(*parsed)
+    }
+
+    pub(super) fn lower_query(&mut self, query: parsed::Query) -> Result<Query> {
+        let parsed::Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        if let Some(with) = with {
+            return Err(with_unsupported(self.position_of(&with.with_token.0)));
+        }
+        let bare = order_by.is_none() && limit_clause.is_none() && fetch.is_none();
+        let body = match *body {
+            SetExpr::Query(inner) if bare && locks.is_empty() => return self.lower_query(*inner),
+            other => other,
+        };
+        let (body, position) = self.body(body)?;
+        if for_clause.is_some()
+            || settings.is_some()
+            || format_clause.is_some()
+            || !pipe_operators.is_empty()
+        {
+            return Err(ParseError::unsupported("this clause of a query", position));
+        }
+        let order_by = order_by.map(|order| self.order_by(order, position)).transpose()?;
+        let (mut limit, offset) = match limit_clause {
+            None => (None, None),
+            Some(parsed::LimitClause::LimitOffset { limit, offset, limit_by }) => {
+                if !limit_by.is_empty() {
+                    return Err(ParseError::unsupported("LIMIT BY", position));
+                }
+                (limit, offset.map(|offset| offset.value))
+            }
+            Some(parsed::LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(ParseError::syntax("LIMIT #,# syntax is not supported", position)
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        };
+        if let Some(parsed::Fetch { with_ties, percent, quantity }) = fetch {
+            if with_ties || percent {
+                return Err(ParseError::unsupported("FETCH … WITH TIES or PERCENT", position));
+            }
+            if limit.is_some() {
+                return Err(ParseError::syntax("multiple LIMIT clauses not allowed", position));
+            }
+            limit = Some(quantity.unwrap_or_else(|| {
+                parsed::Expr::Value(parsed::Value::Number("1".to_owned(), false).with_empty_span())
+            }));
+        }
+        let limit = limit.map(|limit| self.lower(limit)).transpose()?;
+        let offset = offset.map(|offset| self.lower(offset)).transpose()?;
+        let locking =
+            locks.into_iter().map(|lock| self.locking(lock, position)).collect::<Result<_>>()?;
+        Ok(Query { body, order_by: order_by.unwrap_or_default(), limit, offset, locking, position })
+    }
+
+    fn body(&mut self, body: SetExpr) -> Result<(QueryBody, usize)> {
+        match body {
+            SetExpr::Select(select) => {
+                let select = self.select(*select)?;
+                let position = select.position;
+                Ok((QueryBody::Select(Box::new(select)), position))
+            }
+            SetExpr::Values(values) => self.values(values),
+            SetExpr::Query(query) => {
+                let query = self.lower_query(*query)?;
+                let position = query.position;
+                let plain = query.order_by.is_empty()
+                    && query.limit.is_none()
+                    && query.offset.is_none()
+                    && query.locking.is_empty();
+                let body =
+                    if plain { query.body } else { QueryBody::Select(Box::new(wrap(query))) };
+                Ok((body, position))
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                self.set_operation(*left, op, set_quantifier, *right)
+            }
+            SetExpr::Table(_) => Err(ParseError::unsupported("TABLE as a query", self.position())
+                .with_hint("Write SELECT * FROM the table.")),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(ParseError::unsupported("a modification within a query", self.position()))
+            }
+        }
+    }
+
+    /// Lowers a chain of set operators, which leans to the left, in a loop.
+    fn set_operation(
+        &mut self,
+        left: SetExpr,
+        op: parsed::SetOperator,
+        quantifier: parsed::SetQuantifier,
+        right: SetExpr,
+    ) -> Result<(QueryBody, usize)> {
+        let mut spine = vec![(op, quantifier, right)];
+        let mut leaf = left;
+        while let SetExpr::SetOperation { left, op, set_quantifier, right } = leaf {
+            spine.push((op, set_quantifier, *right));
+            leaf = *left;
+        }
+        let mut left = self.operand(leaf)?;
+        let position = left.position;
+        for (op, quantifier, right) in spine.into_iter().rev() {
+            let right = self.operand(right)?;
+            let operator = match op {
+                parsed::SetOperator::Union => SetOperator::Union,
+                parsed::SetOperator::Except => SetOperator::Except,
+                parsed::SetOperator::Intersect => SetOperator::Intersect,
+                parsed::SetOperator::Minus => {
+                    return Err(self.syntax_error_near(self.word_before(right.position, "minus")));
+                }
+            };
+            let all = match quantifier {
+                parsed::SetQuantifier::All => true,
+                parsed::SetQuantifier::Distinct | parsed::SetQuantifier::None => false,
+                parsed::SetQuantifier::ByName
+                | parsed::SetQuantifier::AllByName
+                | parsed::SetQuantifier::DistinctByName => {
+                    return Err(ParseError::unsupported("BY NAME", right.position));
+                }
+            };
+            let body = QueryBody::SetOperation {
+                operator,
+                all,
+                left: Box::new(left),
+                right: Box::new(right),
+            };
+            left = bare_query(body, position);
+        }
+        Ok((left.body, position))
+    }
+
+    fn operand(&mut self, body: SetExpr) -> Result<Query> {
+        if let SetExpr::Query(query) = body {
+            return self.lower_query(*query);
+        }
+        let (body, position) = self.body(body)?;
+        Ok(bare_query(body, position))
+    }
+
+    fn values(&mut self, values: parsed::Values) -> Result<(QueryBody, usize)> {
+        let parsed::Values { explicit_row, value_keyword, rows } = values;
+        let first = rows.first().map_or(1, |row| self.position_of(&row.opening_token.0));
+        let position = self.word_before(first, "values");
+        if explicit_row || value_keyword {
+            return Err(self.syntax_error_near(position));
+        }
+        let mut lowered = Vec::with_capacity(rows.len());
+        for row in rows {
+            let parsed::Parens { opening_token, content, closing_token: _ } = row;
+            lowered.push(self.lower_list(content)?);
+            if lowered[0].len() != lowered[lowered.len() - 1].len() {
+                return Err(ParseError::syntax(
+                    "VALUES lists must all be the same length",
+                    self.position_of(&opening_token.0),
+                ));
+            }
+        }
+        Ok((QueryBody::Values(lowered), position))
+    }
+
+    fn select(&mut self, select: parsed::Select) -> Result<Select> {
+        let position = self.position_of(&select.select_token.0);
+        self.refuse_foreign_clauses(&select, position)?;
+        let distinct = match select.distinct {
+            None | Some(parsed::Distinct::All) => false,
+            Some(parsed::Distinct::Distinct) => true,
+            Some(parsed::Distinct::On(_)) => {
+                return Err(ParseError::unsupported("DISTINCT ON", position)
+                    .with_hint("Use GROUP BY with min() or max()."));
+            }
+        };
+        let hints = select
+            .optimizer_hints
+            .iter()
+            .filter(|hint| {
+                hint.prefix.is_empty() && hint.style == parsed::OptimizerHintStyle::MultiLine
+            })
+            .flat_map(|hint| hints(&hint.text))
+            .collect();
+        let items = select
+            .projection
+            .into_iter()
+            .map(|item| self.lower_item(item))
+            .collect::<Result<_>>()?;
+        let from = select.from.into_iter().map(|table| self.joins(table)).collect::<Result<_>>()?;
+        let selection = select.selection.map(|expr| self.lower(expr)).transpose()?;
+        let group_by = match select.group_by {
+            parsed::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => {
+                self.lower_list(list)?
+            }
+            parsed::GroupByExpr::Expressions(..) => {
+                return Err(ParseError::unsupported("this form of GROUP BY", position));
+            }
+            parsed::GroupByExpr::All(_) => {
+                return Err(ParseError::unsupported("GROUP BY ALL", position));
+            }
+        };
+        let having = select.having.map(|expr| self.lower(expr)).transpose()?;
+        Ok(Select { distinct, items, from, selection, group_by, having, hints, position })
+    }
+
+    /// Refuses every clause of other dialects, and the ones that bennu does not have yet.
+    fn refuse_foreign_clauses(&self, select: &parsed::Select, position: usize) -> Result<()> {
+        let parsed::Select {
+            select_token: _,
+            optimizer_hints: _,
+            distinct: _,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection: _,
+            exclude,
+            into,
+            from: _,
+            lateral_views,
+            prewhere,
+            selection: _,
+            connect_by,
+            group_by: _,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having: _,
+            named_window,
+            qualify,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor,
+        } = select;
+        let refused = [
+            (select_modifiers.is_some(), "this modifier of SELECT"),
+            (top.is_some(), "TOP"),
+            (exclude.is_some(), "EXCLUDE"),
+            (into.is_some(), "SELECT INTO"),
+            (!lateral_views.is_empty(), "LATERAL VIEW"),
+            (prewhere.is_some(), "PREWHERE"),
+            (!connect_by.is_empty(), "CONNECT BY"),
+            (!cluster_by.is_empty(), "CLUSTER BY"),
+            (!distribute_by.is_empty(), "DISTRIBUTE BY"),
+            (!sort_by.is_empty(), "SORT BY"),
+            (!named_window.is_empty(), "WINDOW"),
+            (qualify.is_some(), "QUALIFY"),
+            (value_table_mode.is_some(), "SELECT AS STRUCT or VALUE"),
+            (*flavor != parsed::SelectFlavor::Standard, "FROM before SELECT"),
+        ];
+        match refused.into_iter().find(|(present, _)| *present) {
+            Some((_, construct)) => Err(ParseError::unsupported(construct, position)),
+            None => Ok(()),
+        }
+    }
+
+    // ---- lists ----
+
+    /// Reads the list of SELECT or RETURNING.
+    pub(super) fn select_items(&mut self) -> Result<Vec<SelectItem>> {
+        self.list(|cursor| {
+            let item =
+                cursor.parser.parse_select_item().map_err(|error| cursor.translate(error))?;
+            cursor.lower_item(item)
+        })
+    }
+
+    fn lower_item(&mut self, item: parsed::SelectItem) -> Result<SelectItem> {
+        match item {
+            parsed::SelectItem::UnnamedExpr(expr) => {
+                Ok(SelectItem::Expr { expr: self.lower(expr)?, alias: None })
+            }
+            parsed::SelectItem::ExprWithAlias { expr, alias } => {
+                let expr = self.lower(expr)?;
+                Ok(SelectItem::Expr { expr, alias: Some(self.ident(&alias)) })
+            }
+            parsed::SelectItem::ExprWithAliases { expr, .. } => {
+                let position = self.lower_placed(expr)?.start;
+                Err(ParseError::unsupported("several names for one value", position))
+            }
+            parsed::SelectItem::Wildcard(options) => {
+                let position = self.wildcard(&options)?;
+                Ok(SelectItem::Wildcard { qualifier: Vec::new(), position })
+            }
+            parsed::SelectItem::QualifiedWildcard(kind, options) => {
+                self.wildcard(&options)?;
+                let parsed::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
+                    return Err(ParseError::unsupported("(composite value).*", self.position()));
+                };
+                let qualifier = self.object_name(&name)?;
+                let position = qualifier.first().map_or(1, |part| part.position);
+                Ok(SelectItem::Wildcard { qualifier, position })
+            }
+        }
+    }
+
+    /// Returns where a `*` stands, refusing what other dialects put behind it.
+    fn wildcard(&self, options: &parsed::WildcardAdditionalOptions) -> Result<usize> {
+        let parsed::WildcardAdditionalOptions {
+            wildcard_token,
+            opt_ilike,
+            opt_exclude,
+            opt_except,
+            opt_replace,
+            opt_rename,
+            opt_alias,
+        } = options;
+        let position = self.position_of(&wildcard_token.0);
+        if opt_ilike.is_some()
+            || opt_exclude.is_some()
+            || opt_except.is_some()
+            || opt_replace.is_some()
+            || opt_rename.is_some()
+            || opt_alias.is_some()
+        {
+            return Err(ParseError::unsupported("a modified *", position));
+        }
+        Ok(position)
+    }
+
+    fn order_by(&mut self, order: parsed::OrderBy, position: usize) -> Result<Vec<OrderItem>> {
+        let parsed::OrderBy { kind, interpolate } = order;
+        let parsed::OrderByKind::Expressions(list) = kind else {
+            return Err(ParseError::unsupported("ORDER BY ALL", position));
+        };
+        if interpolate.is_some() {
+            return Err(ParseError::unsupported("INTERPOLATE", position));
+        }
+        let mut items = Vec::with_capacity(list.len());
+        for parsed::OrderByExpr { expr, options, with_fill } in list {
+            let parsed::OrderByOptions { sort, nulls_first } = options;
+            let expr = self.lower(expr)?;
+            let order = match sort {
+                None | Some(parsed::OrderBySort::Asc) => SortOrder::Ascending,
+                Some(parsed::OrderBySort::Desc) => SortOrder::Descending,
+                Some(parsed::OrderBySort::Using(_)) => {
+                    return Err(ParseError::unsupported("ORDER BY … USING", expr.position()));
+                }
+            };
+            if with_fill.is_some() {
+                return Err(ParseError::unsupported("WITH FILL", expr.position()));
+            }
+            let nulls = nulls_first.map(nulls_order);
+            items.push(OrderItem { expr, order, nulls });
+        }
+        Ok(items)
+    }
+
+    fn locking(&self, lock: parsed::LockClause, position: usize) -> Result<Locking> {
+        let parsed::LockClause { lock_type, of, nonblock } = lock;
+        let strength = match lock_type {
+            parsed::LockType::Update => LockStrength::Update,
+            parsed::LockType::Share => LockStrength::Share,
+        };
+        let of = of.map(|name| self.object_name(&name)).transpose()?;
+        let of = match of {
+            None => None,
+            Some(mut parts) if parts.len() == 1 => parts.pop(),
+            Some(_) => {
+                let message = "FOR UPDATE must specify unqualified relation names";
+                return Err(ParseError::syntax(message, position));
+            }
+        };
+        let wait = match nonblock {
+            None => LockWait::Block,
+            Some(parsed::NonBlock::Nowait) => LockWait::NoWait,
+            Some(parsed::NonBlock::SkipLocked) => LockWait::SkipLocked,
+        };
+        Ok(Locking { strength, of, wait, position })
+    }
+
+    /// Refuses an alias that PostgreSQL's grammar would not take without quotes.
+    pub(super) fn declared(&self, parsed: &parsed::Ident) -> Result<Ident> {
+        let ident = self.ident(parsed);
+        if parsed.quote_style.is_none() && name::is_reserved(&ident.value) {
+            return Err(self.syntax_error_near(ident.position));
+        }
+        Ok(ident)
+    }
+
+    /// Returns the refusal of an entry of FROM.
+    pub(super) fn refuse_factor(&self, factor: &TableFactor) -> ParseError {
+        let construct = match factor {
+            TableFactor::UNNEST { .. } => "UNNEST",
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => "JSON_TABLE",
+            TableFactor::XmlTable { .. } => "XMLTABLE",
+            TableFactor::Pivot { .. } => "PIVOT",
+            TableFactor::Unpivot { .. } | TableFactor::UnpivotExpr { .. } => "UNPIVOT",
+            TableFactor::MatchRecognize { .. } => "MATCH_RECOGNIZE",
+            TableFactor::TableFunction { .. } => "TABLE()",
+            _ => "this entry of FROM",
+        };
+        ParseError::unsupported(construct, None)
+    }
+}
+
+fn with_unsupported(position: usize) -> ParseError {
+    ParseError::unsupported("WITH", position)
+        .with_hint("Use a subquery in FROM, or a table of its own.")
+}
+
+fn bare_query(body: QueryBody, position: usize) -> Query {
+    Query { body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), position }
+}
+
+/// A query in parentheses with clauses both inside and outside: the inner one becomes a table.
+fn wrap(query: Query) -> Select {
+    let position = query.position;
+    let name = Ident { value: "subquery".to_owned(), position };
+    let alias = Some(TableAlias { name, columns: Vec::new() });
+    Select {
+        distinct: false,
+        items: vec![SelectItem::Wildcard { qualifier: Vec::new(), position }],
+        from: vec![TableRef::Subquery { query: Box::new(query), alias }],
+        selection: None,
+        group_by: Vec::new(),
+        having: None,
+        hints: Vec::new(),
+        position,
+    }
+}
+
+pub(super) fn nulls_order(first: bool) -> NullsOrder {
+    if first { NullsOrder::First } else { NullsOrder::Last }
+}
+
+/// Reads the text of a hint comment behind its `+`: names, each with arguments in parentheses.
+pub(super) fn hints(text: &str) -> Vec<Hint> {
+    let mut hints: Vec<Hint> = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c.is_whitespace() || c == '(' || c == ',');
+        let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let behind = behind.trim_start();
+        let (arguments, behind) = match behind.strip_prefix('(') {
+            Some(inner) => inner.split_once(')').unwrap_or((inner, "")),
+            None => ("", behind),
+        };
+        if !word.is_empty() {
+            let arguments = arguments
+                .split(|c: char| c.is_whitespace() || c == ',')
+                .filter(|argument| !argument.is_empty())
+                .map(|argument| match argument.strip_prefix('"') {
+                    Some(quoted) => name::fold(quoted.trim_end_matches('"'), true),
+                    None => name::fold(argument, false),
+                })
+                .collect();
+            hints.push(Hint { name: word.to_ascii_lowercase(), arguments });
+        }
+        rest = behind.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == ')');
+    }
+    hints
+}

@@ -1,0 +1,441 @@
+//! Transactions, settings, prepared statements, cursors and maintenance.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{
+    Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
+    SetScope, SetVariable, Statement, TableName, TransactionModes,
+};
+
+impl Cursor<'_> {
+    // ---- transactions ----
+
+    pub(super) fn begin(&mut self) -> Result<Statement> {
+        if self.take_words(&["start"]) {
+            self.expect_words(&["transaction"])?;
+        } else {
+            self.expect_words(&["begin"])?;
+            self.transaction_word();
+        }
+        Ok(Statement::Begin(self.transaction_modes()?))
+    }
+
+    fn transaction_word(&mut self) {
+        if !self.take_word("work") {
+            self.take_word("transaction");
+        }
+    }
+
+    fn transaction_modes(&mut self) -> Result<TransactionModes> {
+        let mut modes = TransactionModes::default();
+        loop {
+            if self.take_words(&["isolation", "level"]) {
+                modes.isolation = Some(self.isolation_level()?);
+            } else if self.take_words(&["read", "only"]) {
+                modes.read_only = Some(true);
+            } else if self.take_words(&["read", "write"]) {
+                modes.read_only = Some(false);
+            } else if self.take_words(&["not", "deferrable"]) {
+                modes.deferrable = Some(false);
+            } else if self.take_word("deferrable") {
+                modes.deferrable = Some(true);
+            } else {
+                return if self.at_end() { Ok(modes) } else { Err(self.unexpected()) };
+            }
+            self.take(&Token::Comma);
+        }
+    }
+
+    fn isolation_level(&mut self) -> Result<IsolationLevel> {
+        if self.take_words(&["read", "uncommitted"]) {
+            Ok(IsolationLevel::ReadUncommitted)
+        } else if self.take_words(&["read", "committed"]) {
+            Ok(IsolationLevel::ReadCommitted)
+        } else if self.take_words(&["repeatable", "read"]) {
+            Ok(IsolationLevel::RepeatableRead)
+        } else if self.take_word("serializable") {
+            Ok(IsolationLevel::Serializable)
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// `COMMIT`, `END`, `ROLLBACK [TO]`, `ABORT`
+    pub(super) fn finish(&mut self) -> Result<Statement> {
+        let commit = self.is_word("commit") || self.is_word("end");
+        self.advance();
+        if self.is_word("prepared") {
+            return Err(ParseError::unsupported("two-phase commit", self.position()));
+        }
+        self.transaction_word();
+        if !commit && self.take_word("to") {
+            self.take_word("savepoint");
+            return Ok(Statement::RollbackTo(self.name()?));
+        }
+        if self.take_words(&["and", "no", "chain"]) {
+        } else if self.is_words(&["and", "chain"]) {
+            return Err(ParseError::unsupported("AND CHAIN", self.position())
+                .with_hint("Send BEGIN as a statement of its own."));
+        }
+        Ok(if commit { Statement::Commit } else { Statement::Rollback })
+    }
+
+    pub(super) fn savepoint(&mut self) -> Result<Statement> {
+        self.expect_words(&["savepoint"])?;
+        Ok(Statement::Savepoint(self.name()?))
+    }
+
+    pub(super) fn release(&mut self) -> Result<Statement> {
+        self.expect_words(&["release"])?;
+        self.take_word("savepoint");
+        Ok(Statement::Release(self.name()?))
+    }
+
+    // ---- settings ----
+
+    pub(super) fn set(&mut self) -> Result<Statement> {
+        self.expect_words(&["set"])?;
+        if self.take_words(&["session", "characteristics", "as", "transaction"]) {
+            return Ok(Statement::SetSessionCharacteristics(self.transaction_modes()?));
+        }
+        if self.is_words(&["constraints"]) {
+            return Err(ParseError::unsupported("SET CONSTRAINTS", self.position())
+                .with_hint("Constraints are checked at once."));
+        }
+        let scope = if self.take_word("local") {
+            SetScope::Local
+        } else {
+            self.take_word("session");
+            SetScope::Session
+        };
+        if self.is_word("authorization") || self.is_word("role") {
+            return Err(ParseError::unsupported("changing the role of a session", self.position())
+                .with_hint("Connect as that role."));
+        }
+        if self.take_word("transaction") {
+            if self.is_word("snapshot") {
+                return Err(ParseError::unsupported("SET TRANSACTION SNAPSHOT", self.position()));
+            }
+            return Ok(Statement::SetTransaction(self.transaction_modes()?));
+        }
+        let position = self.position();
+        let named = |value: &str| Ident { value: value.to_owned(), position };
+        if self.take_words(&["time", "zone"]) {
+            let value = if self.take_word("default") || self.take_word("local") {
+                None
+            } else if self.is_word("interval") {
+                return Err(ParseError::unsupported("SET TIME ZONE INTERVAL", position)
+                    .with_hint("Name the zone, for example 'UTC'."));
+            } else {
+                Some(vec![self.option_value()?])
+            };
+            return Ok(Statement::Set(SetVariable { scope, name: named("timezone"), value }));
+        }
+        if self.take_word("names") {
+            let value = if self.at_end() || self.take_word("default") {
+                None
+            } else {
+                Some(vec![self.option_value()?])
+            };
+            return Ok(Statement::Set(SetVariable {
+                scope,
+                name: named("client_encoding"),
+                value,
+            }));
+        }
+        let name = self.setting_name()?;
+        if !self.take_word("to") {
+            self.expect(&Token::Eq)?;
+        }
+        let value =
+            if self.take_word("default") { None } else { Some(self.list(Self::option_value)?) };
+        Ok(Statement::Set(SetVariable { scope, name, value }))
+    }
+
+    fn setting_name(&mut self) -> Result<Ident> {
+        let mut name = self.name()?;
+        while self.take(&Token::Period) {
+            name.value.push('.');
+            name.value.push_str(&self.label()?.value);
+        }
+        Ok(name)
+    }
+
+    /// Reads the name behind SHOW or RESET; None for ALL.
+    fn shown_name(&mut self) -> Result<Option<Ident>> {
+        let position = self.position();
+        let named = |value: &str| Ok(Some(Ident { value: value.to_owned(), position }));
+        if self.take_word("all") {
+            Ok(None)
+        } else if self.take_words(&["time", "zone"]) {
+            named("timezone")
+        } else if self.take_words(&["transaction", "isolation", "level"]) {
+            named("transaction_isolation")
+        } else if self.take_words(&["session", "authorization"]) {
+            named("session_authorization")
+        } else {
+            self.setting_name().map(Some)
+        }
+    }
+
+    pub(super) fn show(&mut self) -> Result<Statement> {
+        self.expect_words(&["show"])?;
+        Ok(Statement::Show(self.shown_name()?))
+    }
+
+    pub(super) fn reset(&mut self) -> Result<Statement> {
+        self.expect_words(&["reset"])?;
+        Ok(Statement::Reset(self.shown_name()?))
+    }
+
+    pub(super) fn discard(&mut self) -> Result<Statement> {
+        self.expect_words(&["discard"])?;
+        if self.take_word("all") {
+            return Ok(Statement::DiscardAll);
+        }
+        match self.peek_word().as_str() {
+            word @ ("plans" | "sequences" | "temp" | "temporary") => {
+                let construct = format!("DISCARD {}", word.to_uppercase());
+                Err(ParseError::unsupported(construct, self.position())
+                    .with_hint("Use DISCARD ALL."))
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        let position = self.position();
+        self.expect_words(&["alter"])?;
+        if !self.take_word("session") {
+            let construct = match self.peek_word().to_uppercase() {
+                word if word.is_empty() => return Err(self.unexpected()),
+                word => format!("ALTER {word}"),
+            };
+            return Err(ParseError::unsupported(construct, position)
+                .with_hint("Create the object anew and copy what it holds."));
+        }
+        self.expect_words(&["set"])?;
+        let mut name = self.name()?;
+        name.value = name.value.to_ascii_lowercase();
+        self.expect(&Token::Eq)?;
+        let at = self.position();
+        let value = self.option_value()?;
+        if name.value != "consistency" {
+            return Err(ParseError::unsupported(
+                format!("ALTER SESSION SET {}", name.value),
+                name.position,
+            )
+            .with_hint("The only setting is CONSISTENCY; use SET for the others."));
+        }
+        let known = match &value {
+            OptionValue::String(word) | OptionValue::Word(word) => {
+                ["timeline", "strong"].iter().any(|known| known.eq_ignore_ascii_case(word))
+            }
+            OptionValue::Number(_) | OptionValue::Boolean(_) => false,
+        };
+        if !known {
+            let message = "invalid value for parameter \"consistency\"";
+            return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, at)
+                .with_hint("Available values: strong, timeline."));
+        }
+        Ok(Statement::AlterSession { name, value })
+    }
+
+    // ---- prepared statements and cursors ----
+
+    pub(super) fn prepare(&mut self) -> Result<Statement> {
+        self.expect_words(&["prepare"])?;
+        if self.is_word("transaction") {
+            return Err(ParseError::unsupported("two-phase commit", self.position()));
+        }
+        let name = self.name()?;
+        let types = if self.peek() == &Token::LParen {
+            self.parenthesized(Self::type_name)?
+        } else {
+            Vec::new()
+        };
+        self.expect_words(&["as"])?;
+        let position = self.position();
+        let statement = self.statement()?;
+        match statement {
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Upsert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_) => {
+                Ok(Statement::Prepare(Box::new(Prepare { name, types, statement })))
+            }
+            _ => Err(self.syntax_error_near(position)),
+        }
+    }
+
+    pub(super) fn execute(&mut self) -> Result<Statement> {
+        self.expect_words(&["execute"])?;
+        let name = self.name()?;
+        let arguments = if self.peek() == &Token::LParen {
+            self.parenthesized(Self::expr)?
+        } else {
+            Vec::new()
+        };
+        Ok(Statement::Execute { name, arguments })
+    }
+
+    pub(super) fn deallocate(&mut self) -> Result<Statement> {
+        self.expect_words(&["deallocate"])?;
+        self.take_word("prepare");
+        if self.take_word("all") {
+            return Ok(Statement::Deallocate(None));
+        }
+        Ok(Statement::Deallocate(Some(self.name()?)))
+    }
+
+    pub(super) fn declare(&mut self) -> Result<Statement> {
+        self.expect_words(&["declare"])?;
+        let name = self.name()?;
+        let mut scroll = None;
+        loop {
+            if self.is_word("binary") {
+                return Err(ParseError::unsupported("a BINARY cursor", self.position())
+                    .with_hint("Ask for binary results in the protocol."));
+            } else if self.take_words(&["no", "scroll"]) {
+                scroll = Some(false);
+            } else if self.take_word("scroll") {
+                scroll = Some(true);
+            } else if !self.take_word("asensitive") && !self.take_word("insensitive") {
+                break;
+            }
+        }
+        self.expect_words(&["cursor"])?;
+        let hold = self.take_words(&["with", "hold"]);
+        if !hold {
+            self.take_words(&["without", "hold"]);
+        }
+        self.expect_words(&["for"])?;
+        let query = self.query()?;
+        Ok(Statement::DeclareCursor(Box::new(CursorDeclaration { name, scroll, hold, query })))
+    }
+
+    pub(super) fn fetch(&mut self) -> Result<Statement> {
+        self.expect_words(&["fetch"])?;
+        let direction = self.fetch_direction()?;
+        if !self.take_word("from") {
+            self.take_word("in");
+        }
+        Ok(Statement::Fetch { direction, cursor: self.name()? })
+    }
+
+    fn fetch_direction(&mut self) -> Result<FetchDirection> {
+        if self.take_word("next") {
+            Ok(FetchDirection::Forward(1))
+        } else if self.take_word("prior") {
+            Ok(FetchDirection::Forward(-1))
+        } else if self.take_word("first") {
+            Ok(FetchDirection::Absolute(1))
+        } else if self.take_word("last") {
+            Ok(FetchDirection::Absolute(-1))
+        } else if self.take_word("absolute") {
+            Ok(FetchDirection::Absolute(self.count()?.ok_or_else(|| self.unexpected())?))
+        } else if self.take_word("relative") {
+            Ok(FetchDirection::Relative(self.count()?.ok_or_else(|| self.unexpected())?))
+        } else if self.take_word("all") {
+            Ok(FetchDirection::ForwardAll)
+        } else if self.take_word("forward") {
+            if self.take_word("all") {
+                return Ok(FetchDirection::ForwardAll);
+            }
+            Ok(FetchDirection::Forward(self.count()?.unwrap_or(1)))
+        } else if self.take_word("backward") {
+            if self.take_word("all") {
+                return Ok(FetchDirection::BackwardAll);
+            }
+            let count = self.count()?.unwrap_or(1);
+            Ok(FetchDirection::Forward(count.checked_neg().ok_or_else(|| self.unexpected())?))
+        } else {
+            Ok(FetchDirection::Forward(self.count()?.unwrap_or(1)))
+        }
+    }
+
+    fn count(&mut self) -> Result<Option<i64>> {
+        let position = self.position();
+        if !matches!(self.peek(), Token::Minus | Token::Plus | Token::Number(..)) {
+            return Ok(None);
+        }
+        let OptionValue::Number(text) = self.option_value()? else {
+            return Err(self.syntax_error_near(position));
+        };
+        text.parse().map(Some).map_err(|_| self.syntax_error_near(position))
+    }
+
+    pub(super) fn close(&mut self) -> Result<Statement> {
+        self.expect_words(&["close"])?;
+        if self.take_word("all") {
+            return Ok(Statement::Close(None));
+        }
+        Ok(Statement::Close(Some(self.name()?)))
+    }
+
+    // ---- maintenance ----
+
+    pub(super) fn flush(&mut self) -> Result<Statement> {
+        self.expect_words(&["flush"])?;
+        self.take_word("table");
+        Ok(Statement::Flush(self.table_name()?))
+    }
+
+    pub(super) fn compact(&mut self) -> Result<Statement> {
+        let major = self.take_word("major");
+        self.expect_words(&["compact"])?;
+        self.take_word("table");
+        Ok(Statement::Compact { table: self.table_name()?, major })
+    }
+
+    pub(super) fn analyze(&mut self) -> Result<Statement> {
+        self.advance();
+        if self.take_word("verbose") || self.peek() == &Token::LParen {
+            return Err(ParseError::unsupported("an option of ANALYZE", self.position()));
+        }
+        Ok(Statement::Analyze(self.maintained()?))
+    }
+
+    pub(super) fn vacuum(&mut self) -> Result<Statement> {
+        self.expect_words(&["vacuum"])?;
+        let (mut full, mut analyze) = (false, false);
+        if self.take(&Token::LParen) {
+            loop {
+                if self.take_word("full") {
+                    full = true;
+                } else if self.take_word("analyze") {
+                    analyze = true;
+                } else {
+                    return Err(ParseError::unsupported("this option of VACUUM", self.position()));
+                }
+                if !self.take(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect(&Token::RParen)?;
+        } else {
+            full = self.take_word("full");
+            if self.is_word("freeze") || self.is_word("verbose") {
+                return Err(ParseError::unsupported("this option of VACUUM", self.position()));
+            }
+            analyze |= self.take_word("analyze");
+        }
+        Ok(Statement::Vacuum { tables: self.maintained()?, full, analyze })
+    }
+
+    fn maintained(&mut self) -> Result<Vec<TableName>> {
+        if self.at_end() {
+            return Ok(Vec::new());
+        }
+        self.list(|cursor| {
+            let table = cursor.table_name()?;
+            if cursor.peek() == &Token::LParen {
+                return Err(ParseError::unsupported("a list of columns here", cursor.position()));
+            }
+            Ok(table)
+        })
+    }
+}

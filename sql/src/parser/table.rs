@@ -1,0 +1,229 @@
+//! FROM: tables, joins and table functions.
+
+use sqlparser::ast as parsed;
+use sqlparser::ast::{JoinOperator, TableFactor};
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{
+    Expr, FunctionCall, JoinCondition, JoinKind, TableAlias, TableFunction, TableName, TableRef,
+};
+
+impl Cursor<'_> {
+    /// Lowers one comma-separated entry.
+    pub(super) fn joins(&mut self, table: parsed::TableWithJoins) -> Result<TableRef> {
+        let parsed::TableWithJoins { relation, joins } = table;
+        let mut left = self.factor(relation)?;
+        for parsed::Join { relation, global, join_operator } in joins {
+            let right = self.factor(relation)?;
+            if global {
+                return Err(ParseError::unsupported("GLOBAL JOIN", None));
+            }
+            let (kind, constraint) = match join_operator {
+                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
+                    (JoinKind::Inner, constraint)
+                }
+                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                    (JoinKind::Left, constraint)
+                }
+                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                    (JoinKind::Right, constraint)
+                }
+                JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
+                JoinOperator::CrossJoin(constraint) => (JoinKind::Cross, constraint),
+                _ => return Err(ParseError::unsupported("this kind of join", None)),
+            };
+            let condition = self.join_condition(constraint)?;
+            if (kind == JoinKind::Cross) != (condition == JoinCondition::None) {
+                return Err(self.join_without_condition(&right));
+            }
+            left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, condition };
+        }
+        Ok(left)
+    }
+
+    fn join_without_condition(&self, right: &TableRef) -> ParseError {
+        let position = match right {
+            TableRef::Table { name, .. } => Some(name.position()),
+            TableRef::Subquery { query, .. } => Some(query.position),
+            TableRef::Function(function) => Some(function.call.name.position()),
+            TableRef::Join { .. } => None,
+        };
+        ParseError::syntax("syntax error: a join needs ON or USING", position)
+            .with_hint("Add ON or USING, or write CROSS JOIN.")
+    }
+
+    fn join_condition(&mut self, constraint: parsed::JoinConstraint) -> Result<JoinCondition> {
+        match constraint {
+            parsed::JoinConstraint::On(expr) => Ok(JoinCondition::On(self.lower(expr)?)),
+            parsed::JoinConstraint::Natural => Ok(JoinCondition::Natural),
+            parsed::JoinConstraint::None => Ok(JoinCondition::None),
+            parsed::JoinConstraint::Using(names) => {
+                let mut columns = Vec::with_capacity(names.len());
+                for name in names {
+                    let mut parts = self.object_name(&name)?;
+                    match (parts.pop(), parts.first()) {
+                        (Some(column), None) => columns.push(column),
+                        (_, Some(first)) => return Err(self.syntax_error_near(first.position)),
+                        (None, None) => return Err(self.unexpected()),
+                    }
+                }
+                Ok(JoinCondition::Using(columns))
+            }
+        }
+    }
+
+    fn factor(&mut self, factor: TableFactor) -> Result<TableRef> {
+        match factor {
+            TableFactor::Table { .. } => self.plain_table(factor),
+            TableFactor::Derived { lateral, subquery, alias, sample } => {
+                let query = self.lower_query(*subquery)?;
+                if lateral {
+                    return Err(ParseError::unsupported("LATERAL", query.position));
+                }
+                if sample.is_some() {
+                    return Err(ParseError::unsupported("TABLESAMPLE", query.position));
+                }
+                let alias = self.alias(alias)?;
+                Ok(TableRef::Subquery { query: Box::new(query), alias })
+            }
+            TableFactor::Function { lateral: _, name, .. } => {
+                let position = self.object_name(&name)?.first().map(|part| part.position);
+                Err(ParseError::unsupported("LATERAL", position))
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let join = self.joins(*table_with_joins)?;
+                match alias {
+                    None => Ok(join),
+                    Some(alias) => {
+                        let position = self.ident(&alias.name).position;
+                        Err(ParseError::unsupported("an alias of a join", position)
+                            .with_hint("Give aliases to the joined tables."))
+                    }
+                }
+            }
+            other => Err(self.refuse_factor(&other)),
+        }
+    }
+
+    /// A table, or a function with arguments.
+    fn plain_table(&mut self, factor: TableFactor) -> Result<TableRef> {
+        let TableFactor::Table {
+            name,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } = factor
+        else {
+            return Err(self.refuse_factor(&factor));
+        };
+        let mut parts = self.object_name(&name)?;
+        let position = parts.first().map_or(1, |part| part.position);
+        for (present, construct) in [
+            (!with_hints.is_empty(), "WITH hints of a table"),
+            (with_ordinality, "WITH ORDINALITY"),
+            (!partitions.is_empty(), "PARTITION of a table"),
+            (json_path.is_some(), "a JSON path of a table"),
+            (sample.is_some(), "TABLESAMPLE"),
+            (!index_hints.is_empty(), "an index hint of a table"),
+        ] {
+            if present {
+                return Err(ParseError::unsupported(construct, position));
+            }
+        }
+        if let Some(args) = args {
+            return self.table_function(name, args, version.is_some(), alias);
+        }
+        if parts.len() == 1 && self.is_reserved_table(&name) {
+            return Err(self.syntax_error_near(position));
+        }
+        let (Some(table), schema) = (parts.pop(), parts.pop()) else {
+            return Err(self.unexpected());
+        };
+        if !parts.is_empty() {
+            return Err(ParseError::unsupported("a cross-database reference", position));
+        }
+        let as_of = match version {
+            None => None,
+            Some(parsed::TableVersion::ForSystemTimeAsOf(expr)) => {
+                Some(Box::new(self.lower(expr)?))
+            }
+            Some(_) => {
+                return Err(ParseError::unsupported("this form of time travel", position)
+                    .with_hint("Write FOR SYSTEM_TIME AS OF behind the table's name."));
+            }
+        };
+        let name = TableName { schema, name: table };
+        Ok(TableRef::Table { name, alias: self.alias(alias)?, as_of })
+    }
+
+    fn is_reserved_table(&self, name: &parsed::ObjectName) -> bool {
+        match name.0.first() {
+            Some(parsed::ObjectNamePart::Identifier(ident)) => self.declared(ident).is_err(),
+            _ => true,
+        }
+    }
+
+    fn table_function(
+        &mut self,
+        name: parsed::ObjectName,
+        args: parsed::TableFunctionArgs,
+        versioned: bool,
+        alias: Option<parsed::TableAlias>,
+    ) -> Result<TableRef> {
+        let parsed::TableFunctionArgs { args, settings } = args;
+        let list =
+            parsed::FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+        let function = parsed::Function {
+            name,
+            uses_odbc_syntax: false,
+            parameters: parsed::FunctionArguments::None,
+            args: parsed::FunctionArguments::List(list),
+            within_group: Vec::new(),
+            filter: None,
+            null_treatment: None,
+            over: None,
+        };
+        let placed = self.function(function)?;
+        let start = placed.start;
+        if versioned || settings.is_some() {
+            return Err(ParseError::unsupported("this clause of a function in FROM", start));
+        }
+        match placed.expr {
+            Expr::Call(call) => {
+                let call: FunctionCall = *call;
+                if call.star {
+                    return Err(ParseError::syntax("a function in FROM takes no *", start));
+                }
+                let alias = self.alias(alias)?;
+                Ok(TableRef::Function(Box::new(TableFunction { call, alias })))
+            }
+            _ => Err(ParseError::unsupported("this function in FROM", start)),
+        }
+    }
+
+    fn alias(&mut self, alias: Option<parsed::TableAlias>) -> Result<Option<TableAlias>> {
+        let Some(parsed::TableAlias { explicit: _, name, columns, at }) = alias else {
+            return Ok(None);
+        };
+        let name = self.declared(&name)?;
+        if at.is_some() {
+            return Err(ParseError::unsupported("AT behind an alias", name.position));
+        }
+        let mut lowered = Vec::with_capacity(columns.len());
+        for parsed::TableAliasColumnDef { name, data_type } in columns {
+            let column = self.declared(&name)?;
+            if data_type.is_some() {
+                return Err(ParseError::unsupported("a column definition list", column.position));
+            }
+            lowered.push(column);
+        }
+        Ok(Some(TableAlias { name, columns: lowered }))
+    }
+}

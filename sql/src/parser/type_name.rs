@@ -1,0 +1,314 @@
+//! Type names: from the parser's to [`SqlType`].
+
+use sqlparser::ast::{
+    BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed, ExactNumberInfo,
+    ObjectName, ObjectNamePart, TimezoneInfo,
+};
+use types::datatype::{DataType, SqlType};
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use super::name;
+use crate::ast::TypeName;
+
+/// Characters of `varchar(n)` and `char(n)` at most, as in PostgreSQL.
+const MAX_CHARACTERS: u64 = 10_485_760;
+/// Digits of a declared `numeric` at most, as in PostgreSQL.
+const MAX_PRECISION: u64 = 1_000;
+
+/// Types of PostgreSQL that bennu does not have.
+const KNOWN_TYPES: &[&str] = &[
+    "bit",
+    "box",
+    "cidr",
+    "circle",
+    "hstore",
+    "inet",
+    "int4range",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "money",
+    "path",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "regclass",
+    "regconfig",
+    "regnamespace",
+    "regoper",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+    "tid",
+    "timetz",
+    "tsquery",
+    "tsvector",
+    "varbit",
+    "xid",
+    "xml",
+    "citext",
+];
+
+impl Cursor<'_> {
+    /// Reads a type name.
+    pub(super) fn type_name(&mut self) -> Result<TypeName> {
+        let position = self.position();
+        if let "select" | "from" | "where" | "" = self.peek_word().as_str()
+            && !matches!(self.peek(), sqlparser::tokenizer::Token::Word(word) if word.quote_style.is_some())
+        {
+            return Err(self.unexpected());
+        }
+        let parsed = self.parser.parse_data_type().map_err(|error| self.translate(error))?;
+        lower_type(&parsed, position)
+    }
+}
+
+/// Returns the type that a parsed name means.
+#[expect(clippy::too_many_lines, reason = "one flat table of spellings")]
+pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
+    let plain = |base: DataType| Ok(SqlType::from(base));
+    let sql_type = match parsed {
+        Parsed::Bool | Parsed::Boolean => plain(DataType::Bool),
+        Parsed::Int2(None) | Parsed::SmallInt(None) => plain(DataType::Int2),
+        Parsed::Int(None) | Parsed::Int4(None) | Parsed::Integer(None) => plain(DataType::Int4),
+        Parsed::Int8(None) | Parsed::BigInt(None) => plain(DataType::Int8),
+        Parsed::Float4 | Parsed::Real => plain(DataType::Float4),
+        Parsed::Float8 | Parsed::DoublePrecision | Parsed::Double(ExactNumberInfo::None) => {
+            plain(DataType::Float8)
+        }
+        Parsed::Float(digits) => float(*digits, position),
+        Parsed::Numeric(digits) | Parsed::Decimal(digits) | Parsed::Dec(digits) => {
+            numeric(*digits, position)
+        }
+        Parsed::Text => plain(DataType::Text),
+        Parsed::Varchar(length)
+        | Parsed::CharacterVarying(length)
+        | Parsed::CharVarying(length) => characters(DataType::Varchar, *length, -1, position),
+        Parsed::Char(length) | Parsed::Character(length) => {
+            characters(DataType::Char, *length, 5, position)
+        }
+        Parsed::Bytea | Parsed::Varbinary(None) => plain(DataType::Bytea),
+        Parsed::Varbinary(Some(BinaryLength::IntegerLength { .. } | BinaryLength::Max)) => {
+            Err(ParseError::unsupported("varbinary with a length", position)
+                .with_hint("Use bytea; a CHECK on octet_length() can limit it."))
+        }
+        Parsed::Date => plain(DataType::Date),
+        Parsed::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            seconds(DataType::Time, *digits, position)
+        }
+        Parsed::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            Err(unsupported_type("time with time zone", position))
+        }
+        Parsed::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            seconds(DataType::Timestamp, *digits, position)
+        }
+        Parsed::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            seconds(DataType::Timestamptz, *digits, position)
+        }
+        Parsed::Interval { fields: None, precision } => {
+            seconds(DataType::Interval, *precision, position)
+        }
+        Parsed::Interval { fields: Some(fields), .. } => {
+            Err(unsupported_type(&format!("interval {fields}").to_lowercase(), position))
+        }
+        Parsed::Uuid => plain(DataType::Uuid),
+        Parsed::Custom(name, modifiers) => return custom(name, modifiers, position),
+        Parsed::Array(_) => Err(ParseError::unsupported("an array type", position)
+            .with_hint("Keep the elements as rows of a table of their own.")),
+        Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
+        other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
+    }?;
+    Ok(TypeName { sql_type, position })
+}
+
+/// A name that the parser has no variant for.
+fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<TypeName> {
+    let mut parts = Vec::with_capacity(name.0.len());
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(ident) => {
+                parts.push((
+                    name::fold(&ident.value, ident.quote_style.is_some()),
+                    ident.quote_style,
+                ));
+            }
+            ObjectNamePart::Function(_) => {
+                return Err(ParseError::syntax("a type name is expected", position));
+            }
+        }
+    }
+    let (spelling, quoted) = match parts.as_slice() {
+        [(spelling, quote)] => (spelling.as_str(), quote.is_some()),
+        [(schema, _), (spelling, quote)] if schema == "pg_catalog" => {
+            (spelling.as_str(), quote.is_some())
+        }
+        _ => {
+            let full: Vec<&str> = parts.iter().map(|(part, _)| part.as_str()).collect();
+            return Err(undefined_type(&full.join("."), position));
+        }
+    };
+    if !quoted && name::is_reserved_for_column(spelling) {
+        return Err(ParseError::syntax(
+            format!("syntax error at or near \"{spelling}\""),
+            position,
+        ));
+    }
+    if quoted && spelling == "char" {
+        return Err(unsupported_type("\"char\"", position));
+    }
+    let Some(base) = DataType::from_name(spelling) else {
+        return Err(foreign_type(spelling, position));
+    };
+    let number = |text: &String| text.trim().parse::<u64>().ok();
+    let bad = || {
+        ParseError::syntax(
+            format!("type modifier is not allowed for type \"{spelling}\""),
+            position,
+        )
+    };
+    let sql_type = match (base, modifiers) {
+        (_, []) => SqlType::from(base),
+        (DataType::Char | DataType::Varchar, [length]) => {
+            let length = number(length).ok_or_else(bad)?;
+            characters(
+                base,
+                Some(CharacterLength::IntegerLength { length, unit: None }),
+                -1,
+                position,
+            )?
+        }
+        (DataType::Numeric, [precision]) => {
+            numeric(ExactNumberInfo::Precision(number(precision).ok_or_else(bad)?), position)?
+        }
+        (
+            DataType::Time | DataType::Timestamp | DataType::Timestamptz | DataType::Interval,
+            [digits],
+        ) => seconds(base, Some(number(digits).ok_or_else(bad)?), position)?,
+        _ => return Err(bad()),
+    };
+    Ok(TypeName { sql_type, position })
+}
+
+fn float(digits: ExactNumberInfo, position: usize) -> Result<SqlType> {
+    match digits {
+        ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53) => {
+            Ok(SqlType::from(DataType::Float8))
+        }
+        ExactNumberInfo::Precision(1..=24) => Ok(SqlType::from(DataType::Float4)),
+        ExactNumberInfo::Precision(0) => {
+            Err(invalid("precision for type float must be at least 1 bit".to_owned(), position))
+        }
+        ExactNumberInfo::Precision(_) => {
+            Err(invalid("precision for type float must be less than 54 bits".to_owned(), position))
+        }
+        ExactNumberInfo::PrecisionAndScale(..) => {
+            Err(ParseError::syntax("type float has no scale", position))
+        }
+    }
+}
+
+fn numeric(digits: ExactNumberInfo, position: usize) -> Result<SqlType> {
+    let (precision, scale) = match digits {
+        ExactNumberInfo::None => return Ok(SqlType::from(DataType::Numeric)),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    if !(1..=MAX_PRECISION).contains(&precision) {
+        return Err(invalid(
+            format!("NUMERIC precision {precision} must be between 1 and {MAX_PRECISION}"),
+            position,
+        ));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(invalid(
+            format!("NUMERIC scale {scale} must be between -1000 and 1000"),
+            position,
+        ));
+    }
+    let precision = i32::try_from(precision).expect("at most 1000");
+    let scale = i32::try_from(scale).expect("at most 1000");
+    Ok(SqlType { base: DataType::Numeric, modifier: ((precision << 16) | (scale & 0x7ff)) + 4 })
+}
+
+fn characters(
+    base: DataType,
+    length: Option<CharacterLength>,
+    unlimited: i32,
+    position: usize,
+) -> Result<SqlType> {
+    let length = match length {
+        None => return Ok(SqlType { base, modifier: unlimited }),
+        Some(CharacterLength::IntegerLength {
+            length,
+            unit: None | Some(CharLengthUnits::Characters),
+        }) => length,
+        Some(CharacterLength::IntegerLength { unit: Some(CharLengthUnits::Octets), .. }) => {
+            return Err(ParseError::unsupported("a length in octets", position));
+        }
+        Some(CharacterLength::Max) => {
+            return Err(ParseError::syntax("syntax error at or near \"max\"", position));
+        }
+    };
+    let name = if base == DataType::Char { "char" } else { "varchar" };
+    if length < 1 {
+        return Err(invalid(format!("length for type {name} must be at least 1"), position));
+    }
+    if length > MAX_CHARACTERS {
+        return Err(invalid(
+            format!("length for type {name} cannot exceed {MAX_CHARACTERS}"),
+            position,
+        ));
+    }
+    let modifier = i32::try_from(length).expect("at most MAX_CHARACTERS") + 4;
+    Ok(SqlType { base, modifier })
+}
+
+/// Digits of the second; more than 6 mean 6, as in PostgreSQL.
+fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlType> {
+    let Some(digits) = digits else { return Ok(SqlType::from(base)) };
+    if i32::try_from(digits).is_err() {
+        return Err(invalid(format!("precision {digits} is out of range"), position));
+    }
+    let modifier = i32::try_from(digits.min(6)).expect("at most 6");
+    Ok(SqlType { base, modifier })
+}
+
+fn invalid(message: String, position: usize) -> ParseError {
+    ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, position)
+}
+
+fn undefined_type(name: &str, position: usize) -> ParseError {
+    ParseError::new(sqlstate::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"), position)
+}
+
+fn unsupported_type(name: &str, position: usize) -> ParseError {
+    ParseError::unsupported(format!("type {name}"), position)
+        .with_hint("See the documentation for the types that there are.")
+}
+
+/// A type that bennu does not have: PostgreSQL's and Phoenix's get a hint.
+fn foreign_type(name: &str, position: usize) -> ParseError {
+    let bare = name.split('(').next().unwrap_or(name).trim();
+    let hint = match bare {
+        "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2" => {
+            "Use bigint, or uuid with DEFAULT gen_random_uuid(), and give the values yourself."
+        }
+        "tinyint" => "Use smallint.",
+        "unsigned_tinyint" | "unsigned_smallint" => "Use integer with CHECK (column >= 0).",
+        "unsigned_int" | "unsigned_long" => "Use bigint with CHECK (column >= 0).",
+        "unsigned_float" | "unsigned_double" => "Use double precision with CHECK (column >= 0).",
+        "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
+        "binary" | "blob" => "Use bytea.",
+        "timetz" => "Use time, or timestamp with time zone.",
+        "json" | "jsonb" => "Use text.",
+        _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
+        _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the types that there are.",
+        _ => return undefined_type(name, position),
+    };
+    ParseError::unsupported(format!("type {name}"), position).with_hint(hint)
+}
