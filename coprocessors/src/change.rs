@@ -6,7 +6,8 @@
 //!    version is not newer; without a timestamp it is written at the commit time and always does.
 //! 2. A mutation's markers do not mask its own puts: they share a place in the order of writes, and
 //!    a marker masks what is older.
-//! 3. If a batch changes a row twice, the second change starts from the outcome of the first.
+//! 3. If a batch changes a row twice, the second change starts from the outcome of the first. Who
+//!    derives other rows from it wants the net change.
 
 use std::sync::Arc;
 
@@ -190,4 +191,137 @@ pub(crate) fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>
         changes.push(Change { row, old, new, timestamp });
     }
     changes
+}
+
+/// Returns the net changes of a batch: one for each row, from before the batch to after it.
+pub(crate) fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
+    let changes = changes(family_count, batch);
+    if changes.is_sorted_by(|a, b| a.row < b.row) {
+        return changes;
+    }
+    let mut position_of_row: AHashMap<&[u8], usize> = AHashMap::with_capacity(changes.len());
+    let mut net: Vec<Change<'_>> = Vec::with_capacity(changes.len());
+    for change in changes {
+        if let Some(&position) = position_of_row.get(change.row) {
+            let first = &mut net[position];
+            first.new = change.new;
+            // `None` is the commit time, later than all others.
+            first.timestamp = first.timestamp.zip(change.timestamp).map(|(a, b)| a.max(b));
+        } else {
+            position_of_row.insert(change.row, net.len());
+            net.push(change);
+        }
+    }
+    net
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{FakeContext, row_of_cells, with_previous};
+
+    fn put(mutation: Mutation, family: u8, timestamp: Option<i64>, value: &[u8]) -> Mutation {
+        let mut mutation = mutation;
+        mutation.edits.push(Edit::Put {
+            family,
+            qualifier: Vec::new(),
+            timestamp: timestamp.map(Timestamp),
+            value: value.to_vec(),
+        });
+        mutation
+    }
+
+    fn new_cells(batch: &[Mutation]) -> Vec<Vec<Option<&[u8]>>> {
+        changes(2, batch).iter().map(|change| change.new.packed().to_vec()).collect()
+    }
+
+    fn before() -> CellBatch {
+        row_of_cells(b"r", &[(0, b"zero", 10), (1, b"one", 20)])
+    }
+
+    #[test]
+    fn a_put_of_one_family_keeps_the_others() {
+        let batch = [with_previous(put(Mutation::new(b"r"), 1, None, b"new"), before())];
+        assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"new"[..])]]);
+        assert_eq!(changes(2, &batch)[0].timestamp, None);
+    }
+
+    #[test]
+    fn an_older_version_changes_nothing() {
+        let batch = [with_previous(put(Mutation::new(b"r"), 1, Some(19), b"new"), before())];
+        assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"one"[..])]]);
+        let batch = [with_previous(put(Mutation::new(b"r"), 0, Some(15), b"new"), before())];
+        let changes = changes(2, &batch);
+        assert_eq!(changes[0].new.packed()[0], Some(&b"new"[..]));
+        assert_eq!(changes[0].timestamp, Some(Timestamp(20)), "not behind the other family");
+    }
+
+    #[test]
+    fn markers_take_what_is_not_newer() {
+        let marker = |edit: Edit| {
+            let mut mutation = Mutation::new(b"r");
+            mutation.edits.push(edit);
+            [with_previous(mutation, before())]
+        };
+        let batch = marker(Edit::DeleteRow { timestamp: Some(Timestamp(10)) });
+        assert_eq!(new_cells(&batch), [[None, Some(&b"one"[..])]]);
+        let batch = marker(Edit::DeleteFamily { family: 1, timestamp: None });
+        assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), None]]);
+        let batch = marker(Edit::DeleteColumn { family: 0, qualifier: vec![], timestamp: None });
+        assert_eq!(new_cells(&batch), [[None, Some(&b"one"[..])]]);
+        let batch = marker(Edit::DeleteRow { timestamp: None });
+        assert!(!changes(2, &batch)[0].new.exists());
+    }
+
+    #[test]
+    fn markers_do_not_mask_puts_of_their_mutation() {
+        let mutation = put(Mutation::new(b"r"), 0, None, b"new").delete_row();
+        let batch = [with_previous(mutation, before())];
+        assert_eq!(new_cells(&batch), [[Some(&b"new"[..]), None]]);
+    }
+
+    #[test]
+    fn a_row_changed_twice_is_changed_in_turn() {
+        let batch = [
+            put(Mutation::new(b"r"), 0, None, b"first"),
+            put(Mutation::new(b"q"), 0, None, b"other"),
+            put(Mutation::new(b"r"), 1, None, b"second"),
+        ];
+        let changes = changes(2, &batch);
+        assert!(!changes[0].old.exists());
+        assert_eq!(changes[2].old, changes[0].new);
+        assert_eq!(changes[2].new.packed()[..], [Some(&b"first"[..]), Some(&b"second"[..])]);
+    }
+
+    #[test]
+    fn the_net_change_goes_from_before_the_batch_to_after_it() {
+        let batch = [
+            with_previous(put(Mutation::new(b"r"), 0, None, b"first"), before()),
+            put(Mutation::new(b"q"), 0, Some(5), b"other"),
+            put(Mutation::new(b"r"), 0, None, b"second"),
+        ];
+        let net = net_changes(2, &batch);
+        assert_eq!(net.iter().map(|change| change.row).collect::<Vec<_>>(), [b"r", b"q"]);
+        assert_eq!(net[0].old.packed()[..], [Some(&b"zero"[..]), Some(&b"one"[..])]);
+        assert_eq!(net[0].new.packed()[..], [Some(&b"second"[..]), Some(&b"one"[..])]);
+        assert_eq!((net[0].timestamp, net[1].timestamp), (None, Some(Timestamp(5))));
+    }
+
+    #[test]
+    fn only_unknown_states_are_read_and_once() {
+        let mut context = FakeContext::default();
+        context.rows.insert(b"r".to_vec(), before());
+        let mut batch = [
+            Mutation::new(b"r"),
+            Mutation::new(b"absent"),
+            Mutation::new(b"new").expect_absent(),
+            with_previous(Mutation::new(b"known"), row_of_cells(b"known", &[(0, b"", 1)])),
+        ];
+        load_previous(&context, &mut batch, |_| true).unwrap();
+        load_previous(&context, &mut batch, |_| true).unwrap();
+        assert_eq!(*context.read.borrow(), [b"r".to_vec(), b"absent".to_vec()]);
+        assert!(matches!(&batch[0].previous, Previous::Row(cells) if cells.cell_count() == 2));
+        assert!(matches!(batch[1].previous, Previous::Absent));
+        assert!(matches!(batch[2].previous, Previous::Absent));
+    }
 }

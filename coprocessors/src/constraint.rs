@@ -299,3 +299,97 @@ pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
     }
     .exists(CONSTRAINT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::*;
+
+    /// `t (id int primary key, a int not null, b bool check (b), f.c int not null)`
+    fn spec() -> ConstraintSpec {
+        let columns =
+            [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, 1)];
+        let layout = Arc::new(layout(&columns, &[key(0, false)], 0));
+        let check = Check { name: "t_b_check".to_owned(), predicate: column(&layout, 2) };
+        ConstraintSpec {
+            table_name: "t".to_owned(),
+            column_names: ["id", "a", "b", "c"].map(str::to_owned).to_vec(),
+            layout,
+            not_null: vec![3, 1],
+            checks: vec![check],
+            primary_key_name: "t_pkey".to_owned(),
+        }
+    }
+
+    fn row(id: i32, a: Option<i32>, b: Option<bool>, c: Option<i32>) -> Vec<Datum> {
+        let int = |value: Option<i32>| value.map_or(Datum::Null, Datum::Int4);
+        vec![Datum::Int4(id), int(a), b.map_or(Datum::Null, Datum::Bool), int(c)]
+    }
+
+    fn outcome(context: &FakeContext, mut batch: Vec<Mutation>) -> String {
+        match ConstraintObserver::new(spec()).pre_batch(context, &mut batch) {
+            Ok(()) => "ok".to_owned(),
+            Err(store::Error::Vetoed(veto)) => {
+                format!("{} {} | {}", veto.code, veto.message, veto.detail)
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    const NULL_IN_A: &str = "23502 null value in column \"a\" of relation \"t\" violates not-null \
+                             constraint | Failing row contains (5, null, t, 1).";
+    const FALSE_B: &str = "23514 new row for relation \"t\" violates check constraint \
+                           \"t_b_check\" | Failing row contains (6, 1, f, 1).";
+
+    #[test]
+    fn small_and_large_batches_say_the_same() {
+        let layout = spec().layout;
+        let good = |id: i32| put_row(&layout, &row(id, Some(1), None, Some(1)));
+        let null = put_row(&layout, &row(5, None, Some(true), Some(1)));
+        let not_b = put_row(&layout, &row(6, Some(1), Some(false), Some(1)));
+        for count in [0, 3, 100] {
+            let rows: Vec<Mutation> = (10..10 + count).map(good).collect();
+            let with = |bad: &[&Mutation]| {
+                let bad = bad.iter().map(|&mutation| mutation.clone());
+                outcome(&FakeContext::default(), rows.iter().cloned().chain(bad).collect())
+            };
+            assert_eq!(with(&[]), "ok");
+            assert_eq!(with(&[&null, &not_b]), NULL_IN_A);
+            assert_eq!(with(&[&not_b, &null]), FALSE_B);
+        }
+    }
+
+    #[test]
+    fn families_that_are_not_written_come_from_the_stored_row() {
+        let layout = spec().layout;
+        let old = row(6, Some(1), Some(true), Some(1));
+        let mut context = FakeContext::default();
+        context.rows.insert(layout.encode_key(&old).unwrap(), stored_row(&layout, &old, 1));
+        let first_family = |values: &[Datum]| {
+            let key = layout.encode_key(values).unwrap();
+            Mutation::new(key).put(0, b"", layout.pack(0, values).unwrap())
+        };
+        let good = first_family(&row(6, Some(2), None, None));
+        assert_eq!(outcome(&context, vec![good.clone()]), "ok");
+        let bad = first_family(&row(6, Some(1), Some(false), None));
+        assert_eq!(outcome(&context, vec![bad]), FALSE_B);
+        // Without a stored row, c is NULL.
+        assert!(outcome(&FakeContext::default(), vec![good]).starts_with("23502"));
+    }
+
+    #[test]
+    fn deletes_pass_unread() {
+        let context = FakeContext::default();
+        assert_eq!(outcome(&context, vec![Mutation::new(b"r").delete_row()]), "ok");
+        assert!(context.read.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_taken_primary_key_reads_as_in_postgres() {
+        let spec = spec();
+        let key = spec.layout.encode_key(&row(7, None, None, None)).unwrap();
+        let veto = duplicate_key_veto(&spec, &key);
+        assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
+        assert_eq!(veto.detail, "Key (id)=(7) already exists.");
+    }
+}

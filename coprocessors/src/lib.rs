@@ -7,6 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod fixture;
+
 pub mod row;
 pub mod violation;
 mod change;
@@ -14,3 +17,8 @@ pub mod filter;
 pub mod constraint;
 pub mod index;
 pub mod aggregate;
+
+#[cfg(test)]
+mod aggregate_model;
+#[cfg(test)]
+mod index_model;

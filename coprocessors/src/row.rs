@@ -73,3 +73,44 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
     let families = wanted.iter().enumerate().filter(|&(_, &is_wanted)| is_wanted);
     Some(families.map(|(family, _)| family as u8).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{key, layout, row_of_cells, stored_row, text};
+    use types::{DataType, Datum};
+
+    fn two_families() -> RowLayout {
+        let columns = [(DataType::Int4, 0), (DataType::Text, 0), (DataType::Int8, 1)];
+        layout(&columns, &[key(0, false)], 0)
+    }
+
+    #[test]
+    fn cells_are_found_by_family() {
+        let batch = row_of_cells(b"r", &[(1, b"b", 1), (5, b"x", 1)]);
+        let packed = packed_cells(&batch.row(0), 2);
+        assert_eq!(packed[..], [None, Some(&b"b"[..])]);
+    }
+
+    #[test]
+    fn scans_read_the_families_of_their_columns_and_the_first() {
+        let layout = two_families();
+        assert_eq!(families_of(&layout, &[0]), Some(vec![0]));
+        assert_eq!(families_of(&layout, &[1]), Some(vec![0]));
+        assert_eq!(families_of(&layout, &[2]), None);
+    }
+
+    #[test]
+    fn only_the_columns_asked_for_are_decoded() {
+        let layout = two_families();
+        let values = [Datum::Int4(7), text("x"), Datum::Null];
+        let cells = stored_row(&layout, &values, 1);
+        let columns = [2, 0];
+        let mut vectors = vectors_for(&layout, &columns, 1);
+        decode_batch(&layout, &columns, &cells, &mut vectors).unwrap();
+        decode_batch(&layout, &columns, &cells, &mut vectors).unwrap();
+        assert_eq!(vectors[0].len(), 2);
+        assert_eq!(vectors[0].datum(1), Datum::Null);
+        assert_eq!(vectors[1].datum(1), Datum::Int4(7));
+    }
+}

@@ -21,7 +21,7 @@ use store::{Edit, Mutation, Timestamp};
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_families, duplicate_veto, put};
-use crate::change::{Change, changes, load_previous};
+use crate::change::{Change, load_previous, net_changes};
 use crate::violation::{self, DuplicateKey, INDEX};
 
 /// Keeps one index in step with its table.
@@ -165,7 +165,7 @@ impl RegionObserver for IndexObserver {
         batch: &mut [Mutation],
     ) -> store::Result<()> {
         load_previous(context, batch, |_| true)?;
-        let changes = changes(self.spec.base_layout.family_count, batch);
+        let changes = net_changes(self.spec.base_layout.family_count, batch);
         let mut additions =
             self.additions(&changes).map_err(|error| violation::value_error(INDEX, error))?;
         if let Some(index_key) = additions.settle() {
@@ -180,6 +180,246 @@ impl RegionObserver for IndexObserver {
                 Err(self.duplicate(&row))
             }
             outcome => outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::*;
+    use crate::index::{base_key, index_row_key};
+    use store::TableId;
+    use types::expr::Expr;
+    use types::rowcode::RowLayout;
+    use types::{DataType, Datum};
+
+    const INDEX_TABLE: TableId = TableId(2);
+
+    /// `t (id int primary key, a int, b text, f.c int)`
+    fn base(salt: u8) -> Arc<RowLayout> {
+        let columns =
+            [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
+        Arc::new(layout(&columns, &[key(0, false)], salt))
+    }
+
+    fn row(id: i32, a: Option<i32>, b: &str, c: i32) -> Vec<Datum> {
+        vec![Datum::Int4(id), a.map_or(Datum::Null, Datum::Int4), text(b), Datum::Int4(c)]
+    }
+
+    fn unique_a(base: &Arc<RowLayout>) -> IndexSpec {
+        index(base, INDEX_TABLE, true, &[(column(base, 1), false)], &[3], 0)
+    }
+
+    fn plain_b(base: &Arc<RowLayout>) -> IndexSpec {
+        index(base, INDEX_TABLE, false, &[(column(base, 2), true)], &[3], 0)
+    }
+
+    fn update(base: &RowLayout, old: &[Datum], new: &[Datum]) -> Mutation {
+        with_previous(put_row(base, new), stored_row(base, old, 5))
+    }
+
+    /// Runs the observer; one line for each mutation that it added.
+    fn added(spec: &IndexSpec, context: &FakeContext, mut batch: Vec<Mutation>) -> Vec<String> {
+        IndexObserver::new(spec.clone()).pre_batch(context, &mut batch).unwrap();
+        let added = context.added.borrow();
+        assert!(added.len() <= 1, "one call a batch");
+        added.iter().flat_map(|(_, mutations)| mutations.iter().map(|m| line(spec, m))).collect()
+    }
+
+    fn line(spec: &IndexSpec, mutation: &Mutation) -> String {
+        let what = match &mutation.edits[..] {
+            [Edit::DeleteRow { timestamp }] => {
+                let key = spec.layout.decode_key(&mutation.row).unwrap();
+                format!("delete {key:?} {timestamp:?}")
+            }
+            [Edit::Put { family: 0, value, timestamp, .. }] => {
+                let row = spec.layout.unpack(&mutation.row, &[Some(value)]).unwrap();
+                format!("put {row:?} {timestamp:?}")
+            }
+            edits => panic!("{edits:?}"),
+        };
+        format!("{what} {:?} {:?}", mutation.expect, mutation.locking)
+    }
+
+    #[test]
+    fn an_insert_puts_and_a_delete_deletes() {
+        let base = base(0);
+        let new = row(1, Some(7), "x", 9);
+        let insert = vec![put_row(&base, &new).expect_absent()];
+        assert_eq!(
+            added(&unique_a(&base), &FakeContext::default(), insert.clone()),
+            ["put [Int4(7), Int4(1), Int4(9)] None Absent Row"]
+        );
+        assert_eq!(
+            added(&plain_b(&base), &FakeContext::default(), insert),
+            ["put [Text(\"x\"), Int4(1), Int4(9)] None Anything Covered"]
+        );
+        let key = base.encode_key(&new).unwrap();
+        let delete =
+            vec![with_previous(Mutation::new(key).delete_row(), stored_row(&base, &new, 5))];
+        assert_eq!(
+            added(&unique_a(&base), &FakeContext::default(), delete.clone()),
+            ["delete [Int4(7)] None Anything Row"]
+        );
+        assert_eq!(
+            added(&plain_b(&base), &FakeContext::default(), delete),
+            ["delete [Text(\"x\"), Int4(1)] None Anything Covered"]
+        );
+    }
+
+    #[test]
+    fn an_update_touches_the_index_only_if_it_must() {
+        let base = base(0);
+        let old = row(1, Some(7), "x", 9);
+        let with = |new: Vec<Datum>| vec![update(&base, &old, &new)];
+        let spec = unique_a(&base);
+        let nothing: [&str; 0] = [];
+        assert_eq!(added(&spec, &FakeContext::default(), with(row(1, Some(7), "y", 9))), nothing);
+        assert_eq!(
+            added(&spec, &FakeContext::default(), with(row(1, Some(7), "x", 10))),
+            ["put [Int4(7), Int4(1), Int4(10)] None Anything Covered"]
+        );
+        assert_eq!(
+            added(&spec, &FakeContext::default(), with(row(1, Some(8), "x", 9))),
+            [
+                "delete [Int4(7)] None Anything Row",
+                "put [Int4(8), Int4(1), Int4(9)] None Absent Row"
+            ]
+        );
+        assert_eq!(
+            added(&spec, &FakeContext::default(), with(row(1, None, "x", 9))),
+            [
+                "delete [Int4(7)] None Anything Row",
+                "put [Null, Int4(1), Int4(9)] None Anything Covered"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_unknown_row_is_read() {
+        let base = base(0);
+        let old = row(1, Some(7), "x", 9);
+        let mut context = FakeContext::default();
+        context.rows.insert(base.encode_key(&old).unwrap(), stored_row(&base, &old, 5));
+        let key = base.encode_key(&old).unwrap();
+        assert_eq!(
+            added(&unique_a(&base), &context, vec![Mutation::new(key).delete_row()]),
+            ["delete [Int4(7)] None Anything Row"]
+        );
+    }
+
+    #[test]
+    fn unique_values_may_be_swapped_and_moved_by_one_batch() {
+        let base = base(0);
+        let swap = vec![
+            update(&base, &row(1, Some(1), "", 0), &row(1, Some(2), "", 0)),
+            update(&base, &row(2, Some(2), "", 0), &row(2, Some(1), "", 0)),
+        ];
+        assert_eq!(
+            added(&unique_a(&base), &FakeContext::default(), swap),
+            [
+                "put [Int4(2), Int4(1), Int4(0)] None Anything Row",
+                "put [Int4(1), Int4(2), Int4(0)] None Anything Row"
+            ]
+        );
+        let shift = vec![
+            update(&base, &row(1, Some(1), "", 0), &row(1, Some(2), "", 0)),
+            update(&base, &row(2, Some(2), "", 0), &row(2, Some(3), "", 0)),
+        ];
+        assert_eq!(
+            added(&unique_a(&base), &FakeContext::default(), shift),
+            [
+                "delete [Int4(1)] None Anything Row",
+                "put [Int4(2), Int4(1), Int4(0)] None Anything Row",
+                "put [Int4(3), Int4(2), Int4(0)] None Absent Row"
+            ]
+        );
+    }
+
+    fn refusal(
+        spec: &IndexSpec,
+        context: &FakeContext,
+        mut batch: Vec<Mutation>,
+    ) -> (String, String) {
+        match IndexObserver::new(spec.clone()).pre_batch(context, &mut batch) {
+            Err(store::Error::Vetoed(veto)) => {
+                assert_eq!((veto.code.as_str(), veto.constraint.as_str()), ("23505", "i2"));
+                (veto.message, veto.detail)
+            }
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_taken_is_refused() {
+        let base = base(0);
+        let spec = unique_a(&base);
+        let expected = (
+            "duplicate key value violates unique constraint \"i2\"".to_owned(),
+            "Key (k0)=(7) already exists.".to_owned(),
+        );
+        let one = put_row(&base, &row(1, Some(7), "", 0)).expect_absent();
+        let two = put_row(&base, &row(2, Some(7), "", 0)).expect_absent();
+        let within = refusal(&spec, &FakeContext::default(), vec![one.clone(), two]);
+        assert_eq!(within, expected);
+        let taken = index_row_key(&spec, &row(1, Some(7), "", 0)).unwrap();
+        let context = FakeContext { taken: Some(taken), ..FakeContext::default() };
+        assert_eq!(refusal(&spec, &context, vec![one]), expected);
+    }
+
+    #[test]
+    fn nulls_do_not_collide() {
+        let base = base(0);
+        let batch = vec![
+            put_row(&base, &row(1, None, "", 0)).expect_absent(),
+            put_row(&base, &row(2, None, "", 0)).expect_absent(),
+        ];
+        let context = FakeContext::default();
+        added(&unique_a(&base), &context, batch);
+        let mutations = &context.added.borrow()[0].1;
+        assert_ne!(mutations[0].row, mutations[1].row);
+    }
+
+    #[test]
+    fn entries_take_the_version_of_their_row() {
+        let base = base(0);
+        let mut put = put_row(&base, &row(1, Some(7), "x", 9)).expect_absent();
+        for edit in &mut put.edits {
+            if let Edit::Put { timestamp, .. } = edit {
+                *timestamp = Some(Timestamp(3));
+            }
+        }
+        assert_eq!(
+            added(&unique_a(&base), &FakeContext::default(), vec![put]),
+            ["put [Int4(7), Int4(1), Int4(9)] Some(Timestamp(3)) Absent Row"]
+        );
+    }
+
+    #[test]
+    fn an_entry_leads_back_to_its_row() {
+        for (base_salt, index_salt) in [(0, 0), (4, 0), (0, 4), (4, 4)] {
+            let base = base(base_salt);
+            let is_null = Expr::IsNull(Box::new(column(&base, 2)));
+            let b = || (column(&base, 2), true);
+            let specs = [
+                index(&base, INDEX_TABLE, true, &[(column(&base, 1), false)], &[3], index_salt),
+                index(&base, INDEX_TABLE, false, &[b()], &[], index_salt),
+                index(&base, INDEX_TABLE, false, &[(is_null, false), b()], &[3], index_salt),
+            ];
+            for (spec, a) in specs.iter().flat_map(|spec| [(spec, Some(7)), (spec, None)]) {
+                let values = row(1, a, "x", 9);
+                let context = FakeContext::default();
+                added(spec, &context, vec![put_row(&base, &values).expect_absent()]);
+                let mutation = &context.added.borrow()[0].1[0];
+                let Edit::Put { value, .. } = &mutation.edits[0] else { panic!("no put") };
+                let cells = row_of_cells(&mutation.row, &[(0, value, 1)]);
+                let expected = base.encode_key(&values).unwrap();
+                assert_eq!(base_key(spec, &cells.row(0)).unwrap(), expected);
+                assert_eq!(index_row_key(spec, &values).unwrap(), mutation.row);
+                let entry = crate::index::index_entry(spec, &values).unwrap().unwrap();
+                assert_eq!(line(spec, &entry), line(spec, mutation));
+            }
         }
     }
 }

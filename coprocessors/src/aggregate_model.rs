@@ -1,0 +1,224 @@
+//! The aggregate endpoint on a real store, against a fold over the same rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use store::descriptor::Durability;
+use store::transaction::TransactionOptions;
+use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TimeRange, Transaction};
+use types::aggregate::{Aggregate, AggregateKind};
+use types::expr::{EvalContext, Expr};
+use types::rowcode::RowLayout;
+use types::{Batch, DataType, Datum};
+
+use crate::aggregate::{AggregateEndpoint, AggregateRequest, merge};
+use crate::fixture::*;
+
+/// `t (id int primary key, g int, keep bool, f.v int)`
+fn base_layout() -> Arc<RowLayout> {
+    let columns =
+        [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, 1)];
+    Arc::new(layout(&columns, &[key(0, false)], 0))
+}
+
+type Values = (Option<i32>, Option<bool>, Option<i32>);
+type Rows = BTreeMap<i32, Values>;
+
+/// Group, count of rows, count of values, sum, least value.
+type Answer = Vec<(Option<i32>, i64, i64, Option<i64>, Option<i32>)>;
+
+fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
+    let mut groups: BTreeMap<Option<i32>, Vec<Option<i32>>> = BTreeMap::new();
+    if !is_grouped {
+        groups.insert(None, Vec::new());
+    }
+    for (group, keep, value) in rows.values() {
+        if !is_filtered || *keep == Some(true) {
+            groups.entry(group.filter(|_| is_grouped)).or_default().push(*value);
+        }
+    }
+    let answer = |(group, values): (Option<i32>, Vec<Option<i32>>)| {
+        let known = || values.iter().flatten().copied();
+        let sum: i64 = known().map(i64::from).sum();
+        let count = known().count() as i64;
+        (group, values.len() as i64, count, (count > 0).then_some(sum), known().min())
+    };
+    groups.into_iter().map(answer).collect()
+}
+
+/// Over columns `(g, keep, v)`, in an order of their own.
+fn request(is_filtered: bool, is_grouped: bool) -> AggregateRequest {
+    let layout = base_layout();
+    let at = |index: usize, data_type: DataType| Expr::Column { index, data_type };
+    let aggregate = |kind: AggregateKind, data_type: DataType| Aggregate {
+        kind,
+        argument: (kind != AggregateKind::CountRows).then(|| at(0, DataType::Int4)),
+        distinct: false,
+        filter: None,
+        data_type,
+    };
+    AggregateRequest {
+        layout,
+        columns: vec![3, 1, 2],
+        filter: is_filtered.then(|| at(2, DataType::Bool)),
+        group_by: if is_grouped { vec![at(1, DataType::Int4)] } else { vec![] },
+        aggregates: vec![
+            aggregate(AggregateKind::CountRows, DataType::Int8),
+            aggregate(AggregateKind::Count, DataType::Int8),
+            aggregate(AggregateKind::Sum, DataType::Int8),
+            aggregate(AggregateKind::Min, DataType::Int4),
+        ],
+        time_range: TimeRange::ALL,
+        context: EvalContext::default(),
+        memory_bytes_max: None,
+    }
+}
+
+fn ask(transaction: &Transaction, request: &AggregateRequest) -> Vec<Batch> {
+    let ranges = [(Vec::new(), None)];
+    let responses = transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request).unwrap();
+    assert_eq!(responses.len(), 3, "one answer a region");
+    merge(request, responses).unwrap()
+}
+
+fn int4(datum: &Datum) -> Option<i32> {
+    match datum {
+        Datum::Null => None,
+        Datum::Int4(value) => Some(*value),
+        datum => panic!("{datum:?}"),
+    }
+}
+
+fn int8(datum: &Datum) -> Option<i64> {
+    match datum {
+        Datum::Null => None,
+        Datum::Int8(value) => Some(*value),
+        datum => panic!("{datum:?}"),
+    }
+}
+
+fn answer(batches: &[Batch], is_grouped: bool) -> Answer {
+    let rows = batches.iter().flat_map(|batch| (0..batch.row_count).map(|row| batch.row(row)));
+    let mut answer: Answer = rows
+        .map(|row| {
+            let (keys, results) = row.split_at(usize::from(is_grouped));
+            let count = |position: usize| int8(&results[position]).unwrap();
+            let group = keys.first().and_then(int4);
+            (group, count(0), count(1), int8(&results[2]), int4(&results[3]))
+        })
+        .collect();
+    answer.sort_unstable();
+    answer
+}
+
+fn put(layout: &RowLayout, id: i32, values: &Values) -> Mutation {
+    let (group, keep, value) = values;
+    let int = |value: &Option<i32>| value.map_or(Datum::Null, Datum::Int4);
+    let keep = keep.map_or(Datum::Null, Datum::Bool);
+    put_row(layout, &[Datum::Int4(id), int(group), keep, int(value)])
+}
+
+fn rows() -> impl Strategy<Value = Rows> {
+    let values =
+        (prop::option::of(0..5), prop::option::of(any::<bool>()), prop::option::of(any::<i32>()));
+    prop::collection::btree_map(0..300, values, 0..200)
+}
+
+fn three_regions(store: &Store, layout: &RowLayout) {
+    let split = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
+    let descriptor = TableDescriptor {
+        id: TABLE,
+        name: "t".to_owned(),
+        families: vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
+        region_replication: 1,
+        durability: Durability::AsyncWal,
+        split_points: vec![split(100), split(200)],
+        memstore_flush_bytes: None,
+    };
+    store.create_table(descriptor).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn regions_together_answer_as_a_fold_does(
+        committed in rows(),
+        own in rows(),
+        deleted in prop::collection::btree_set(0..300, 0..40),
+        flush in any::<bool>(),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        let layout = base_layout();
+        three_regions(&store, &layout);
+        let puts = |rows: &Rows| rows.iter().map(|(id, row)| put(&layout, *id, row)).collect();
+        let transaction = store.begin(TransactionOptions::default());
+        transaction.mutate(TABLE, puts(&committed)).unwrap();
+        transaction.commit().unwrap().durable.wait().unwrap();
+        if flush {
+            store.flush(TABLE).unwrap();
+        }
+        let transaction = store.begin(TransactionOptions::default());
+        transaction.mutate(TABLE, puts(&own)).unwrap();
+        let key = |id: &i32| layout.encode_key_values(&[Datum::Int4(*id)]).unwrap();
+        let deletes = deleted.iter().map(|id| Mutation::new(key(id)).delete_row()).collect();
+        transaction.mutate(TABLE, deletes).unwrap();
+        transaction.begin_statement();
+
+        let mut expected = committed;
+        expected.extend(own);
+        expected.retain(|id, _| !deleted.contains(id));
+        for (is_filtered, is_grouped) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let request = request(is_filtered, is_grouped);
+            let found = answer(&ask(&transaction, &request), is_grouped);
+            prop_assert_eq!(found, fold(&expected, is_filtered, is_grouped));
+        }
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_split_or_fail_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path(), Options::default()).unwrap();
+    let layout = base_layout();
+    three_regions(&store, &layout);
+    let transaction = store.begin(TransactionOptions::default());
+    let rows = (0..300).map(|id| put(&layout, id, &(Some(id), None, None))).collect();
+    transaction.mutate(TABLE, rows).unwrap();
+    transaction.begin_statement();
+    let refusal = |request: &AggregateRequest| {
+        let ranges = [(Vec::new(), None)];
+        transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request).err()
+    };
+    let mut distinct = request(false, false);
+    distinct.aggregates[1].distinct = true;
+    assert!(matches!(refusal(&distinct), Some(store::Error::InvalidRequest(_))));
+    let mut large = request(false, true);
+    large.memory_bytes_max = Some(16);
+    assert!(matches!(refusal(&large), Some(store::Error::Vetoed(veto)) if veto.code == "53200"));
+    assert!(refusal(&request(false, true)).is_none());
+}
+
+#[test]
+fn a_count_of_all_rows_decodes_nothing_and_answers_zero_for_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path(), Options::default()).unwrap();
+    let layout = base_layout();
+    three_regions(&store, &layout);
+    let mut count = request(false, false);
+    count.columns.clear();
+    count.aggregates.truncate(1);
+    let transaction = store.begin(TransactionOptions::default());
+    transaction.begin_statement();
+    assert_eq!(ask(&transaction, &count)[0].row(0), [Datum::Int8(0)]);
+    // Bytes that are no packed row: whoever decodes them fails.
+    let row = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
+    let rows = (0..250).map(|id| Mutation::new(row(id)).put(0, b"", b"\xFF".to_vec())).collect();
+    transaction.mutate(TABLE, rows).unwrap();
+    transaction.begin_statement();
+    assert_eq!(ask(&transaction, &count)[0].row(0), [Datum::Int8(250)]);
+}

@@ -1,0 +1,180 @@
+//! Tables, rows and an observer context for the tests of this crate.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use store::observer::ObserverContext;
+use store::transaction::Previous;
+use store::{CellBatch, CellType, Get, Mutation, Sequence, TableId, Timestamp};
+use types::expr::Expr;
+use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::{DataType, Datum};
+
+use crate::index::IndexSpec;
+
+/// The table under test.
+pub(crate) const TABLE: TableId = TableId(1);
+
+/// Returns a layout: each column with its family, which key columns do not use.
+pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8) -> RowLayout {
+    let mut slots = [0; 8];
+    let mut place = |column: usize, family: usize| {
+        if let Some(position) = key.iter().position(|key| key.column == column) {
+            return Place::Key(position);
+        }
+        slots[family] += 1;
+        Place::Packed { family, slot: slots[family] - 1 }
+    };
+    let columns: Vec<LayoutColumn> = columns
+        .iter()
+        .enumerate()
+        .map(|(column, &(data_type, family))| LayoutColumn {
+            data_type,
+            place: place(column, family),
+            missing: Datum::Null,
+        })
+        .collect();
+    let families = columns.iter().map(|column| match column.place {
+        Place::Key(_) => 1,
+        Place::Packed { family, .. } => family + 1,
+    });
+    RowLayout {
+        family_count: families.max().unwrap_or(1),
+        columns,
+        key: key.to_vec(),
+        salt_buckets: salt,
+        schema_version: 1,
+    }
+}
+
+/// Returns a key column with PostgreSQL's default place of NULLs.
+pub(crate) fn key(column: usize, descending: bool) -> KeyColumn {
+    KeyColumn { column, descending, nulls_first: descending }
+}
+
+/// Returns a reference to a column of the table.
+pub(crate) fn column(layout: &RowLayout, index: usize) -> Expr {
+    Expr::Column { index, data_type: layout.columns[index].data_type }
+}
+
+pub(crate) fn text(value: &str) -> Datum {
+    Datum::Text(value.into())
+}
+
+/// Returns an index over key expressions, each with its direction.
+pub(crate) fn index(
+    base: &Arc<RowLayout>,
+    table: TableId,
+    unique: bool,
+    keys: &[(Expr, bool)],
+    include: &[usize],
+    salt: u8,
+) -> IndexSpec {
+    let of_base = |column: usize| (base.columns[column].data_type, 0);
+    let mut columns: Vec<(DataType, usize)> =
+        keys.iter().map(|(expr, _)| (expr.data_type(), 0)).collect();
+    columns.extend(base.key.iter().map(|key| of_base(key.column)));
+    columns.extend(include.iter().map(|&column| of_base(column)));
+    let mut key_columns: Vec<KeyColumn> = keys
+        .iter()
+        .enumerate()
+        .map(|(position, (_, descending))| key(position, *descending))
+        .collect();
+    if !unique {
+        let tail = base.key.iter().enumerate();
+        key_columns.extend(
+            tail.map(|(position, key)| KeyColumn { column: keys.len() + position, ..*key }),
+        );
+    }
+    IndexSpec {
+        name: format!("i{}", table.0),
+        table_name: "t".to_owned(),
+        store_table: table,
+        unique,
+        keys: keys.iter().map(|(expr, _)| expr.clone()).collect(),
+        key_names: (0..keys.len()).map(|position| format!("k{position}")).collect(),
+        include: include.to_vec(),
+        base_layout: Arc::clone(base),
+        layout: Arc::new(layout(&columns, &key_columns, salt)),
+    }
+}
+
+/// Returns the mutation that writes all families of a row.
+pub(crate) fn put_row(layout: &RowLayout, values: &[Datum]) -> Mutation {
+    let mut mutation = Mutation::new(layout.encode_key(values).unwrap());
+    for family in 0..layout.family_count {
+        mutation = mutation.put(family as u8, b"", layout.pack(family, values).unwrap());
+    }
+    mutation
+}
+
+/// Returns a stored row.
+pub(crate) fn stored_row(layout: &RowLayout, values: &[Datum], timestamp: i64) -> CellBatch {
+    let row = layout.encode_key(values).unwrap();
+    let packed: Vec<Vec<u8>> =
+        (0..layout.family_count).map(|family| layout.pack(family, values).unwrap()).collect();
+    let families: Vec<(u8, &[u8], i64)> =
+        (0u8..).zip(&packed).map(|(family, value)| (family, value.as_slice(), timestamp)).collect();
+    row_of_cells(&row, &families)
+}
+
+/// Returns a batch of one row of `(family, value, timestamp)` cells.
+pub(crate) fn row_of_cells(row: &[u8], cells: &[(u8, &[u8], i64)]) -> CellBatch {
+    let mut batch = CellBatch::new();
+    batch.start_row(row);
+    for &(family, value, timestamp) in cells {
+        batch.push(store::cell::CellRef {
+            row,
+            family,
+            qualifier: b"",
+            timestamp: Timestamp(timestamp),
+            sequence: Sequence(1),
+            cell_type: CellType::Put,
+            value,
+        });
+    }
+    batch
+}
+
+/// Returns the mutation with the state before that its writer has read.
+pub(crate) fn with_previous(mutation: Mutation, previous: CellBatch) -> Mutation {
+    Mutation { previous: Previous::Row(Arc::new(previous)), ..mutation }
+}
+
+/// An observer context over rows in memory, which keeps what observers add.
+#[derive(Default)]
+pub(crate) struct FakeContext {
+    pub(crate) rows: BTreeMap<Vec<u8>, CellBatch>,
+    pub(crate) added: RefCell<Vec<(TableId, Vec<Mutation>)>>,
+    pub(crate) read: RefCell<Vec<Vec<u8>>>,
+    /// The row of another table that is there already.
+    pub(crate) taken: Option<Vec<u8>>,
+}
+
+impl ObserverContext for FakeContext {
+    fn table(&self) -> TableId {
+        TABLE
+    }
+
+    fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> store::Result<bool> {
+        assert_eq!(table, TABLE);
+        self.read.borrow_mut().push(get.row.clone());
+        let Some(row) = self.rows.get(&get.row) else { return Ok(false) };
+        out.start_row(&get.row);
+        row.row(0).cells().for_each(|cell| out.push(cell));
+        Ok(true)
+    }
+
+    fn lock(&self, _: TableId, _: &[u8]) -> store::Result<()> {
+        Ok(())
+    }
+
+    fn add(&self, table: TableId, mutations: Vec<Mutation>) -> store::Result<()> {
+        if let Some(taken) = &self.taken {
+            return Err(store::Error::RowExists { table, row: taken.clone() });
+        }
+        self.added.borrow_mut().push((table, mutations));
+        Ok(())
+    }
+}

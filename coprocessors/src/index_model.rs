@@ -1,0 +1,438 @@
+//! Indexes on a real store, against a map: whatever is written, rolled back, flushed or compacted,
+//! after every commit the index tables hold what the base table says, and nothing else.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use store::observer::RegionObserver;
+use store::transaction::{Locking, TransactionOptions};
+use store::{
+    CellBatch, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
+    Transaction,
+};
+use types::expr::Expr;
+use types::rowcode::RowLayout;
+use types::{DataType, Datum};
+
+use crate::fixture::*;
+use crate::index::{self, IndexObserver, IndexSpec};
+
+/// One step of a random history.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Inserts or overwrites rows in one batch; `a`, `b`, `c` of each.
+    Put(Vec<(i32, Values)>),
+    /// Overwrites the second family alone.
+    PutSecond(i32, Option<i32>),
+    Delete(Vec<i32>),
+    /// Exchanges column `a` of two rows in one batch.
+    Swap(i32, i32),
+    Savepoint,
+    RollBackTo,
+    Commit,
+    RollBack,
+    Flush,
+    Compact,
+    Reopen,
+}
+
+type Values = (Option<i32>, Option<u8>, Option<i32>);
+type Rows = BTreeMap<i32, Values>;
+
+fn values() -> impl Strategy<Value = Values> {
+    (prop::option::of(0..8), prop::option::of(0..4u8), prop::option::of(0..3))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = || 0..10i32;
+    prop_oneof![
+        8 => prop::collection::vec((id(), values()), 1..4).prop_map(Step::Put),
+        3 => (id(), prop::option::of(0..3)).prop_map(|(id, c)| Step::PutSecond(id, c)),
+        3 => prop::collection::vec(id(), 1..3).prop_map(Step::Delete),
+        2 => (id(), id()).prop_map(|(a, b)| Step::Swap(a, b)),
+        1 => Just(Step::Savepoint),
+        1 => Just(Step::RollBackTo),
+        4 => Just(Step::Commit),
+        1 => Just(Step::RollBack),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// `t (id int primary key, a int, b text, f.c int)`, salted or not.
+fn base_layout(salt: u8) -> Arc<RowLayout> {
+    let columns =
+        [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
+    Arc::new(layout(&columns, &[key(0, false)], salt))
+}
+
+/// Unique; descending with an included column; functional, over two keys.
+fn specs(base: &Arc<RowLayout>) -> Vec<IndexSpec> {
+    let a_is_null = Expr::IsNull(Box::new(column(base, 1)));
+    let b = || column(base, 2);
+    vec![
+        index(base, TableId(2), true, &[(column(base, 1), false)], &[2], 0),
+        index(base, TableId(3), false, &[(b(), true)], &[3], 0),
+        index(base, TableId(4), false, &[(a_is_null, true), (b(), false)], &[], 3),
+    ]
+}
+
+fn datums(id: i32, (a, b, c): &Values) -> Vec<Datum> {
+    let int = |value: &Option<i32>| value.map_or(Datum::Null, Datum::Int4);
+    let b = b.map_or(Datum::Null, |letter| text(&"xyzw"[..usize::from(letter)]));
+    vec![Datum::Int4(id), int(a), b, int(c)]
+}
+
+struct Tables {
+    store: Arc<Store>,
+    base: Arc<RowLayout>,
+    specs: Vec<IndexSpec>,
+}
+
+fn descriptor(id: TableId, families: &[&str], split_points: Vec<Vec<u8>>) -> TableDescriptor {
+    TableDescriptor {
+        id,
+        name: format!("t{}", id.0),
+        families: families.iter().map(|name| FamilyDescriptor::new(*name)).collect(),
+        region_replication: 1,
+        durability: store::descriptor::Durability::AsyncWal,
+        split_points,
+        memstore_flush_bytes: None,
+    }
+}
+
+impl Tables {
+    fn create(directory: &Path, salt: u8) -> Tables {
+        let store = Store::open(directory, Options::default()).unwrap();
+        let base = base_layout(salt);
+        let specs = specs(&base);
+        let middle = base.encode_key_prefix(&[Datum::Int4(5)]).unwrap();
+        let splits = if salt > 0 { vec![vec![1]] } else { vec![middle] };
+        store.create_table(descriptor(TABLE, &["d", "f"], splits)).unwrap();
+        for spec in &specs {
+            store.create_table(descriptor(spec.store_table, &["d"], vec![])).unwrap();
+        }
+        let tables = Tables { store, base, specs };
+        tables.observe();
+        tables
+    }
+
+    fn observe(&self) {
+        let observers = self.specs.iter().map(|spec| {
+            let observer: Arc<dyn RegionObserver> = Arc::new(IndexObserver::new(spec.clone()));
+            (0, observer)
+        });
+        self.store.set_observers(TABLE, observers.collect()).unwrap();
+    }
+
+    fn reopen(self, directory: &Path) -> Tables {
+        let Tables { store, base, specs } = self;
+        store.shut_down().unwrap();
+        drop(store);
+        let store = Store::open(directory, Options::default()).unwrap();
+        let tables = Tables { store, base, specs };
+        tables.observe();
+        tables
+    }
+
+    fn all_tables(&self) -> Vec<TableId> {
+        let indexes = self.specs.iter().map(|spec| spec.store_table);
+        std::iter::once(TABLE).chain(indexes).collect()
+    }
+
+    fn begin(&self) -> Transaction {
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        transaction
+    }
+
+    fn key(&self, id: i32) -> Vec<u8> {
+        self.base.encode_key_values(&[Datum::Int4(id)]).unwrap()
+    }
+
+    fn put(&self, id: i32, values: &Values) -> Mutation {
+        put_row(&self.base, &datums(id, values))
+    }
+
+    /// Asserts that table and indexes hold exactly `rows`.
+    fn check(&self, transaction: &Transaction, rows: &Rows) {
+        let expected = rows.iter().map(|(&id, values)| {
+            let row = datums(id, values);
+            (self.base.encode_key(&row).unwrap(), row)
+        });
+        let stored = contents(transaction, TABLE, &self.base);
+        assert_eq!(stored, expected.collect::<BTreeMap<_, _>>(), "base table");
+        for spec in &self.specs {
+            let expected = stored.values().map(|row| {
+                let key = index::index_row_key(spec, row).unwrap();
+                (key, index_row(spec, row))
+            });
+            let expected: BTreeMap<_, _> = expected.collect();
+            assert_eq!(expected.len(), rows.len(), "{}: keys collide", spec.name);
+            let entries = contents(transaction, spec.store_table, &spec.layout);
+            assert_eq!(entries, expected, "{}", spec.name);
+            let difference = index::check(transaction, TABLE, spec).unwrap();
+            let expected = index::IndexDifference {
+                row_count: rows.len() as u64,
+                entry_count: rows.len() as u64,
+                ..Default::default()
+            };
+            assert_eq!(difference, expected, "{}", spec.name);
+        }
+    }
+}
+
+/// Returns the row of the index's table, in its layout's order.
+fn index_row(spec: &IndexSpec, base_row: &[Datum]) -> Vec<Datum> {
+    let context = types::expr::EvalContext::default();
+    let mut row: Vec<Datum> =
+        spec.keys.iter().map(|key| key.eval_row(base_row, &context).unwrap()).collect();
+    row.extend(spec.base_layout.key.iter().map(|key| base_row[key.column].clone()));
+    row.extend(spec.include.iter().map(|&column| base_row[column].clone()));
+    row
+}
+
+fn contents(
+    transaction: &Transaction,
+    table: TableId,
+    layout: &RowLayout,
+) -> BTreeMap<Vec<u8>, Vec<Datum>> {
+    let mut scanner = transaction.scan(table, Scan::all()).unwrap();
+    let mut batch = CellBatch::new();
+    let mut contents = BTreeMap::new();
+    while scanner.next_batch(3, &mut batch).unwrap() {
+        for row in batch.rows() {
+            let packed = crate::row::packed_cells(&row, layout.family_count);
+            contents.insert(row.key().to_vec(), layout.unpack(row.key(), &packed).unwrap());
+        }
+    }
+    contents
+}
+
+/// Returns whether a value of `a` occurs twice.
+fn collides(rows: &Rows) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    rows.values().filter_map(|(a, _, _)| *a).any(|a| !seen.insert(a))
+}
+
+/// A history under way.
+struct Run {
+    tables: Tables,
+    transaction: Option<Transaction>,
+    committed: Rows,
+    own: Rows,
+    savepoint: Option<(store::transaction::Savepoint, Rows)>,
+}
+
+impl Run {
+    fn transaction(&self) -> &Transaction {
+        self.transaction.as_ref().expect("a transaction is open")
+    }
+
+    /// Stages a batch that makes `after` of the rows, or is refused if that collides.
+    fn stage(&mut self, mutations: Vec<Mutation>, after: Rows) {
+        self.transaction().begin_statement();
+        match self.transaction().mutate(TABLE, mutations) {
+            Ok(()) => {
+                assert!(!collides(&after), "a duplicate was let in");
+                self.own = after;
+            }
+            Err(store::Error::Vetoed(veto)) => {
+                assert_eq!(veto.code, "23505");
+                assert!(collides(&after), "refused without a duplicate: {}", veto.detail);
+            }
+            Err(error) => panic!("{error}"),
+        }
+        self.transaction().begin_statement();
+    }
+
+    fn end(&mut self, commit: bool) {
+        self.savepoint = None;
+        let transaction = self.transaction.take().expect("a transaction is open");
+        self.tables.check(&transaction, &self.own);
+        if commit {
+            transaction.commit().unwrap().durable.wait().unwrap();
+            self.committed = self.own.clone();
+        } else {
+            transaction.rollback();
+            self.own = self.committed.clone();
+        }
+        let transaction = self.tables.begin();
+        self.tables.check(&transaction, &self.committed);
+        self.transaction = Some(transaction);
+    }
+
+    fn change(&mut self, step: &Step) {
+        let mut after = self.own.clone();
+        let tables = &self.tables;
+        let mutations = match step {
+            Step::Put(rows) => rows
+                .iter()
+                .map(|(id, values)| {
+                    after.insert(*id, *values);
+                    tables.put(*id, values)
+                })
+                .collect(),
+            Step::PutSecond(id, c) => {
+                let Some(values) = after.get_mut(id) else { return };
+                values.2 = *c;
+                let packed = tables.base.pack(1, &datums(*id, values)).unwrap();
+                vec![Mutation::new(tables.key(*id)).put(1, b"", packed)]
+            }
+            Step::Delete(ids) => ids
+                .iter()
+                .map(|id| {
+                    after.remove(id);
+                    Mutation::new(tables.key(*id)).delete_row()
+                })
+                .collect(),
+            Step::Swap(one, other) => {
+                let (Some(mut x), Some(mut y)) =
+                    (after.get(one).copied(), after.get(other).copied())
+                else {
+                    return;
+                };
+                if one == other {
+                    return;
+                }
+                std::mem::swap(&mut x.0, &mut y.0);
+                after.insert(*one, x);
+                after.insert(*other, y);
+                vec![tables.put(*one, &x), tables.put(*other, &y)]
+            }
+            _ => return,
+        };
+        self.stage(mutations, after);
+    }
+
+    fn step(mut self, step: &Step, directory: &Path) -> Run {
+        match step {
+            Step::Savepoint => {
+                self.savepoint = Some((self.transaction().savepoint(), self.own.clone()));
+            }
+            Step::RollBackTo => {
+                if let Some((savepoint, rows)) = self.savepoint.clone() {
+                    self.transaction().rollback_to(savepoint);
+                    self.transaction().begin_statement();
+                    self.own = rows;
+                }
+            }
+            Step::Commit => self.end(true),
+            Step::RollBack => self.end(false),
+            Step::Flush | Step::Compact => {
+                for table in self.tables.all_tables() {
+                    self.tables.store.flush(table).unwrap();
+                    if matches!(step, Step::Compact) {
+                        self.tables.store.compact(table, true).unwrap();
+                    }
+                }
+            }
+            Step::Reopen => {
+                self.end(true);
+                drop(self.transaction.take());
+                self.tables = self.tables.reopen(directory);
+                let transaction = self.tables.begin();
+                self.tables.check(&transaction, &self.committed);
+                self.transaction = Some(transaction);
+            }
+            _ => self.change(step),
+        }
+        self
+    }
+}
+
+fn run(salt: u8, steps: &[Step]) {
+    let directory = tempfile::tempdir().unwrap();
+    let tables = Tables::create(directory.path(), salt);
+    let transaction = Some(tables.begin());
+    let rows = Rows::new();
+    let mut run = Run { tables, transaction, committed: rows.clone(), own: rows, savepoint: None };
+    for step in steps {
+        run = run.step(step, directory.path());
+    }
+    run.end(true);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn indexes_hold_what_the_table_says(
+        salt in prop_oneof![Just(0u8), Just(2u8)],
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        run(salt, &steps);
+    }
+}
+
+#[test]
+fn unique_values_are_swapped_by_one_statement() {
+    run(
+        0,
+        &[
+            Step::Put(vec![(1, (Some(1), None, None)), (2, (Some(2), None, None))]),
+            Step::Commit,
+            Step::Swap(1, 2),
+            Step::Swap(1, 2),
+            Step::Commit,
+            Step::Swap(1, 2),
+        ],
+    );
+}
+
+#[test]
+fn a_build_fills_an_index_or_names_the_duplicate() {
+    let directory = tempfile::tempdir().unwrap();
+    let tables = Tables::create(directory.path(), 2);
+    tables.store.set_observers(TABLE, vec![]).unwrap();
+    let mut rows: Rows = (0..2500).map(|id| (id, (Some(id), Some(1), None))).collect();
+    let transaction = tables.begin();
+    let mutations = rows.iter().map(|(&id, values)| tables.put(id, values)).collect();
+    transaction.mutate(TABLE, mutations).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
+
+    let transaction = tables.begin();
+    for spec in &tables.specs {
+        assert_eq!(index::index_build(&transaction, TABLE, spec).unwrap(), 2500);
+    }
+    transaction.begin_statement();
+    tables.check(&transaction, &rows);
+    transaction.rollback();
+
+    rows.insert(7, (Some(2400), None, None));
+    let transaction = tables.begin();
+    transaction.mutate(TABLE, vec![tables.put(7, &rows[&7])]).unwrap();
+    transaction.begin_statement();
+    match index::index_build(&transaction, TABLE, &tables.specs[0]) {
+        Err(store::Error::Vetoed(veto)) => {
+            assert_eq!(veto.code, "23505");
+            assert_eq!(veto.message, "could not create unique index \"i2\"");
+            assert_eq!(veto.detail, "Key (k0)=(2400) is duplicated.");
+        }
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
+fn a_check_counts_what_is_missing_and_what_is_extra() {
+    let directory = tempfile::tempdir().unwrap();
+    let tables = Tables::create(directory.path(), 0);
+    let transaction = tables.begin();
+    let rows = (0..10).map(|id| tables.put(id, &(Some(id), None, None))).collect();
+    transaction.mutate(TABLE, rows).unwrap();
+    // Behind the observers' back.
+    let spec = &tables.specs[0];
+    let entry = |id: i32, a: i32| {
+        index::index_entry(spec, &datums(id, &(Some(a), None, None))).unwrap().unwrap()
+    };
+    let delete = Mutation::new(entry(3, 3).row).delete_row();
+    let stray = Mutation { locking: Locking::Row, ..entry(4, 44) };
+    transaction.mutate(spec.store_table, vec![delete, stray]).unwrap();
+    transaction.begin_statement();
+    let difference = index::check(&transaction, TABLE, spec).unwrap();
+    assert_eq!((difference.row_count, difference.entry_count), (10, 10));
+    assert_eq!((difference.missing, difference.extra), (1, 1));
+}
