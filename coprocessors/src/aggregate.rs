@@ -116,6 +116,8 @@ impl Endpoint for AggregateEndpoint {
 struct RegionState<'a> {
     request: &'a AggregateRequest,
     groups: Groups,
+    /// The decoded columns; reused from batch to batch.
+    vectors: Vec<Vector>,
     /// Reused from batch to batch.
     group_numbers: Vec<u32>,
     rows_scanned: u64,
@@ -124,26 +126,39 @@ struct RegionState<'a> {
 impl<'a> RegionState<'a> {
     fn new(request: &'a AggregateRequest) -> RegionState<'a> {
         let groups = Groups::new(request);
-        RegionState { request, groups, group_numbers: Vec::new(), rows_scanned: 0 }
+        let vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
+        RegionState { request, groups, vectors, group_numbers: Vec::new(), rows_scanned: 0 }
     }
 
     fn add(&mut self, cells: &CellBatch) -> types::Result<()> {
         let request = self.request;
         self.rows_scanned += cells.row_count() as u64;
-        let mut vectors = row::vectors_for(&request.layout, &request.columns, cells.row_count());
+        let mut vectors = std::mem::take(&mut self.vectors);
         row::decode_batch(&request.layout, &request.columns, cells, &mut vectors)?;
         let columns = vectors.into_iter().map(Arc::new).collect();
-        let mut batch = Batch { columns, row_count: cells.row_count() };
-        if let Some(filter) = &request.filter {
-            let selection = filter.filter_batch(&batch, &request.context)?;
-            if selection.is_empty() {
-                return Ok(());
-            }
-            if selection.len() < batch.row_count {
-                batch = batch.take(&selection);
-            }
+        let batch = Batch { columns, row_count: cells.row_count() };
+        self.filter_and_feed(&batch)?;
+        self.vectors = batch.columns.into_iter().filter_map(Arc::into_inner).collect();
+        if self.vectors.len() < request.columns.len() {
+            // Someone kept a column; its memory is not ours to use again.
+            self.vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
         }
-        self.feed(&batch)
+        self.vectors.iter_mut().for_each(Vector::clear);
+        Ok(())
+    }
+
+    fn filter_and_feed(&mut self, batch: &Batch) -> types::Result<()> {
+        let Some(filter) = &self.request.filter else {
+            return self.feed(batch);
+        };
+        let selection = filter.filter_batch(batch, &self.request.context)?;
+        if selection.len() == batch.row_count {
+            self.feed(batch)
+        } else if selection.is_empty() {
+            Ok(())
+        } else {
+            self.feed(&batch.take(&selection))
+        }
     }
 
     fn feed(&mut self, batch: &Batch) -> types::Result<()> {
