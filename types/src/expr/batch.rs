@@ -11,10 +11,11 @@
 //! answer. What this costs only failing statements pay.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ahash::AHashSet;
 
-use super::operand::{Operand, Typed, bytes_at};
+use super::operand::{Operand, Typed};
 use super::row::distinct;
 use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare};
 use crate::cast;
@@ -34,6 +35,36 @@ impl Expr {
         match evaluate(self, Rows { batch, selection: None }, context) {
             Ok(operand) => Ok(operand.into_vector(self.data_type(), batch.row_count)),
             Err(_) => self.eval_rows(batch, context),
+        }
+    }
+
+    /// Computes the values for all rows of a batch; a mere column is shared, not copied.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expr::eval_batch`].
+    pub fn eval_column(&self, batch: &Batch, context: &EvalContext) -> Result<Arc<Vector>> {
+        match self {
+            Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
+            _ => self.eval_batch(batch, context).map(Arc::new),
+        }
+    }
+
+    /// Computes the values for the rows of a batch that `selection` names, in its order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expr::eval_batch`], for these rows.
+    pub fn eval_selected(
+        &self,
+        batch: &Batch,
+        selection: &[u32],
+        context: &EvalContext,
+    ) -> Result<Vector> {
+        let rows = Rows { batch, selection: Some(selection) };
+        match evaluate(self, rows, context) {
+            Ok(operand) => Ok(operand.into_vector(self.data_type(), selection.len())),
+            Err(_) => self.eval_rows(&batch.take(selection), context),
         }
     }
 
@@ -296,9 +327,9 @@ fn like<'a>(
         if strings.is_null(index) {
             return Ok(false);
         }
-        pattern.matches(bytes_at(values, index)).map(|found| found != negated)
+        pattern.matches(values.get(index)).map(|found| found != negated)
     };
-    let results: Result<Vec<bool>> = (0..values.ends.len()).map(test).collect();
+    let results: Result<Vec<bool>> = (0..values.len()).map(test).collect();
     let validity = strings.validity().map(<[bool]>::to_vec);
     Some(results.map(|results| Operand::owned(VectorData::Bool(results), validity)))
 }
@@ -566,7 +597,7 @@ fn find_in(vector: &Vector, items: &[Datum], data_type: DataType) -> Vec<bool> {
                     other => unreachable!("{other:?} is no text"),
                 })
                 .collect();
-            (0..values.ends.len()).map(|i| texts.contains(bytes_at(values, i))).collect()
+            (0..values.len()).map(|i| texts.contains(values.get(i))).collect()
         }
         _ => (0..vector.len())
             .map(|i| {

@@ -3,7 +3,7 @@
 //! Positions where an operand is NULL are computed like the others, on whatever is there; the
 //! validity list says that the result does not count.
 
-use super::operand::{Operand, Side, Typed, both_valid, bytes_at};
+use super::operand::{Operand, Side, Typed, both_valid};
 use crate::datetime::Interval;
 use crate::datum::compare_floats;
 use crate::function::CompareOp;
@@ -36,12 +36,12 @@ pub(super) fn compare<'a>(
             each(row_count, |i| op.accepts(left.cmp(&right[i])))
         }
         (Typed::Bytes(left), Typed::Bytes(right)) => {
-            each(row_count, |i| op.accepts(bytes_at(left, i).cmp(bytes_at(right, i))))
+            each(row_count, |i| op.accepts(left.get(i).cmp(right.get(i))))
         }
         (Typed::Bytes(left), Typed::BytesSame(right)) => match op {
-            CompareOp::Eq => each(row_count, |i| bytes_at(left, i) == right),
-            CompareOp::Ne => each(row_count, |i| bytes_at(left, i) != right),
-            _ => each(row_count, |i| op.accepts(bytes_at(left, i).cmp(right))),
+            CompareOp::Eq => each(row_count, |i| left.get(i) == right),
+            CompareOp::Ne => each(row_count, |i| left.get(i) != right),
+            _ => each(row_count, |i| op.accepts(left.get(i).cmp(right))),
         },
         (Typed::BytesSame(_), Typed::Bytes(_)) => {
             return compare(op.flip(), right, left, row_count);

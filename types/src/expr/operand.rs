@@ -55,11 +55,7 @@ impl<'a> Operand<'a> {
     pub(super) fn into_vector(self, data_type: DataType, row_count: usize) -> Vector {
         match self {
             Operand::Vector(vector) => vector.into_owned(),
-            Operand::Constant(value) => {
-                let mut single = Vector::new(data_type, 1);
-                single.push(&value);
-                single.take(&vec![0; row_count])
-            }
+            Operand::Constant(value) => Vector::constant(&value, data_type, row_count),
         }
     }
 }
@@ -170,11 +166,4 @@ impl Operand<'_> {
             },
         }
     }
-}
-
-/// Returns the bytes of value `index`.
-#[inline]
-pub(super) fn bytes_at(values: &BytesVector, index: usize) -> &[u8] {
-    let start = if index == 0 { 0 } else { values.ends[index - 1] as usize };
-    &values.bytes[start..values.ends[index] as usize]
 }

@@ -3,12 +3,30 @@
 //!
 //! Types and results are PostgreSQL's: `sum(int4)` is bigint, `sum(int8)` and `avg(int)` numeric,
 //! `sum(float8)` double; an aggregate over no rows is NULL, `count` 0.
+//!
+//! An [`Accumulator`] holds the states of all groups side by side, typed, and is fed whole vectors;
+//! [`GroupTable`] says which group a row belongs to.
+
+mod extreme;
+mod group_table;
+mod sum;
+mod variance;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
 
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
-use crate::vector::Vector;
+use crate::vector::{Batch, Vector};
+
+pub use group_table::GroupTable;
+
+use extreme::{Extreme, Truth};
+use sum::{Count, FloatSum, IntegerSum, IntervalSum, NumericSum};
+use variance::{FloatVariance, NumericVariance};
 
 /// Which aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -188,60 +206,117 @@ pub trait Accumulator: Send {
 impl Aggregate {
     /// Returns an accumulator without groups. `distinct` and `filter` are the caller's to apply.
     pub fn accumulator(&self) -> Box<dyn Accumulator> {
-        todo!("types/aggregate")
+        let argument = self.argument_type();
+        match self.kind {
+            AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
+            AggregateKind::Sum | AggregateKind::Avg => {
+                let average = self.kind == AggregateKind::Avg;
+                match argument {
+                    DataType::Float4 | DataType::Float8 => {
+                        Box::new(FloatSum::new(argument, average))
+                    }
+                    DataType::Numeric => Box::new(NumericSum::new(average)),
+                    DataType::Interval => Box::new(IntervalSum::new(average)),
+                    _ => Box::new(IntegerSum::new(argument, average)),
+                }
+            }
+            AggregateKind::Min => Box::new(Extreme::new(argument, Ordering::Less)),
+            AggregateKind::Max => Box::new(Extreme::new(argument, Ordering::Greater)),
+            AggregateKind::BoolAnd => Box::new(Truth::new(false)),
+            AggregateKind::BoolOr => Box::new(Truth::new(true)),
+            AggregateKind::StddevPop
+            | AggregateKind::StddevSamp
+            | AggregateKind::VarPop
+            | AggregateKind::VarSamp => match argument {
+                DataType::Float4 | DataType::Float8 => Box::new(FloatVariance::new(self.kind)),
+                _ => Box::new(NumericVariance::new(self.kind)),
+            },
+        }
+    }
+
+    /// Returns the type of the argument; that of a count for `count(*)`.
+    fn argument_type(&self) -> DataType {
+        self.argument.as_ref().map_or(DataType::Int8, Expr::data_type)
     }
 
     /// Returns the number of datums in a partial state.
     pub fn partial_width(&self) -> usize {
-        todo!("types/aggregate")
-    }
-}
-
-/// Groups rows by the values of key columns: a hash table from key to group number.
-///
-/// NULLs are equal to each other here, as GROUP BY and DISTINCT want.
-pub struct GroupTable {
-    _private: (),
-}
-
-impl GroupTable {
-    /// Returns an empty table for keys of these types.
-    pub fn new(key_types: &[DataType]) -> GroupTable {
-        let _ = key_types;
-        todo!("types/aggregate")
+        self.partial_types().len()
     }
 
-    /// Writes the group number of each row into `groups`, numbering new keys in order of appearance.
-    pub fn assign(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
-        let _ = (keys, row_count, groups);
-        todo!("types/aggregate")
+    /// Returns the types of the datums in a partial state. Any of them may be NULL.
+    pub fn partial_types(&self) -> Vec<DataType> {
+        let argument = self.argument_type();
+        match self.kind {
+            AggregateKind::CountRows | AggregateKind::Count => vec![DataType::Int8],
+            AggregateKind::Sum | AggregateKind::Avg => match argument {
+                DataType::Float4 | DataType::Float8 => vec![DataType::Int8, DataType::Float8],
+                DataType::Interval => vec![DataType::Int8, DataType::Interval],
+                _ => vec![DataType::Int8, DataType::Numeric],
+            },
+            AggregateKind::Min | AggregateKind::Max => vec![argument],
+            AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
+            AggregateKind::StddevPop
+            | AggregateKind::StddevSamp
+            | AggregateKind::VarPop
+            | AggregateKind::VarSamp => match argument {
+                DataType::Float4 | DataType::Float8 => {
+                    vec![DataType::Int8, DataType::Float8, DataType::Float8]
+                }
+                _ => vec![DataType::Int8, DataType::Numeric, DataType::Numeric],
+            },
+        }
     }
 
-    /// Returns the number of groups.
-    pub fn group_count(&self) -> usize {
-        todo!("types/aggregate")
-    }
-
-    /// Returns the key values of groups `range`, a vector for each key column.
-    pub fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
-        let _ = range;
-        todo!("types/aggregate")
-    }
-
-    /// Returns the bytes held.
-    pub fn byte_count(&self) -> usize {
-        todo!("types/aggregate")
+    /// Returns the call as text, as EXPLAIN shows it.
+    pub fn describe(&self, column_name: &dyn Fn(usize) -> String) -> String {
+        let argument = match &self.argument {
+            None => "*".to_owned(),
+            Some(argument) => argument.describe(column_name),
+        };
+        let distinct = if self.distinct { "DISTINCT " } else { "" };
+        let call = format!("{}({distinct}{argument})", self.kind.name());
+        match &self.filter {
+            None => call,
+            Some(filter) => format!("{call} FILTER (WHERE {})", filter.describe(column_name)),
+        }
     }
 }
 
 /// Evaluates the argument and the filter of an aggregate over a batch and feeds it.
+///
+/// # Errors
+///
+/// Those of the expressions, and overflow of the state.
 pub fn feed(
     aggregate: &Aggregate,
     accumulator: &mut dyn Accumulator,
     groups: &[u32],
-    batch: &crate::vector::Batch,
+    batch: &Batch,
     context: &EvalContext,
 ) -> Result<()> {
-    let _ = (aggregate, accumulator, groups, batch, context);
-    todo!("types/aggregate")
+    let selection = match &aggregate.filter {
+        None => None,
+        Some(filter) => {
+            let selection = filter.filter_batch(batch, context)?;
+            (selection.len() < batch.row_count).then_some(selection)
+        }
+    };
+    match (&selection, &aggregate.argument) {
+        (None, None) => accumulator.update(groups, None),
+        (None, Some(argument)) => {
+            let values = argument.eval_column(batch, context)?;
+            accumulator.update(groups, Some(&values))
+        }
+        (Some(selection), argument) => {
+            let groups: Vec<u32> = selection.iter().map(|row| groups[*row as usize]).collect();
+            match argument {
+                None => accumulator.update(&groups, None),
+                Some(argument) => {
+                    let values = argument.eval_selected(batch, selection, context)?;
+                    accumulator.update(&groups, Some(&values))
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,252 @@
+//! `min`, `max`, `bool_and` and `bool_or`.
+
+use std::cmp::Ordering;
+
+use super::Accumulator;
+use super::sum::{each_valid, expect_argument, unexpected};
+use crate::datatype::DataType;
+use crate::datum::{Datum, compare_floats};
+use crate::error::Result;
+use crate::vector::{Vector, VectorData};
+
+/// The best value of each group, by representation. Meaningless where the group is not yet seen.
+enum Best {
+    /// Integers, dates and times.
+    Integers(Vec<i64>),
+    /// Floats.
+    Floats(Vec<f64>),
+    /// All else.
+    Datums(Vec<Datum>),
+}
+
+/// `min` and `max`.
+pub(super) struct Extreme {
+    data_type: DataType,
+    /// What a better value is, compared with the best so far.
+    wanted: Ordering,
+    seen: Vec<bool>,
+    best: Best,
+    heap_bytes: usize,
+}
+
+impl Extreme {
+    pub(super) fn new(data_type: DataType, wanted: Ordering) -> Extreme {
+        let best = match data_type {
+            DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Oid
+            | DataType::Date
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::Timestamptz => Best::Integers(Vec::new()),
+            DataType::Float4 | DataType::Float8 => Best::Floats(Vec::new()),
+            _ => Best::Datums(Vec::new()),
+        };
+        Extreme { data_type, wanted, seen: Vec::new(), best, heap_bytes: 0 }
+    }
+
+    fn integers<T: Copy + Into<i64>>(
+        &mut self,
+        groups: &[u32],
+        values: &[T],
+        validity: Option<&[bool]>,
+    ) {
+        let (seen, wanted) = (&mut self.seen, self.wanted);
+        let Best::Integers(best) = &mut self.best else {
+            unreachable!("integers are kept as integers");
+        };
+        each_valid(groups, values, validity, |group, value| {
+            let value: i64 = (*value).into();
+            if !seen[group] || value.cmp(&best[group]) == wanted {
+                best[group] = value;
+                seen[group] = true;
+            }
+        });
+    }
+
+    fn floats<T: Copy + Into<f64>>(
+        &mut self,
+        groups: &[u32],
+        values: &[T],
+        validity: Option<&[bool]>,
+    ) {
+        let (seen, wanted) = (&mut self.seen, self.wanted);
+        let Best::Floats(best) = &mut self.best else {
+            unreachable!("floats are kept as floats");
+        };
+        each_valid(groups, values, validity, |group, value| {
+            let value: f64 = (*value).into();
+            if !seen[group] || compare_floats(value, best[group]) == wanted {
+                best[group] = value;
+                seen[group] = true;
+            }
+        });
+    }
+
+    fn datums(&mut self, groups: &[u32], argument: &Vector) {
+        for (index, group) in groups.iter().enumerate() {
+            let group = *group as usize;
+            if argument.is_null(index)
+                || (self.seen[group] && !self.improves(group, argument, index))
+            {
+                continue;
+            }
+            self.take(group, argument.datum(index));
+        }
+    }
+
+    /// Returns whether the value of a row is better than the best of a group that has one.
+    fn improves(&self, group: usize, argument: &Vector, index: usize) -> bool {
+        let Best::Datums(best) = &self.best else {
+            unreachable!("other values are kept as datums");
+        };
+        match (&argument.data, &best[group]) {
+            (VectorData::Text(values), Datum::Text(best)) if self.data_type != DataType::Char => {
+                values.get(index).cmp(best.as_bytes()) == self.wanted
+            }
+            (VectorData::Numeric(values), Datum::Numeric(best)) => {
+                values[index].cmp(best) == self.wanted
+            }
+            (_, best) => argument.datum(index).compare_typed(best, self.data_type) == self.wanted,
+        }
+    }
+
+    fn take(&mut self, group: usize, value: Datum) {
+        let Best::Datums(best) = &mut self.best else {
+            unreachable!("other values are kept as datums");
+        };
+        self.heap_bytes += value.heap_bytes();
+        self.heap_bytes = self.heap_bytes.saturating_sub(best[group].heap_bytes());
+        best[group] = value;
+        self.seen[group] = true;
+    }
+
+    fn value(&self, group: usize) -> Datum {
+        if !self.seen[group] {
+            return Datum::Null;
+        }
+        match (&self.best, self.data_type) {
+            (Best::Integers(best), DataType::Int2) => Datum::Int2(best[group] as i16),
+            (Best::Integers(best), DataType::Int4) => Datum::Int4(best[group] as i32),
+            (Best::Integers(best), DataType::Date) => Datum::Date(best[group] as i32),
+            (Best::Integers(best), DataType::Time) => Datum::Time(best[group]),
+            (Best::Integers(best), DataType::Timestamp) => Datum::Timestamp(best[group]),
+            (Best::Integers(best), DataType::Timestamptz) => Datum::Timestamptz(best[group]),
+            (Best::Integers(best), _) => Datum::Int8(best[group]),
+            (Best::Floats(best), DataType::Float4) => Datum::Float4(best[group] as f32),
+            (Best::Floats(best), _) => Datum::Float8(best[group]),
+            (Best::Datums(best), _) => best[group].clone(),
+        }
+    }
+}
+
+impl Accumulator for Extreme {
+    fn resize(&mut self, group_count: usize) {
+        self.seen.resize(group_count, false);
+        match &mut self.best {
+            Best::Integers(best) => best.resize(group_count, 0),
+            Best::Floats(best) => best.resize(group_count, 0.0),
+            Best::Datums(best) => best.resize(group_count, Datum::Null),
+        }
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let validity = argument.validity.as_deref();
+        match &argument.data {
+            VectorData::Int2(values) => self.integers(groups, values, validity),
+            VectorData::Int4(values) | VectorData::Date(values) => {
+                self.integers(groups, values, validity);
+            }
+            VectorData::Int8(values)
+            | VectorData::Time(values)
+            | VectorData::Timestamp(values)
+            | VectorData::Timestamptz(values) => self.integers(groups, values, validity),
+            VectorData::Float4(values) => self.floats(groups, values, validity),
+            VectorData::Float8(values) => self.floats(groups, values, validity),
+            _ => self.datums(groups, argument),
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.value(group)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        let mut single = Vector::new(self.data_type, 1);
+        single.push(&partial[0]);
+        let group = u32::try_from(group).expect("groups are numbered in 32 bits");
+        self.update(&[group], Some(&single))
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.value(group))
+    }
+
+    fn byte_count(&self) -> usize {
+        let best = match &self.best {
+            Best::Integers(best) => best.capacity() * size_of::<i64>(),
+            Best::Floats(best) => best.capacity() * size_of::<f64>(),
+            Best::Datums(best) => best.capacity() * size_of::<Datum>(),
+        };
+        self.seen.capacity() + best + self.heap_bytes
+    }
+}
+
+/// `bool_and` (`decisive` false) and `bool_or` (`decisive` true).
+pub(super) struct Truth {
+    decisive: bool,
+    states: Vec<Option<bool>>,
+}
+
+impl Truth {
+    pub(super) fn new(decisive: bool) -> Truth {
+        Truth { decisive, states: Vec::new() }
+    }
+
+    fn value(&self, group: usize) -> Datum {
+        self.states[group].map_or(Datum::Null, Datum::Bool)
+    }
+}
+
+impl Accumulator for Truth {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, None);
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let VectorData::Bool(values) = &argument.data else {
+            unexpected(&argument.data);
+        };
+        let (states, decisive) = (&mut self.states, self.decisive);
+        each_valid(groups, values, argument.validity.as_deref(), |group, value| {
+            if states[group] != Some(decisive) {
+                states[group] = Some(*value);
+            }
+        });
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.value(group)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        if let (Datum::Bool(value), true) = (&partial[0], self.states[group] != Some(self.decisive))
+        {
+            self.states[group] = Some(*value);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.value(group))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity()
+    }
+}

@@ -1,0 +1,271 @@
+//! Which group a row belongs to: a hash table from key values to group numbers.
+//!
+//! One or two key columns of fixed width become a fixed-size key, without a byte on the heap. Other
+//! keys are written as bytes, equal for equal values: `1.0` and `1.00` are one group, as are `char`
+//! values that differ in trailing blanks. A run of rows with the same key looks it up once.
+
+use ahash::AHashMap;
+
+use crate::datatype::DataType;
+use crate::datum::without_blanks;
+use crate::numeric::Numeric;
+use crate::vector::{Vector, VectorData};
+
+/// Groups rows by the values of key columns: a hash table from key to group number.
+///
+/// NULLs are equal to each other here, as GROUP BY and DISTINCT want.
+pub struct GroupTable {
+    key_types: Vec<DataType>,
+    index: Index,
+    /// The key values of each group, as they first came.
+    keys: Vec<Vector>,
+    group_count: usize,
+}
+
+/// From keys to groups.
+enum Index {
+    /// No key columns: one group, if there are rows.
+    Single,
+    /// One or two columns of fixed width.
+    Fixed(AHashMap<FixedKey, u32>),
+    /// Any columns.
+    Bytes { groups: AHashMap<Box<[u8]>, u32>, key_bytes: usize },
+}
+
+/// One or two values of at most 64 bits, and which of them are NULL.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct FixedKey {
+    values: [u64; 2],
+    nulls: u8,
+}
+
+impl GroupTable {
+    /// Returns an empty table for keys of these types.
+    pub fn new(key_types: &[DataType]) -> GroupTable {
+        let index = match key_types {
+            [] => Index::Single,
+            [_] | [_, _] if key_types.iter().all(|t| is_fixed(*t)) => Index::Fixed(AHashMap::new()),
+            _ => Index::Bytes { groups: AHashMap::new(), key_bytes: 0 },
+        };
+        GroupTable {
+            key_types: key_types.to_vec(),
+            index,
+            keys: key_types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
+            group_count: 0,
+        }
+    }
+
+    /// Writes the group number of each row into `groups`, numbering new keys in order of appearance.
+    pub fn assign(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        groups.clear();
+        groups.reserve(row_count);
+        match &mut self.index {
+            Index::Single => {
+                groups.resize(row_count, 0);
+                self.group_count = self.group_count.max(usize::from(row_count > 0));
+            }
+            Index::Fixed(_) => self.assign_fixed(keys, row_count, groups),
+            Index::Bytes { .. } => self.assign_bytes(keys, row_count, groups),
+        }
+    }
+
+    fn assign_fixed(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        let Index::Fixed(index) = &mut self.index else {
+            unreachable!("called for this index only");
+        };
+        let mut fixed = vec![FixedKey::default(); row_count];
+        for (column, key) in keys.iter().enumerate() {
+            fill(&mut fixed, column, key);
+        }
+        let mut last: Option<(FixedKey, u32)> = None;
+        for (row, key) in fixed.into_iter().enumerate() {
+            let group = match last {
+                Some((last, group)) if last == key => group,
+                _ => *index
+                    .entry(key)
+                    .or_insert_with(|| new_group(&mut self.keys, &mut self.group_count, keys, row)),
+            };
+            last = Some((key, group));
+            groups.push(group);
+        }
+    }
+
+    fn assign_bytes(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        let Index::Bytes { groups: index, key_bytes } = &mut self.index else {
+            unreachable!("called for this index only");
+        };
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        for row in 0..row_count {
+            key.clear();
+            for (column, data_type) in keys.iter().zip(&self.key_types) {
+                write_key(column, row, *data_type, &mut key);
+            }
+            let group = match groups.last() {
+                Some(group) if key == last => *group,
+                _ => match index.get(key.as_slice()) {
+                    Some(group) => *group,
+                    None => {
+                        let group = new_group(&mut self.keys, &mut self.group_count, keys, row);
+                        *key_bytes += key.len();
+                        index.insert(key.as_slice().into(), group);
+                        group
+                    }
+                },
+            };
+            groups.push(group);
+            std::mem::swap(&mut key, &mut last);
+        }
+    }
+
+    /// Returns the number of groups.
+    pub fn group_count(&self) -> usize {
+        self.group_count
+    }
+
+    /// Returns the key values of groups `range`, a vector for each key column.
+    pub fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
+        let number = |group| u32::try_from(group).expect("groups are numbered in 32 bits");
+        let selection: Vec<u32> = (number(range.start)..number(range.end)).collect();
+        self.keys.iter().map(|column| column.take(&selection)).collect()
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        const CONTROL_BYTES: usize = 1;
+        let index = match &self.index {
+            Index::Single => 0,
+            Index::Fixed(index) => {
+                index.capacity() * (size_of::<(FixedKey, u32)>() + CONTROL_BYTES)
+            }
+            Index::Bytes { groups, key_bytes } => {
+                groups.capacity() * (size_of::<(Box<[u8]>, u32)>() + CONTROL_BYTES) + key_bytes
+            }
+        };
+        index + self.keys.iter().map(Vector::byte_count).sum::<usize>()
+    }
+}
+
+/// Numbers a new group with the key of a row.
+fn new_group(stored: &mut [Vector], group_count: &mut usize, keys: &[&Vector], row: usize) -> u32 {
+    for (stored, column) in stored.iter_mut().zip(keys) {
+        stored.push(&column.datum(row));
+    }
+    let group = u32::try_from(*group_count).expect("groups are numbered in 32 bits");
+    *group_count += 1;
+    group
+}
+
+/// Returns whether values of a type are at most 64 bits.
+fn is_fixed(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Bool
+            | DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Oid
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Date
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::Timestamptz
+    )
+}
+
+/// Writes a column of fixed width into keys.
+fn fill(keys: &mut [FixedKey], column: usize, vector: &Vector) {
+    fn each<T: Copy>(keys: &mut [FixedKey], column: usize, values: &[T], bits: impl Fn(T) -> u64) {
+        for (key, value) in keys.iter_mut().zip(values) {
+            key.values[column] = bits(*value);
+        }
+    }
+    match &vector.data {
+        VectorData::Bool(values) => each(keys, column, values, u64::from),
+        VectorData::Int2(values) => each(keys, column, values, |v| i64::from(v).cast_unsigned()),
+        VectorData::Int4(values) | VectorData::Date(values) => {
+            each(keys, column, values, |v| i64::from(v).cast_unsigned());
+        }
+        VectorData::Int8(values)
+        | VectorData::Time(values)
+        | VectorData::Timestamp(values)
+        | VectorData::Timestamptz(values) => each(keys, column, values, i64::cast_unsigned),
+        VectorData::Float4(values) => each(keys, column, values, |v| float_bits(f64::from(v))),
+        VectorData::Float8(values) => each(keys, column, values, float_bits),
+        other => unreachable!("{other:?} is not of fixed width"),
+    }
+    if let Some(validity) = &vector.validity {
+        for (key, valid) in keys.iter_mut().zip(validity) {
+            if !valid {
+                key.values[column] = 0;
+                key.nulls |= 1 << column;
+            }
+        }
+    }
+}
+
+/// Returns the same bits for floats that are equal in SQL.
+fn float_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        // Adding zero makes 0 of -0.
+        (value + 0.0).to_bits()
+    }
+}
+
+/// Appends a value to a key: a byte that tells NULL, then bytes that are equal for equal values and
+/// whose length is fixed by the type or written before them.
+fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>) {
+    if vector.is_null(row) {
+        key.push(0);
+        return;
+    }
+    key.push(1);
+    match &vector.data {
+        VectorData::Bool(values) => key.push(u8::from(values[row])),
+        VectorData::Int2(values) => key.extend(values[row].to_le_bytes()),
+        VectorData::Int4(values) | VectorData::Date(values) => {
+            key.extend(values[row].to_le_bytes());
+        }
+        VectorData::Int8(values)
+        | VectorData::Time(values)
+        | VectorData::Timestamp(values)
+        | VectorData::Timestamptz(values) => key.extend(values[row].to_le_bytes()),
+        VectorData::Float4(values) => {
+            key.extend(float_bits(f64::from(values[row])).to_le_bytes());
+        }
+        VectorData::Float8(values) => key.extend(float_bits(values[row]).to_le_bytes()),
+        VectorData::Numeric(values) => write_numeric(&values[row], key),
+        VectorData::Text(values) if data_type == DataType::Char => {
+            write_bytes(without_blanks(values.str(row)).as_bytes(), key);
+        }
+        VectorData::Text(values) | VectorData::Bytea(values) => write_bytes(values.get(row), key),
+        VectorData::Interval(values) => key.extend(values[row].span().to_le_bytes()),
+        VectorData::Uuid(values) => key.extend(values[row]),
+    }
+}
+
+fn write_bytes(bytes: &[u8], key: &mut Vec<u8>) {
+    let length = u32::try_from(bytes.len()).expect("a value is shorter than 4 GiB");
+    key.extend(length.to_le_bytes());
+    key.extend_from_slice(bytes);
+}
+
+/// Appends a numeric without its trailing zeros.
+fn write_numeric(value: &Numeric, key: &mut Vec<u8>) {
+    let shortest = value.with_scale(value.min_scale());
+    match shortest.to_mantissa() {
+        Some((mantissa, scale)) => {
+            key.push(1);
+            key.extend(mantissa.to_le_bytes());
+            key.extend(scale.to_le_bytes());
+        }
+        None => {
+            key.push(0);
+            let mut text = Vec::new();
+            shortest.write(&mut text);
+            write_bytes(&text, key);
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! `count`, `sum` and `avg`.
+//!
+//! Integers add up in 128 bits, which no number of rows can exceed. A sum is NULL until a value
+//! comes, so a count goes with each.
+
+use super::Accumulator;
+use crate::datatype::DataType;
+use crate::datetime::Interval;
+use crate::datum::Datum;
+use crate::error::{Error, Result, sqlstate};
+use crate::numeric::Numeric;
+use crate::vector::{Vector, VectorData};
+
+/// Calls `each` with the group and the value of every row that is not NULL.
+#[inline]
+pub(super) fn each_valid<T>(
+    groups: &[u32],
+    values: &[T],
+    validity: Option<&[bool]>,
+    mut each: impl FnMut(usize, &T),
+) {
+    match validity {
+        None => {
+            for (group, value) in groups.iter().zip(values) {
+                each(*group as usize, value);
+            }
+        }
+        Some(validity) => {
+            for ((group, value), valid) in groups.iter().zip(values).zip(validity) {
+                if *valid {
+                    each(*group as usize, value);
+                }
+            }
+        }
+    }
+}
+
+/// Like [`each_valid`], for what may fail.
+#[inline]
+pub(super) fn try_each_valid<T>(
+    groups: &[u32],
+    values: &[T],
+    validity: Option<&[bool]>,
+    mut each: impl FnMut(usize, &T) -> Result<()>,
+) -> Result<()> {
+    for (index, (group, value)) in groups.iter().zip(values).enumerate() {
+        if validity.is_none_or(|validity| validity[index]) {
+            each(*group as usize, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the argument of an aggregate that has one.
+pub(super) fn expect_argument(argument: Option<&Vector>) -> &Vector {
+    argument.expect("only count(*) has no argument")
+}
+
+/// Panics over a vector of a type that the aggregate does not take: a bug of the binder.
+pub(super) fn unexpected(data: &VectorData) -> ! {
+    panic!("an aggregate was fed values of another type: {data:?}")
+}
+
+/// Returns the count in a partial state.
+pub(super) fn partial_count(datum: &Datum) -> i64 {
+    match datum {
+        Datum::Int8(count) => *count,
+        other => panic!("a partial state begins with a count, not {other:?}"),
+    }
+}
+
+pub(super) fn overflow() -> Error {
+    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
+/// `count(*)` and `count(x)`.
+#[derive(Default)]
+pub(super) struct Count {
+    counts: Vec<i64>,
+}
+
+impl Accumulator for Count {
+    fn resize(&mut self, group_count: usize) {
+        self.counts.resize(group_count, 0);
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let validity = argument.and_then(|argument| argument.validity.as_deref());
+        match (self.counts.as_mut_slice(), validity) {
+            ([count], None) => *count += groups.len() as i64,
+            ([count], Some(validity)) => {
+                *count += validity.iter().filter(|valid| **valid).count() as i64;
+            }
+            (counts, None) => {
+                for group in groups {
+                    counts[*group as usize] += 1;
+                }
+            }
+            (counts, Some(validity)) => {
+                for (group, valid) in groups.iter().zip(validity) {
+                    counts[*group as usize] += i64::from(*valid);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![Datum::Int8(self.counts[group])]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.counts[group] += partial_count(&partial[0]);
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(Datum::Int8(self.counts[group]))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.counts.capacity() * size_of::<i64>()
+    }
+}
+
+/// What becomes of a sum of integers at the end.
+enum Outcome {
+    /// `sum(int2)`, `sum(int4)`
+    Bigint,
+    /// `sum(int8)`
+    Numeric,
+    /// `avg(int)`
+    Average,
+}
+
+/// The sum of a group of integers.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    sum: i128,
+    count: i64,
+}
+
+/// `sum` and `avg` of integers.
+pub(super) struct IntegerSum {
+    totals: Vec<Total>,
+    outcome: Outcome,
+}
+
+impl IntegerSum {
+    pub(super) fn new(argument: DataType, average: bool) -> IntegerSum {
+        let outcome = match argument {
+            _ if average => Outcome::Average,
+            DataType::Int8 => Outcome::Numeric,
+            _ => Outcome::Bigint,
+        };
+        IntegerSum { totals: Vec::new(), outcome }
+    }
+
+    fn add<T: Copy + Into<i64>>(
+        &mut self,
+        groups: &[u32],
+        values: &[T],
+        validity: Option<&[bool]>,
+    ) {
+        if let ([total], None) = (self.totals.as_mut_slice(), validity) {
+            total.sum += values.iter().map(|value| i128::from((*value).into())).sum::<i128>();
+            total.count += values.len() as i64;
+            return;
+        }
+        let totals = &mut self.totals;
+        each_valid(groups, values, validity, |group, value| {
+            let total = &mut totals[group];
+            total.sum += i128::from((*value).into());
+            total.count += 1;
+        });
+    }
+
+    /// Adds the values of a single group that fit 32 bits, whose sum over a batch fits 64.
+    fn add_narrow<T: Copy + Into<i64>>(
+        &mut self,
+        groups: &[u32],
+        values: &[T],
+        validity: Option<&[bool]>,
+    ) {
+        const CHUNK: usize = 1 << 20;
+        let [total] = self.totals.as_mut_slice() else {
+            return self.add(groups, values, validity);
+        };
+        match validity {
+            None => {
+                for chunk in values.chunks(CHUNK) {
+                    total.sum += i128::from(chunk.iter().map(|v| (*v).into()).sum::<i64>());
+                }
+                total.count += values.len() as i64;
+            }
+            Some(validity) => {
+                for (chunk, valid) in values.chunks(CHUNK).zip(validity.chunks(CHUNK)) {
+                    let pairs = chunk.iter().zip(valid);
+                    let kept = pairs.map(|(v, valid)| (*v).into() * i64::from(*valid));
+                    total.sum += i128::from(kept.sum::<i64>());
+                    total.count += valid.iter().map(|valid| i64::from(*valid)).sum::<i64>();
+                }
+            }
+        }
+    }
+}
+
+impl Accumulator for IntegerSum {
+    fn resize(&mut self, group_count: usize) {
+        self.totals.resize(group_count, Total::default());
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let validity = argument.validity.as_deref();
+        match &argument.data {
+            VectorData::Int2(values) => self.add_narrow(groups, values, validity),
+            VectorData::Int4(values) => self.add_narrow(groups, values, validity),
+            VectorData::Int8(values) => self.add(groups, values, validity),
+            other => unexpected(other),
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        let total = self.totals[group];
+        vec![Datum::Int8(total.count), Datum::Numeric(Numeric::from_i128(total.sum))]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        let total = &mut self.totals[group];
+        total.count += partial_count(&partial[0]);
+        if let Datum::Numeric(sum) = &partial[1] {
+            total.sum += sum.to_i128().ok_or_else(overflow)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let Total { sum, count } = self.totals[group];
+        if count == 0 {
+            return Ok(Datum::Null);
+        }
+        match self.outcome {
+            Outcome::Bigint => i64::try_from(sum).map(Datum::Int8).map_err(|_| {
+                Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
+            }),
+            Outcome::Numeric => Ok(Datum::Numeric(Numeric::from_i128(sum))),
+            Outcome::Average => {
+                Numeric::from_i128(sum).checked_div(&Numeric::from(count)).map(Datum::Numeric)
+            }
+        }
+    }
+
+    fn byte_count(&self) -> usize {
+        self.totals.capacity() * size_of::<Total>()
+    }
+}
+
+/// `sum` and `avg` of numeric.
+pub(super) struct NumericSum {
+    sums: Vec<Numeric>,
+    counts: Vec<i64>,
+    average: bool,
+}
+
+impl NumericSum {
+    pub(super) fn new(average: bool) -> NumericSum {
+        NumericSum { sums: Vec::new(), counts: Vec::new(), average }
+    }
+}
+
+impl Accumulator for NumericSum {
+    fn resize(&mut self, group_count: usize) {
+        self.sums.resize(group_count, Numeric::default());
+        self.counts.resize(group_count, 0);
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let VectorData::Numeric(values) = &argument.data else {
+            unexpected(&argument.data);
+        };
+        let (sums, counts) = (&mut self.sums, &mut self.counts);
+        try_each_valid(groups, values, argument.validity.as_deref(), |group, value| {
+            sums[group] = sums[group].checked_add(value)?;
+            counts[group] += 1;
+            Ok(())
+        })
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![Datum::Int8(self.counts[group]), Datum::Numeric(self.sums[group].clone())]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.counts[group] += partial_count(&partial[0]);
+        if let Datum::Numeric(sum) = &partial[1] {
+            self.sums[group] = self.sums[group].checked_add(sum)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let (sum, count) = (&self.sums[group], self.counts[group]);
+        if count == 0 {
+            return Ok(Datum::Null);
+        }
+        if self.average {
+            return sum.checked_div(&Numeric::from(count)).map(Datum::Numeric);
+        }
+        Ok(Datum::Numeric(sum.clone()))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.sums.capacity() * size_of::<Numeric>() + self.counts.capacity() * size_of::<i64>()
+    }
+}
+
+/// `sum` and `avg` of floats. A sum of reals is rounded to real at each step, as PostgreSQL does.
+pub(super) struct FloatSum {
+    sums: Vec<f64>,
+    counts: Vec<i64>,
+    average: bool,
+    real: bool,
+}
+
+impl FloatSum {
+    pub(super) fn new(argument: DataType, average: bool) -> FloatSum {
+        let real = argument == DataType::Float4 && !average;
+        FloatSum { sums: Vec::new(), counts: Vec::new(), average, real }
+    }
+
+    fn add(&mut self, group: usize, value: f64) -> Result<()> {
+        let sum = self.sums[group];
+        let next = if self.real { f64::from(sum as f32 + value as f32) } else { sum + value };
+        if next.is_infinite() && !sum.is_infinite() && !value.is_infinite() {
+            return Err(overflow());
+        }
+        self.sums[group] = next;
+        Ok(())
+    }
+}
+
+impl Accumulator for FloatSum {
+    fn resize(&mut self, group_count: usize) {
+        self.sums.resize(group_count, 0.0);
+        self.counts.resize(group_count, 0);
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let validity = argument.validity.as_deref();
+        match &argument.data {
+            VectorData::Float4(values) => {
+                try_each_valid(groups, values, validity, |group, value| {
+                    self.counts[group] += 1;
+                    self.add(group, f64::from(*value))
+                })
+            }
+            VectorData::Float8(values) => {
+                try_each_valid(groups, values, validity, |group, value| {
+                    self.counts[group] += 1;
+                    self.add(group, *value)
+                })
+            }
+            other => unexpected(other),
+        }
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![Datum::Int8(self.counts[group]), Datum::Float8(self.sums[group])]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.counts[group] += partial_count(&partial[0]);
+        match &partial[1] {
+            Datum::Float8(sum) => self.add(group, *sum),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let (sum, count) = (self.sums[group], self.counts[group]);
+        Ok(match count {
+            0 => Datum::Null,
+            _ if self.average => Datum::Float8(sum / count as f64),
+            _ if self.real => Datum::Float4(sum as f32),
+            _ => Datum::Float8(sum),
+        })
+    }
+
+    fn byte_count(&self) -> usize {
+        (self.sums.capacity() + self.counts.capacity()) * size_of::<i64>()
+    }
+}
+
+/// `sum` and `avg` of intervals.
+pub(super) struct IntervalSum {
+    sums: Vec<Interval>,
+    counts: Vec<i64>,
+    average: bool,
+}
+
+impl IntervalSum {
+    pub(super) fn new(average: bool) -> IntervalSum {
+        IntervalSum { sums: Vec::new(), counts: Vec::new(), average }
+    }
+}
+
+impl Accumulator for IntervalSum {
+    fn resize(&mut self, group_count: usize) {
+        self.sums.resize(group_count, Interval::default());
+        self.counts.resize(group_count, 0);
+    }
+
+    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
+        let argument = expect_argument(argument);
+        let VectorData::Interval(values) = &argument.data else {
+            unexpected(&argument.data);
+        };
+        let (sums, counts) = (&mut self.sums, &mut self.counts);
+        try_each_valid(groups, values, argument.validity.as_deref(), |group, value| {
+            sums[group] = sums[group].checked_add(value)?;
+            counts[group] += 1;
+            Ok(())
+        })
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![Datum::Int8(self.counts[group]), Datum::Interval(self.sums[group])]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.counts[group] += partial_count(&partial[0]);
+        if let Datum::Interval(sum) = &partial[1] {
+            self.sums[group] = self.sums[group].checked_add(sum)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let (sum, count) = (self.sums[group], self.counts[group]);
+        match count {
+            0 => Ok(Datum::Null),
+            _ if self.average => sum.checked_div(count as f64).map(Datum::Interval),
+            _ => Ok(Datum::Interval(sum)),
+        }
+    }
+
+    fn byte_count(&self) -> usize {
+        self.sums.capacity() * size_of::<Interval>() + self.counts.capacity() * size_of::<i64>()
+    }
+}
