@@ -318,3 +318,5 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use self::tests::any_value;

@@ -9,11 +9,33 @@
 //! 40 touches neither the other 39 nor the heap. Byte by byte: `docs/formats/packed-row.md`.
 //!
 //! Columns added later are NULL (or their `missing` default) in rows packed before; dropped columns
-//! keep their slot.
+//! keep their slot, and stay in [`RowLayout::columns`], because the widths of all slots before a
+//! slot say where it lies.
+//!
+//! A key holds values, not their looks: `1.0` and `1.00` are one key. What a key forgets (the scale of
+//! a `numeric`, the parts of an `interval`, the sign of a float's zero, the trailing blanks of a
+//! `char`) is kept at the end of the packed row of family 0 and given back when the row is read.
+//!
+//! Who decodes many rows makes a [`RowDecoder`] once; the methods of [`RowLayout`] that unpack make
+//! one a call.
 
+mod packed;
+mod residue;
+mod value;
+
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::packed::FamilyPlan;
+use self::packed::PackedRow;
+use self::residue::Residues;
 use crate::datatype::DataType;
 use crate::datum::Datum;
+use crate::error::Error;
 use crate::error::Result;
+use crate::error::sqlstate;
+use crate::keycode;
+use crate::vector::ValueSink;
 use crate::vector::Vector;
 
 /// One column of a table, as storage sees it.
@@ -71,46 +93,117 @@ pub struct RowLayout {
 /// A bound of the leading key columns: the values that are fixed, in key order.
 pub type KeyPrefix = [Datum];
 
+/// Returns the error of bytes that are not a packed row.
+#[cold]
+fn corrupt(what: &str) -> Error {
+    Error::new(sqlstate::DATA_CORRUPTED, format!("packed row does not decode: {what}"))
+}
+
 impl RowLayout {
     /// Returns the row key of a full row (`values` in table order), salt byte included.
     ///
     /// # Errors
     ///
-    /// If a value does not fit a key (none today; the type leaves room).
+    /// `42804` if a value is not of its column's type.
     pub fn encode_key(&self, values: &[Datum]) -> Result<Vec<u8>> {
-        let _ = values;
-        todo!("types/rowcode")
+        let mut key = Vec::with_capacity(self.key.len() * 12);
+        self.encode_key_into(values, &mut key)?;
+        Ok(key)
+    }
+
+    /// Appends the row key of a full row (`values` in table order), salt byte included.
+    pub fn encode_key_into(&self, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        self.with_salt(out, |out| {
+            self.key.iter().try_for_each(|key| self.encode_one(key, &values[key.column], out))
+        })
     }
 
     /// Returns the row key of key values given in key order, salt byte included.
     pub fn encode_key_values(&self, key_values: &[Datum]) -> Result<Vec<u8>> {
-        let _ = key_values;
-        todo!("types/rowcode")
+        let mut out = Vec::with_capacity(self.key.len() * 12);
+        self.with_salt(&mut out, |out| self.encode_prefix_into(key_values, out))?;
+        Ok(out)
     }
 
     /// Returns the bytes that all keys with these leading key values begin with, without salt byte.
     /// The caller prepends each bucket in turn on a salted table.
     pub fn encode_key_prefix(&self, prefix: &KeyPrefix) -> Result<Vec<u8>> {
-        let _ = prefix;
-        todo!("types/rowcode")
+        let mut out = Vec::with_capacity(prefix.len() * 12);
+        self.encode_prefix_into(prefix, &mut out)?;
+        Ok(out)
     }
 
-    /// Returns the key values of a row key, in key order.
+    fn encode_prefix_into(&self, prefix: &KeyPrefix, out: &mut Vec<u8>) -> Result<()> {
+        self.key.iter().zip(prefix).try_for_each(|(key, value)| self.encode_one(key, value, out))
+    }
+
+    fn encode_one(&self, key: &KeyColumn, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+        let data_type = self.columns[key.column].data_type;
+        keycode::encode(value, data_type, key.descending, key.nulls_first, out)
+    }
+
+    /// Puts the salt byte before what `write` appends, if the table is salted.
+    fn with_salt(
+        &self,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        if self.salt_buckets == 0 {
+            return write(out);
+        }
+        let start = out.len();
+        out.push(0);
+        write(out)?;
+        out[start] = self.salt(&out[start + 1..]);
+        Ok(())
+    }
+
+    /// Returns the row key without its salt byte.
+    fn without_salt<'k>(&self, row_key: &'k [u8]) -> &'k [u8] {
+        if self.salt_buckets == 0 { row_key } else { row_key.get(1..).unwrap_or_default() }
+    }
+
+    /// Returns the key values of a row key, in key order. Bytes after the last key column are ignored
+    /// (unique indexes have some).
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if the bytes do not decode; the same for all that decodes.
     pub fn decode_key(&self, row_key: &[u8]) -> Result<Vec<Datum>> {
-        let _ = row_key;
-        todo!("types/rowcode")
+        let mut rest = self.without_salt(row_key);
+        let mut values = Vec::with_capacity(self.key.len());
+        for key in &self.key {
+            let data_type = self.columns[key.column].data_type;
+            let (value, taken) = keycode::decode(rest, data_type, key.descending, key.nulls_first)?;
+            values.push(value);
+            rest = &rest[taken..];
+        }
+        Ok(values)
     }
 
     /// Returns the packed row of one family for a full row (`values` in table order).
+    ///
+    /// # Errors
+    ///
+    /// `42804` if a value is not of its column's type.
     pub fn pack(&self, family: usize, values: &[Datum]) -> Result<Vec<u8>> {
-        let _ = (family, values);
-        todo!("types/rowcode")
+        let mut out = Vec::with_capacity(64);
+        self.pack_into(family, values, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends the packed row of one family for a full row (`values` in table order).
+    pub fn pack_into(&self, family: usize, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        let plan = FamilyPlan::new(self, family)?;
+        packed::write(self, &plan, family, values, out)
     }
 
     /// Returns the full row, in table order. `packed[family]` is `None` where the family has no cell.
     pub fn unpack(&self, row_key: &[u8], packed: &[Option<&[u8]>]) -> Result<Vec<Datum>> {
-        let _ = (row_key, packed);
-        todo!("types/rowcode")
+        let columns: SmallVec<[usize; 32]> = (0..self.columns.len()).collect();
+        let mut values = vec![Datum::Null; self.columns.len()];
+        RowDecoder::new(self, &columns)?.decode(row_key, packed, &mut values)?;
+        Ok(values)
     }
 
     /// Returns the value of one column.
@@ -120,12 +213,14 @@ impl RowLayout {
         row_key: &[u8],
         packed: &[Option<&[u8]>],
     ) -> Result<Datum> {
-        let _ = (column, row_key, packed);
-        todo!("types/rowcode")
+        let mut value = [Datum::Null];
+        RowDecoder::new(self, &[column])?.decode(row_key, packed, &mut value)?;
+        let [value] = value;
+        Ok(value)
     }
 
     /// Appends one row to `vectors`, which stand for `columns` (indexes in table order), decoding
-    /// only those, straight from the bytes.
+    /// only those, straight from the bytes. After an error the vectors are of different lengths.
     pub fn unpack_into(
         &self,
         columns: &[usize],
@@ -133,13 +228,193 @@ impl RowLayout {
         packed: &[Option<&[u8]>],
         vectors: &mut [Vector],
     ) -> Result<()> {
-        let _ = (columns, row_key, packed, vectors);
-        todo!("types/rowcode")
+        RowDecoder::new(self, columns)?.decode(row_key, packed, vectors)
     }
 
     /// Returns the salt byte of a key without salt: its xxh3 hash modulo the buckets.
     pub fn salt(&self, unsalted_key: &[u8]) -> u8 {
-        let _ = unsalted_key;
-        todo!("types/rowcode")
+        match self.salt_buckets {
+            0 => 0,
+            buckets => (xxh3_64(unsalted_key) % u64::from(buckets)) as u8,
+        }
     }
 }
+
+/// Returns whether keys of this type forget how the value looks, so that a packed row keeps it.
+pub fn key_forgets(data_type: DataType) -> bool {
+    residue::possible(data_type)
+}
+
+/// Decodes some columns of many rows: where each column lies, found once.
+pub struct RowDecoder<'l> {
+    layout: &'l RowLayout,
+    /// Positions in the key with the output each goes to, in key order.
+    key: SmallVec<[(usize, usize); 4]>,
+    families: SmallVec<[FamilyTargets; 2]>,
+    /// A key column is wanted whose type may have residues.
+    may_have_residues: bool,
+}
+
+/// The wanted columns of one family.
+struct FamilyTargets {
+    family: usize,
+    targets: SmallVec<[Target; 16]>,
+}
+
+/// A wanted column: where it lies and where its value goes.
+struct Target {
+    slot: packed::Slot,
+    output: usize,
+}
+
+impl<'l> RowDecoder<'l> {
+    /// Returns the decoder of `columns` (indexes in table order).
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if a slot of a family belongs to no column.
+    pub fn new(layout: &'l RowLayout, columns: &[usize]) -> Result<RowDecoder<'l>> {
+        let mut decoder = RowDecoder {
+            layout,
+            key: SmallVec::new(),
+            families: SmallVec::new(),
+            may_have_residues: false,
+        };
+        for (output, &column) in columns.iter().enumerate() {
+            match layout.columns[column].place {
+                Place::Key(position) => {
+                    decoder.may_have_residues |=
+                        residue::possible(layout.columns[column].data_type);
+                    decoder.key.push((position, output));
+                }
+                Place::Packed { family, .. } => {
+                    if !decoder.families.iter().any(|targets| targets.family == family) {
+                        decoder.add_family(family, columns)?;
+                    }
+                }
+            }
+        }
+        decoder.key.sort_unstable();
+        Ok(decoder)
+    }
+
+    fn add_family(&mut self, family: usize, columns: &[usize]) -> Result<()> {
+        let plan = FamilyPlan::new(self.layout, family)?;
+        let targets = columns.iter().enumerate().filter_map(|(output, &column)| {
+            match self.layout.columns[column].place {
+                Place::Packed { family: of, slot } if of == family => {
+                    Some(Target { slot: plan.slots[slot], output })
+                }
+                _ => None,
+            }
+        });
+        let targets = targets.collect();
+        self.families.push(FamilyTargets { family, targets });
+        Ok(())
+    }
+
+    /// Gives the values of one row to `sinks`, one for each wanted column. After an error some sinks
+    /// have got a value and some have not.
+    #[inline]
+    pub fn decode<S: ValueSink>(
+        &self,
+        row_key: &[u8],
+        packed: &[Option<&[u8]>],
+        sinks: &mut [S],
+    ) -> Result<()> {
+        if !self.key.is_empty() {
+            self.decode_key(row_key, packed, sinks)?;
+        }
+        for family in &self.families {
+            let Some(bytes) = packed.get(family.family).copied().flatten() else {
+                for target in &family.targets {
+                    self.put_missing(target, sinks);
+                }
+                continue;
+            };
+            let row = PackedRow::parse(bytes)?;
+            for target in &family.targets {
+                if target.slot.number < row.slot_count {
+                    row.read(&target.slot, &mut sinks[target.output])?;
+                } else {
+                    self.put_missing(target, sinks);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_missing<S: ValueSink>(&self, target: &Target, sinks: &mut [S]) {
+        sinks[target.output].put_datum(&self.layout.columns[target.slot.column].missing);
+    }
+
+    fn decode_key<S: ValueSink>(
+        &self,
+        row_key: &[u8],
+        packed: &[Option<&[u8]>],
+        sinks: &mut [S],
+    ) -> Result<()> {
+        let residues = match packed.first().copied().flatten() {
+            Some(bytes) if self.may_have_residues => PackedRow::parse(bytes)?.residues(),
+            _ => Residues::default(),
+        };
+        let mut rest = self.layout.without_salt(row_key);
+        let mut wanted = self.key.iter().peekable();
+        for (position, key) in self.layout.key.iter().enumerate() {
+            let data_type = self.layout.columns[key.column].data_type;
+            let (descending, nulls_first) = (key.descending, key.nulls_first);
+            let mut taken = None;
+            while let Some((_, output)) = wanted.next_if(|(wanted, _)| *wanted == position) {
+                let sink = &mut sinks[*output];
+                taken = Some(match residues.find(position)? {
+                    Some(residue) => {
+                        let (value, taken) =
+                            keycode::decode(rest, data_type, descending, nulls_first)?;
+                        sink.put_datum(&residue::apply(value, residue)?);
+                        taken
+                    }
+                    None => keycode::decode_into(rest, data_type, descending, nulls_first, sink)?,
+                });
+            }
+            if wanted.peek().is_none() {
+                return Ok(());
+            }
+            let taken = match taken {
+                Some(taken) => taken,
+                None => keycode::decode_into(rest, data_type, descending, nulls_first, &mut ())?,
+            };
+            rest = &rest[taken..];
+        }
+        Ok(())
+    }
+}
+
+/// Packs rows of one family: the layout worked out once. For COPY and bulk writes.
+pub struct RowPacker<'l> {
+    layout: &'l RowLayout,
+    plan: FamilyPlan,
+    family: usize,
+}
+
+impl<'l> RowPacker<'l> {
+    /// Returns the packer of a family.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if a slot of the family belongs to no column.
+    pub fn new(layout: &'l RowLayout, family: usize) -> Result<RowPacker<'l>> {
+        Ok(RowPacker { layout, plan: FamilyPlan::new(layout, family)?, family })
+    }
+
+    /// Appends the packed row of a full row (`values` in table order).
+    ///
+    /// # Errors
+    ///
+    /// `42804` if a value is not of its column's type.
+    pub fn pack_into(&self, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        packed::write(self.layout, &self.plan, self.family, values, out)
+    }
+}
+
+#[cfg(test)]
+mod tests;

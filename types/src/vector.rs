@@ -120,6 +120,28 @@ pub trait ValueSink {
     fn put_interval(&mut self, value: Interval);
     /// Takes a `uuid`.
     fn put_uuid(&mut self, value: [u8; 16]);
+
+    /// Takes any value.
+    fn put_datum(&mut self, datum: &Datum) {
+        match datum {
+            Datum::Null => self.put_null(),
+            Datum::Bool(value) => self.put_bool(*value),
+            Datum::Int2(value) => self.put_i16(*value),
+            Datum::Int4(value) => self.put_i32(*value),
+            Datum::Int8(value) => self.put_i64(*value),
+            Datum::Float4(value) => self.put_f32(*value),
+            Datum::Float8(value) => self.put_f64(*value),
+            Datum::Numeric(value) => self.put_numeric(value.clone()),
+            Datum::Text(value) => self.put_text(value),
+            Datum::Bytea(value) => self.put_bytea(value),
+            Datum::Date(value) => self.put_date(*value),
+            Datum::Time(value) => self.put_time(*value),
+            Datum::Timestamp(value) => self.put_timestamp(*value),
+            Datum::Timestamptz(value) => self.put_timestamptz(*value),
+            Datum::Interval(value) => self.put_interval(*value),
+            Datum::Uuid(value) => self.put_uuid(*value),
+        }
+    }
 }
 
 /// Implements [`ValueSink`] method by method.

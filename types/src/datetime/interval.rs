@@ -37,16 +37,16 @@ impl Interval {
         days * i128::from(MICROS_PER_DAY) + i128::from(self.microseconds)
     }
 
-    /// Returns the interval of a span with days below 30 and time below a day, all of one sign;
-    /// `None` if it has too many months.
+    /// Returns the interval of a span with days below 30 and time below a day, all of one sign; or,
+    /// where that would be too many months, with the rest in days and time. `None` if no interval is
+    /// that long.
     pub fn from_span(span: i128) -> Option<Interval> {
         let day = i128::from(MICROS_PER_DAY);
-        let days = span / day;
-        Some(Interval {
-            months: i32::try_from(days / 30).ok()?,
-            days: (days % 30) as i32,
-            microseconds: (span % day) as i64,
-        })
+        let clamp = |value: i128| value.clamp(i128::from(i32::MIN), i128::from(i32::MAX));
+        let months = clamp(span / day / 30);
+        let days = clamp(span / day - months * 30);
+        let microseconds = i64::try_from(span - (months * 30 + days) * day).ok()?;
+        Some(Interval { months: months as i32, days: days as i32, microseconds })
     }
 
     /// Returns whether the parts, not only the spans, are the same.

@@ -1,0 +1,296 @@
+//! The packed row of one family, byte by byte; see `docs/formats/packed-row.md`.
+//!
+//! ```text
+//! [flags][schema version][slots][fixed bytes][variable values]   the last four as varints
+//! [null bitmap, if a value is NULL]
+//! [values of fixed width, in slot order; zeros for NULL]
+//! [end of each variable value, u16 or u32]
+//! [variable values]
+//! [residues of key columns]
+//! ```
+
+use smallvec::SmallVec;
+
+use super::residue;
+use super::residue::Residues;
+use super::value;
+use super::{Place, RowLayout, corrupt};
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::sqlstate;
+use crate::vector::ValueSink;
+
+/// The version of the format, in the low four bits of the flags.
+const VERSION: u8 = 1;
+const VERSION_MASK: u8 = 0x0F;
+/// A null bitmap follows.
+const HAS_NULLS: u8 = 0x10;
+/// Ends are u32, not u16.
+const WIDE: u8 = 0x20;
+/// All flags that a reader knows.
+const KNOWN: u8 = VERSION_MASK | HAS_NULLS | WIDE;
+
+/// Where a slot lies in all packed rows that have it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// Its number.
+    pub(super) number: usize,
+    /// Index of its column in the layout.
+    pub(super) column: usize,
+    /// Type of the column.
+    data_type: DataType,
+    /// Bytes in the fixed-width section; `None` if its length varies.
+    width: Option<usize>,
+    /// Offset in the fixed-width section, or number among the variable values.
+    position: usize,
+}
+
+/// The slots of a family, in order.
+#[derive(Debug, Clone)]
+pub(super) struct FamilyPlan {
+    pub(super) slots: SmallVec<[Slot; 24]>,
+    fixed_bytes: usize,
+    variable_count: usize,
+}
+
+impl FamilyPlan {
+    pub(super) fn new(layout: &RowLayout, family: usize) -> Result<FamilyPlan> {
+        const NONE: usize = usize::MAX;
+        let mut columns: SmallVec<[usize; 32]> = SmallVec::new();
+        for (column, entry) in layout.columns.iter().enumerate() {
+            if let Place::Packed { family: of, slot } = entry.place
+                && of == family
+            {
+                if slot >= columns.len() {
+                    columns.resize(slot + 1, NONE);
+                }
+                columns[slot] = column;
+            }
+        }
+        let mut plan = FamilyPlan { slots: SmallVec::new(), fixed_bytes: 0, variable_count: 0 };
+        for (number, &column) in columns.iter().enumerate() {
+            if column == NONE {
+                return Err(corrupt(&format!("slot {number} of family {family} has no column")));
+            }
+            let data_type = layout.columns[column].data_type;
+            let width = value::width(data_type);
+            let position = match width {
+                Some(width) => {
+                    plan.fixed_bytes += width;
+                    plan.fixed_bytes - width
+                }
+                None => {
+                    plan.variable_count += 1;
+                    plan.variable_count - 1
+                }
+            };
+            plan.slots.push(Slot { number, column, data_type, width, position });
+        }
+        Ok(plan)
+    }
+}
+
+fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[inline]
+fn take_varint(bytes: &mut &[u8]) -> Result<usize> {
+    if let [byte @ 0..=0x7F, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(usize::from(*byte));
+    }
+    let mut number = 0u64;
+    for shift in (0..35).step_by(7) {
+        let Some((&byte, rest)) = bytes.split_first() else { break };
+        *bytes = rest;
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return Ok(number as usize);
+        }
+    }
+    Err(corrupt("a number of the header is cut off"))
+}
+
+fn too_large(what: &str) -> Error {
+    Error::new("54000", format!("row is too large: {what}"))
+}
+
+/// Appends the packed row of `values`, which are in table order.
+pub(super) fn write(
+    layout: &RowLayout,
+    plan: &FamilyPlan,
+    family: usize,
+    values: &[Datum],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let start = out.len();
+    let mut has_nulls = false;
+    let mut variable_bytes = 0;
+    for slot in &plan.slots {
+        let value = &values[slot.column];
+        match value {
+            Datum::Null => has_nulls = true,
+            value if !value.fits(slot.data_type) => {
+                let message = format!("value is not of type {}", slot.data_type.sql_name());
+                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            }
+            Datum::Text(text) => variable_bytes += text.len(),
+            Datum::Bytea(bytes) => variable_bytes += bytes.len(),
+            Datum::Numeric(number) => variable_bytes += 9 + number.heap_bytes(),
+            _ => {}
+        }
+    }
+    // An upper bound decides, so that one pass is enough.
+    let wide = variable_bytes > usize::from(u16::MAX);
+    if u32::try_from(variable_bytes).is_err() {
+        return Err(too_large("more than 4 GiB in one column family"));
+    }
+    let flags = VERSION | if has_nulls { HAS_NULLS } else { 0 } | if wide { WIDE } else { 0 };
+    out.push(flags);
+    put_varint(u64::from(layout.schema_version), out);
+    put_varint(plan.slots.len() as u64, out);
+    put_varint(plan.fixed_bytes as u64, out);
+    put_varint(plan.variable_count as u64, out);
+    if has_nulls {
+        let bitmap = out.len();
+        out.resize(bitmap + plan.slots.len().div_ceil(8), 0);
+        for slot in plan.slots.iter().filter(|slot| values[slot.column].is_null()) {
+            out[bitmap + slot.number / 8] |= 1 << (slot.number % 8);
+        }
+    }
+    for slot in &plan.slots {
+        if let Some(width) = slot.width {
+            match &values[slot.column] {
+                Datum::Null => out.resize(out.len() + width, 0),
+                value => value::write(value, out),
+            }
+        }
+    }
+    write_variable(plan, values, wide, out);
+    if family == 0 {
+        write_residues(layout, values, out)?;
+    }
+    debug_assert!(out.len() > start, "a packed row is never empty");
+    Ok(())
+}
+
+fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec<u8>) {
+    let end_bytes = if wide { 4 } else { 2 };
+    let mut end_at = out.len();
+    out.resize(end_at + plan.variable_count * end_bytes, 0);
+    let section = out.len();
+    for slot in plan.slots.iter().filter(|slot| slot.width.is_none()) {
+        value::write(&values[slot.column], out);
+        let end = (out.len() - section) as u32;
+        out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
+        end_at += end_bytes;
+    }
+}
+
+fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+    for (position, key) in layout.key.iter().enumerate() {
+        let data_type = layout.columns[key.column].data_type;
+        if residue::possible(data_type) {
+            if position > usize::from(u8::MAX) {
+                return Err(too_large("more than 256 key columns"));
+            }
+            residue::write(position, &values[key.column], data_type, out);
+        }
+    }
+    Ok(())
+}
+
+/// A packed row taken apart, nothing decoded.
+pub(super) struct PackedRow<'a> {
+    /// The number of slots it has; those of columns added later are beyond.
+    pub(super) slot_count: usize,
+    nulls: Option<&'a [u8]>,
+    fixed: &'a [u8],
+    ends: &'a [u8],
+    wide: bool,
+    /// The variable values and all after them.
+    variable: &'a [u8],
+}
+
+impl<'a> PackedRow<'a> {
+    #[inline]
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
+        let (&flags, mut rest) = bytes.split_first().ok_or_else(|| corrupt("it is empty"))?;
+        if flags & VERSION_MASK != VERSION || flags & !KNOWN != 0 {
+            return Err(corrupt("its version is not known"));
+        }
+        take_varint(&mut rest)?;
+        let slot_count = take_varint(&mut rest)?;
+        let fixed_bytes = take_varint(&mut rest)?;
+        let variable_count = take_varint(&mut rest)?;
+        let wide = flags & WIDE != 0;
+        let end_bytes = if wide { 4 } else { 2 };
+        let cut_off = || corrupt("it is cut off");
+        let mut nulls = None;
+        if flags & HAS_NULLS != 0 {
+            let (bitmap, tail) =
+                rest.split_at_checked(slot_count.div_ceil(8)).ok_or_else(cut_off)?;
+            nulls = Some(bitmap);
+            rest = tail;
+        }
+        let (fixed, rest) = rest.split_at_checked(fixed_bytes).ok_or_else(cut_off)?;
+        let (ends, variable) =
+            rest.split_at_checked(variable_count * end_bytes).ok_or_else(cut_off)?;
+        Ok(PackedRow { slot_count, nulls, fixed, ends, wide, variable })
+    }
+
+    /// Gives the value of a slot that the row has to a sink.
+    #[inline]
+    pub(super) fn read(&self, slot: &Slot, sink: &mut impl ValueSink) -> Result<()> {
+        if let Some(bitmap) = self.nulls {
+            let byte = bitmap.get(slot.number / 8).ok_or_else(|| corrupt("a slot is missing"))?;
+            if byte >> (slot.number % 8) & 1 == 1 {
+                sink.put_null();
+                return Ok(());
+            }
+        }
+        let bytes = match slot.width {
+            Some(width) => self.fixed.get(slot.position..slot.position + width),
+            None => {
+                let start = if slot.position == 0 { 0 } else { self.end(slot.position - 1)? };
+                self.variable.get(start..self.end(slot.position)?)
+            }
+        };
+        let bytes = bytes.ok_or_else(|| corrupt("a value lies outside of the row"))?;
+        value::read(bytes, slot.data_type, sink)
+    }
+
+    /// Returns where a variable value ends.
+    #[inline]
+    fn end(&self, index: usize) -> Result<usize> {
+        let end = if self.wide {
+            self.ends
+                .get(index * 4..)
+                .and_then(|bytes| bytes.first_chunk())
+                .map(|&bytes| u32::from_le_bytes(bytes) as usize)
+        } else {
+            self.ends
+                .get(index * 2..)
+                .and_then(|bytes| bytes.first_chunk())
+                .map(|&bytes| usize::from(u16::from_le_bytes(bytes)))
+        };
+        end.ok_or_else(|| corrupt("a variable value is missing"))
+    }
+
+    /// Returns what follows the variable values.
+    pub(super) fn residues(&self) -> Residues<'a> {
+        let end_bytes = if self.wide { 4 } else { 2 };
+        let end = match self.ends.len() / end_bytes {
+            0 => 0,
+            count => self.end(count - 1).unwrap_or(0),
+        };
+        Residues(self.variable.get(end..).unwrap_or_default())
+    }
+}

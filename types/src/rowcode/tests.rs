@@ -1,0 +1,233 @@
+//! Round trips of whole rows, rows of older schemas, what keys forget, and no panic on any bytes.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::datetime::Interval;
+use crate::keycode::any_value;
+use crate::numeric::Numeric;
+
+const KINDS: &[DataType] = &[
+    DataType::Bool,
+    DataType::Int2,
+    DataType::Int4,
+    DataType::Int8,
+    DataType::Float4,
+    DataType::Float8,
+    DataType::Numeric,
+    DataType::Text,
+    DataType::Char,
+    DataType::Bytea,
+    DataType::Date,
+    DataType::Time,
+    DataType::Timestamp,
+    DataType::Timestamptz,
+    DataType::Interval,
+    DataType::Uuid,
+];
+
+fn column(data_type: DataType, place: Place) -> LayoutColumn {
+    LayoutColumn { data_type, place, missing: Datum::Null }
+}
+
+fn key_column(column: usize) -> KeyColumn {
+    KeyColumn { column, descending: false, nulls_first: false }
+}
+
+/// A table with `key_count` key columns and the rest in two families.
+fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
+    let mut slots = [0; 2];
+    let columns = kinds.iter().enumerate().map(|(i, &kind)| {
+        if i < key_count {
+            return column(kind, Place::Key(i));
+        }
+        let family = i % 2;
+        slots[family] += 1;
+        column(kind, Place::Packed { family, slot: slots[family] - 1 })
+    });
+    RowLayout {
+        columns: columns.collect(),
+        key: (0..key_count)
+            .map(|i| KeyColumn { column: i, descending: i % 2 == 1, nulls_first: i % 3 == 1 })
+            .collect(),
+        family_count: 2,
+        salt_buckets: (kinds.len() % 3) as u8 * 4,
+        schema_version: 300,
+    }
+}
+
+/// The text of a value, which shows what equality forgets.
+fn shown(row: &[Datum]) -> Vec<String> {
+    row.iter()
+        .map(|value| match value {
+            Datum::Float8(value) if value.is_nan() => "NaN".to_string(),
+            Datum::Float4(value) if value.is_nan() => "NaN".to_string(),
+            value => format!("{value:?}"),
+        })
+        .collect()
+}
+
+fn any_row() -> impl Strategy<Value = (Vec<DataType>, Vec<Datum>)> {
+    proptest::collection::vec(proptest::sample::select(KINDS), 3..12).prop_flat_map(|kinds| {
+        let row: Vec<_> = kinds.iter().map(|&kind| any_value(kind)).collect();
+        (Just(kinds), row)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn rows_come_back_to_the_last_blank((kinds, row) in any_row()) {
+        let layout = layout(&kinds, 2);
+        let key = layout.encode_key(&row).unwrap();
+        let families = [layout.pack(0, &row).unwrap(), layout.pack(1, &row).unwrap()];
+        let packed = [Some(&families[0][..]), Some(&families[1][..])];
+        let back = layout.unpack(&key, &packed).unwrap();
+        prop_assert_eq!(shown(&back), shown(&row));
+        prop_assert_eq!(layout.encode_key_values(&row[..2]).unwrap(), key.clone());
+        let columns: Vec<usize> = (0..kinds.len()).rev().collect();
+        let mut vectors: Vec<Vector> =
+            columns.iter().map(|&column| Vector::new(kinds[column], 1)).collect();
+        layout.unpack_into(&columns, &key, &packed, &mut vectors).unwrap();
+        for (vector, &column) in vectors.iter().zip(&columns) {
+            let one = layout.unpack_column(column, &key, &packed).unwrap();
+            prop_assert_eq!(shown(&[vector.datum(0)]), shown(&row[column..=column]));
+            prop_assert_eq!(shown(&[one]), shown(&row[column..=column]));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic((kinds, row) in any_row(), noise: Vec<(u16, u8)>, cut: u16) {
+        let layout = layout(&kinds, 2);
+        let mut parts = [layout.encode_key(&row).unwrap(), layout.pack(0, &row).unwrap()];
+        for part in &mut parts {
+            for &(at, byte) in &noise {
+                let length = part.len();
+                part[usize::from(at) % length] = byte;
+            }
+            let length = part.len();
+            part.truncate(length - usize::from(cut) % 4 % length);
+        }
+        let _ = layout.unpack(&parts[0], &[Some(&parts[1]), None]);
+        let _ = layout.decode_key(&parts[0]);
+    }
+
+    #[test]
+    fn no_random_bytes_panic(kinds in proptest::collection::vec(proptest::sample::select(KINDS), 3..12),
+                             key: Vec<u8>, mut bytes: Vec<u8>) {
+        if let Some(first) = bytes.first_mut() {
+            *first = 1 | (*first & 0x30);
+        }
+        let _ = layout(&kinds, 2).unpack(&key, &[Some(&bytes), Some(&bytes)]);
+    }
+}
+
+#[test]
+fn columns_added_later_have_their_default() {
+    let mut layout = layout(&[DataType::Int4, DataType::Text, DataType::Text], 1);
+    let row = [Datum::Int4(7), Datum::text("a"), Datum::text("b")];
+    let key = layout.encode_key(&row).unwrap();
+    let packed = [layout.pack(0, &row).unwrap(), layout.pack(1, &row).unwrap()];
+    let packed = [Some(&packed[0][..]), Some(&packed[1][..])];
+    layout.columns.push(LayoutColumn {
+        data_type: DataType::Int8,
+        place: Place::Packed { family: 0, slot: 1 },
+        missing: Datum::Int8(42),
+    });
+    layout.schema_version += 1;
+    let back = layout.unpack(&key, &packed).unwrap();
+    assert_eq!(back, [row.to_vec(), vec![Datum::Int8(42)]].concat());
+    assert_eq!(layout.unpack_column(3, &key, &packed).unwrap(), Datum::Int8(42));
+    // A reader that does not know the new column yet reads rows that have it.
+    let new_row = [row.to_vec(), vec![Datum::Null]].concat();
+    let newer = layout.pack(0, &new_row).unwrap();
+    layout.columns.pop();
+    assert_eq!(layout.unpack(&key, &[Some(&newer), packed[1]]).unwrap(), row);
+    // A family without a cell has nothing but defaults.
+    assert_eq!(layout.unpack_column(1, &key, &[Some(&newer), None]).unwrap(), Datum::Null);
+}
+
+#[test]
+fn a_salted_key_begins_with_its_bucket() {
+    let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
+    layout.salt_buckets = 8;
+    let mut seen = [false; 8];
+    for i in 0..200 {
+        let key = layout.encode_key_values(&[Datum::Int4(i)]).unwrap();
+        assert_eq!(key[1..], layout.encode_key_prefix(&[Datum::Int4(i)]).unwrap());
+        assert_eq!(key[0], layout.salt(&key[1..]));
+        seen[usize::from(key[0])] = true;
+        assert_eq!(layout.decode_key(&key).unwrap(), [Datum::Int4(i)]);
+    }
+    assert_eq!(seen, [true; 8]);
+}
+
+#[test]
+fn wide_rows_use_four_byte_ends() {
+    let layout = RowLayout {
+        columns: vec![
+            column(DataType::Int4, Place::Key(0)),
+            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
+            column(DataType::Text, Place::Packed { family: 0, slot: 0 }),
+        ],
+        key: vec![key_column(0)],
+        family_count: 1,
+        salt_buckets: 0,
+        schema_version: 1,
+    };
+    let row = [Datum::Int4(1), Datum::text("x".repeat(70_000)), Datum::text("tail")];
+    let key = layout.encode_key(&row).unwrap();
+    let packed = layout.pack(0, &row).unwrap();
+    assert_eq!(layout.unpack(&key, &[Some(&packed)]).unwrap(), row);
+}
+
+#[test]
+fn example_of_the_format_document() {
+    let layout = RowLayout {
+        columns: vec![
+            column(DataType::Numeric, Place::Key(0)),
+            column(DataType::Int4, Place::Packed { family: 0, slot: 0 }),
+            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
+            column(DataType::Bool, Place::Packed { family: 0, slot: 2 }),
+        ],
+        key: vec![key_column(0)],
+        family_count: 1,
+        salt_buckets: 0,
+        schema_version: 1,
+    };
+    let row = [
+        Datum::Numeric(Numeric::parse("1.10").unwrap()),
+        Datum::Int4(258),
+        Datum::text("nile"),
+        Datum::Null,
+    ];
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    assert_eq!(hex(&layout.encode_key(&row).unwrap()), "024081020b00");
+    assert_eq!(hex(&layout.pack(0, &row).unwrap()), "110103050104020100000004006e696c6500020200");
+}
+
+#[test]
+fn intervals_keep_their_parts() {
+    let layout = RowLayout {
+        columns: vec![column(DataType::Interval, Place::Key(0))],
+        key: vec![key_column(0)],
+        family_count: 1,
+        salt_buckets: 0,
+        schema_version: 1,
+    };
+    for interval in [Interval::new(0, 30, 0), Interval::new(1, 0, 0), Interval::new(0, 0, -1)] {
+        let row = [Datum::Interval(interval)];
+        let key = layout.encode_key(&row).unwrap();
+        let packed = layout.pack(0, &row).unwrap();
+        let back = layout.unpack(&key, &[Some(&packed)]).unwrap();
+        assert_eq!(shown(&back), shown(&row));
+    }
+}
+
+#[test]
+fn a_slot_without_a_column_is_an_error() {
+    let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
+    layout.columns[2].place = Place::Packed { family: 0, slot: 5 };
+    assert_eq!(layout.pack(0, &vec![Datum::Null; 3]).unwrap_err().sqlstate, "XX001");
+}

@@ -1,0 +1,172 @@
+//! One value within a packed row: little-endian fixed widths, and the bytes of variable ones.
+
+use super::corrupt;
+use crate::datatype::DataType;
+use crate::datetime::Interval;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::numeric::Numeric;
+use crate::numeric::Parts;
+use crate::vector::ValueSink;
+
+/// The largest scale that the first byte of a small numeric holds.
+const MAX_SMALL_SCALE: u8 = 0x7F;
+const BIG: u8 = 0x80;
+const BIG_NEGATIVE: u8 = 0x81;
+const NAN: u8 = 0x82;
+const INFINITY: u8 = 0x83;
+const NEGATIVE_INFINITY: u8 = 0x84;
+
+/// Returns the bytes of a type in the fixed-width section; `None` for types of variable length.
+pub(super) fn width(data_type: DataType) -> Option<usize> {
+    match data_type {
+        DataType::Bool => Some(1),
+        DataType::Int2 => Some(2),
+        DataType::Int4 | DataType::Float4 | DataType::Date => Some(4),
+        DataType::Int8
+        | DataType::Oid
+        | DataType::Float8
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::Timestamptz => Some(8),
+        DataType::Interval | DataType::Uuid => Some(16),
+        DataType::Numeric
+        | DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::Name
+        | DataType::Unknown
+        | DataType::Bytea => None,
+    }
+}
+
+/// Appends a value; nothing for NULL.
+#[inline]
+pub(super) fn write(value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Bool(value) => out.push(u8::from(*value)),
+        Datum::Int2(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Int8(value)
+        | Datum::Time(value)
+        | Datum::Timestamp(value)
+        | Datum::Timestamptz(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Float4(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Float8(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Interval(value) => out.extend_from_slice(&interval_bytes(value)),
+        Datum::Uuid(value) => out.extend_from_slice(value),
+        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Datum::Bytea(bytes) => out.extend_from_slice(bytes),
+        Datum::Numeric(number) => write_numeric(number, out),
+    }
+}
+
+/// Returns months, days and microseconds.
+pub(super) fn interval_bytes(value: &Interval) -> [u8; 16] {
+    let mut bytes = [0u8; 16];
+    bytes[..4].copy_from_slice(&value.months.to_le_bytes());
+    bytes[4..8].copy_from_slice(&value.days.to_le_bytes());
+    bytes[8..].copy_from_slice(&value.microseconds.to_le_bytes());
+    bytes
+}
+
+/// Returns the interval of [`interval_bytes`].
+pub(super) fn interval_of(bytes: [u8; 16]) -> Interval {
+    let value = u128::from_le_bytes(bytes);
+    Interval::new(value as u32 as i32, (value >> 32) as u32 as i32, (value >> 64) as u64 as i64)
+}
+
+fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
+    match number.parts() {
+        Parts::Small { mantissa, scale } => {
+            debug_assert!(scale <= u32::from(MAX_SMALL_SCALE), "small scale");
+            out.push(scale as u8);
+            let used = (64 - (mantissa ^ (mantissa >> 63)).leading_zeros()) / 8 + 1;
+            let used = if mantissa == 0 { 0 } else { used as usize };
+            out.extend_from_slice(&mantissa.to_le_bytes()[..used]);
+        }
+        Parts::Big { negative, weight, scale, digits } => {
+            out.push(if negative { BIG_NEGATIVE } else { BIG });
+            out.extend_from_slice(&weight.to_le_bytes());
+            out.extend_from_slice(&(scale as u16).to_le_bytes());
+            for digit in digits {
+                out.extend_from_slice(&digit.to_le_bytes());
+            }
+        }
+        Parts::NaN => out.push(NAN),
+        Parts::Infinity => out.push(INFINITY),
+        Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
+    }
+}
+
+fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
+    let (&tag, rest) = bytes.split_first()?;
+    match tag {
+        0..=MAX_SMALL_SCALE if rest.len() <= 8 => {
+            let mut mantissa = [0u8; 8];
+            mantissa[..rest.len()].copy_from_slice(rest);
+            let unused = 64 - rest.len() as u32 * 8;
+            let mantissa =
+                if unused == 64 { 0 } else { i64::from_le_bytes(mantissa) << unused >> unused };
+            Some(Numeric::from_mantissa(i128::from(mantissa), u32::from(tag)))
+        }
+        BIG | BIG_NEGATIVE => {
+            let (weight, rest) = rest.split_first_chunk::<4>()?;
+            let (scale, rest) = rest.split_first_chunk::<2>()?;
+            let (digits, []) = rest.as_chunks::<2>() else { return None };
+            let digits = digits.iter().map(|digit| u16::from_le_bytes(*digit)).collect();
+            let scale = u32::from(u16::from_le_bytes(*scale));
+            Numeric::from_parts(tag == BIG_NEGATIVE, i32::from_le_bytes(*weight), scale, digits)
+        }
+        NAN if rest.is_empty() => Some(Numeric::NAN),
+        INFINITY if rest.is_empty() => Some(Numeric::INFINITY),
+        NEGATIVE_INFINITY if rest.is_empty() => Some(Numeric::NEGATIVE_INFINITY),
+        _ => None,
+    }
+}
+
+/// Returns the first `N` bytes.
+#[inline]
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.first_chunk().copied().ok_or_else(|| corrupt("a value of fixed width is cut off"))
+}
+
+/// Gives a value to a sink: of fixed width at the start of `bytes`, or all of `bytes`.
+#[inline]
+pub(super) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
+    match data_type {
+        DataType::Bool => {
+            let [byte] = fixed(bytes)?;
+            if byte > 1 {
+                return Err(corrupt("a boolean is neither 0 nor 1"));
+            }
+            sink.put_bool(byte == 1);
+        }
+        DataType::Int2 => sink.put_i16(i16::from_le_bytes(fixed(bytes)?)),
+        DataType::Int4 => sink.put_i32(i32::from_le_bytes(fixed(bytes)?)),
+        DataType::Date => sink.put_date(i32::from_le_bytes(fixed(bytes)?)),
+        DataType::Int8 | DataType::Oid => sink.put_i64(i64::from_le_bytes(fixed(bytes)?)),
+        DataType::Time => sink.put_time(i64::from_le_bytes(fixed(bytes)?)),
+        DataType::Timestamp => sink.put_timestamp(i64::from_le_bytes(fixed(bytes)?)),
+        DataType::Timestamptz => sink.put_timestamptz(i64::from_le_bytes(fixed(bytes)?)),
+        DataType::Float4 => sink.put_f32(f32::from_le_bytes(fixed(bytes)?)),
+        DataType::Float8 => sink.put_f64(f64::from_le_bytes(fixed(bytes)?)),
+        DataType::Interval => sink.put_interval(interval_of(fixed(bytes)?)),
+        DataType::Uuid => sink.put_uuid(fixed(bytes)?),
+        DataType::Bytea => sink.put_bytea(bytes),
+        DataType::Numeric => {
+            let number = read_numeric(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
+            sink.put_numeric(number);
+        }
+        DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::Name
+        | DataType::Unknown => {
+            let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
+            sink.put_text(text);
+        }
+    }
+    Ok(())
+}
