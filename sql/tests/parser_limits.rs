@@ -82,6 +82,23 @@ fn limits_leave_room() {
 }
 
 #[test]
+fn backtracking_is_bounded() {
+    for (open, close, count) in [
+        ("(", "", 60),
+        ("((select ", "", 30),
+        ("interval ", "", 60),
+        ("case case ", "", 30),
+        ("cast(case (", "", 20),
+        ("f(a => (", "", 30),
+        ("date ", "", 60),
+        ("extract(year from ", "", 60),
+    ] {
+        let _ = parse_on_small_stack(repeated("select ", open, close, count));
+        let _ = parse_on_small_stack(repeated("select * from ", open, close, count));
+    }
+}
+
+#[test]
 fn long_scripts_are_refused() {
     let sql = " ".repeat(sql::parser::limits::SCRIPT_BYTES + 1);
     assert_eq!(parse_statements(&sql).unwrap_err().sqlstate, "54001");

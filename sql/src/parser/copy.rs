@@ -36,6 +36,9 @@ impl Cursor<'_> {
             explain.verbose = self.take_word("verbose");
         }
         let position = self.position();
+        if self.is_word("explain") || self.is_word("prepare") {
+            return Err(self.unexpected());
+        }
         explain.statement = self.statement()?;
         match explain.statement {
             Statement::Query(_)

@@ -282,13 +282,13 @@ impl Cursor<'_> {
             }
             _ => None,
         };
-        let found = word(Some(index))?;
+        let found = word(Some(index)).unwrap_or_default();
         let previous = word(self.token_before(index)).unwrap_or_default();
         let construct = match (previous.as_str(), found.as_str()) {
             ("for", "system_time") => "FOR SYSTEM_TIME other than AS OF",
             ("for", "no") => "FOR NO KEY UPDATE",
             ("for", "key") => "FOR KEY SHARE",
-            ("between", "symmetric") => "BETWEEN SYMMETRIC",
+            ("symmetric", _) => "BETWEEN SYMMETRIC",
             ("rows", "from") => "ROWS FROM",
             _ => return None,
         };

@@ -318,7 +318,9 @@ impl Cursor<'_> {
             } else if matches!(self.peek(), Token::Word(_)) && !self.at_end() {
                 let option = self.option()?;
                 options.push(option);
-                self.take(&Token::Comma);
+                if self.take(&Token::Comma) && self.at_end() {
+                    return Err(self.unexpected());
+                }
             } else {
                 return if self.at_end() { Ok(()) } else { Err(self.unexpected()) };
             }

@@ -88,14 +88,14 @@ impl Cursor<'_> {
         if !self.is_word("values") {
             return Ok(InsertSource::Query(Box::new(self.query()?)));
         }
-        let start = self.parser.index();
+        let start = self.position();
         self.advance();
         let rows = self.value_rows()?;
         if self.at_end() || self.is_word("on") || self.is_word("returning") {
             return Ok(InsertSource::Values(rows));
         }
         // More follows: VALUES is the first part of a larger query.
-        while self.parser.index() > start {
+        while self.position() > start {
             self.parser.prev_token();
         }
         Ok(InsertSource::Query(Box::new(self.query()?)))

@@ -13,6 +13,7 @@ use sqlparser::tokenizer::Token;
 use super::call::interval_fields;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
+use super::limits;
 use super::name;
 use super::operator::{self, Operator};
 use super::type_name::lower_type;
@@ -58,7 +59,11 @@ impl Cursor<'_> {
     }
 
     /// Lowers the leaf of the left spine, then everything that stands on it.
-    pub(super) fn lower_placed(&mut self, mut parsed: Parsed) -> Result<Placed> {
+    pub(super) fn lower_placed(&mut self, parsed: Parsed) -> Result<Placed> {
+        limits::with_stack(|| self.lower_spine(parsed))
+    }
+
+    fn lower_spine(&mut self, mut parsed: Parsed) -> Result<Placed> {
         let mut spine = Vec::new();
         while let Some(left) = left_operand(&mut parsed) {
             let leaf = std::mem::replace(left, Parsed::Tuple(Vec::new()));

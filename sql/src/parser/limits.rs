@@ -26,6 +26,16 @@ pub const CHAINED_QUERIES: usize = 250;
 /// the levels of precedence and for prefix operators.
 pub(crate) const PARSER_DEPTH: usize = 250;
 
+/// Bytes of stack that a step of lowering may need before the next check.
+const RED_ZONE_BYTES: usize = 256 << 10;
+/// Bytes of stack that are added when less than [`RED_ZONE_BYTES`] is left.
+const STACK_BYTES: usize = 2 << 20;
+
+/// Runs a step of a recursion with enough stack, as `sqlparser` does while it parses.
+pub(crate) fn with_stack<T>(step: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, step)
+}
+
 /// Counts at one level of nesting.
 #[derive(Default)]
 struct Level {

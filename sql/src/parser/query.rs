@@ -5,6 +5,7 @@ use sqlparser::ast::{SetExpr, TableFactor};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
+use super::limits;
 use super::name;
 use crate::ast::{
     Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query, QueryBody, Select,
@@ -22,6 +23,10 @@ impl Cursor<'_> {
     }
 
     pub(super) fn lower_query(&mut self, query: parsed::Query) -> Result<Query> {
+        limits::with_stack(|| self.lower_clauses(query))
+    }
+
+    fn lower_clauses(&mut self, query: parsed::Query) -> Result<Query> {
         let parsed::Query {
             with,
             body,
@@ -461,17 +466,32 @@ pub(super) fn hints(text: &str) -> Vec<Hint> {
             None => ("", behind),
         };
         if !word.is_empty() {
-            let arguments = arguments
-                .split(|c: char| c.is_whitespace() || c == ',')
-                .filter(|argument| !argument.is_empty())
-                .map(|argument| match argument.strip_prefix('"') {
-                    Some(quoted) => name::fold(quoted.trim_end_matches('"'), true),
-                    None => name::fold(argument, false),
-                })
-                .collect();
+            let arguments = hint_arguments(arguments);
             hints.push(Hint { name: word.to_ascii_lowercase(), arguments });
         }
         rest = behind.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == ')');
     }
     hints
+}
+
+/// Splits at blanks and commas, folding each name; a quoted name may hold both.
+fn hint_arguments(text: &str) -> Vec<String> {
+    let separator = |c: char| c.is_whitespace() || c == ',';
+    let mut arguments = Vec::new();
+    let mut rest = text.trim_start_matches(separator);
+    while !rest.is_empty() {
+        let (argument, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (argument, behind) = quoted.split_once('"').unwrap_or((quoted, ""));
+                (name::fold(argument, true), behind)
+            }
+            None => {
+                let (argument, behind) = rest.split_at(rest.find(separator).unwrap_or(rest.len()));
+                (name::fold(argument, false), behind)
+            }
+        };
+        arguments.push(argument);
+        rest = behind.trim_start_matches(separator);
+    }
+    arguments
 }

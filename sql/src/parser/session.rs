@@ -258,6 +258,9 @@ impl Cursor<'_> {
         };
         self.expect_words(&["as"])?;
         let position = self.position();
+        if self.is_word("explain") || self.is_word("prepare") {
+            return Err(self.unexpected());
+        }
         let statement = self.statement()?;
         match statement {
             Statement::Query(_)

@@ -5,6 +5,7 @@ use sqlparser::ast::{JoinOperator, TableFactor};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
+use super::limits;
 use crate::ast::{
     Expr, FunctionCall, JoinCondition, JoinKind, TableAlias, TableFunction, TableName, TableRef,
 };
@@ -12,6 +13,10 @@ use crate::ast::{
 impl Cursor<'_> {
     /// Lowers one comma-separated entry.
     pub(super) fn joins(&mut self, table: parsed::TableWithJoins) -> Result<TableRef> {
+        limits::with_stack(|| self.lower_joins(table))
+    }
+
+    fn lower_joins(&mut self, table: parsed::TableWithJoins) -> Result<TableRef> {
         let parsed::TableWithJoins { relation, joins } = table;
         let mut left = self.factor(relation)?;
         for parsed::Join { relation, global, join_operator } in joins {
