@@ -16,10 +16,13 @@ fn parser() {
     let record = std::env::var_os("BENNU_REGOLD").is_some();
     let mut wrong = Vec::new();
     let mut count = 0;
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .expect("the scripts are readable")
+        .map(|e| e.expect("the scripts are readable").path())
+        .collect();
     paths.sort();
     for path in paths {
-        let script = fs::read_to_string(&path).unwrap();
+        let script = fs::read_to_string(&path).expect("the scripts are readable");
         let mut recorded = String::new();
         for case in script.split("\n\n").map(str::trim).filter(|case| !case.is_empty()) {
             let (question, expected) = case.split_once("\n---").unwrap_or((case, ""));
@@ -33,7 +36,8 @@ fn parser() {
             let _ = write!(recorded, "{question}{divider}{}\n\n", answer.trim());
         }
         if record {
-            fs::write(&path, recorded.trim_end().to_owned() + "\n").unwrap();
+            fs::write(&path, recorded.trim_end().to_owned() + "\n")
+                .expect("the scripts are readable");
         }
     }
     assert!(count > 0, "no script was found");
@@ -113,7 +117,7 @@ impl Reader<'_> {
                 escaped = c == '\\' && !escaped;
                 ends
             });
-            let (text, rest) = self.rest.split_at(end.unwrap());
+            let (text, rest) = self.rest.split_at(end.expect("strings are closed"));
             self.rest = &rest[1..];
             return Node::Atom(format!("\"{text}\""));
         }
@@ -156,16 +160,19 @@ fn structure(name: &str, fields: &[(String, Node)]) -> String {
     };
     let at = field("position").map_or(String::new(), |position| format!("@{position}"));
     match name {
-        "Ident" => return field("value").unwrap().trim_matches('"').to_owned() + &at,
-        "TypeName" => return field("sql_type").unwrap() + &at,
+        "Ident" => {
+            return field("value").expect("an identifier has a value").trim_matches('"').to_owned()
+                + &at;
+        }
+        "TypeName" => return field("sql_type").expect("derived") + &at,
         "SqlType" => {
-            let modifier = field("modifier").unwrap();
+            let modifier = field("modifier").expect("derived");
             let suffix = if modifier == "-1" { String::new() } else { format!("/{modifier}") };
-            return field("base").unwrap() + &suffix;
+            return field("base").expect("derived") + &suffix;
         }
         "ColumnName" | "TableName" | "FunctionName" => {
-            let scope = field("family").or_else(|| field("schema")).unwrap();
-            let name = field("name").unwrap();
+            let scope = field("family").or_else(|| field("schema")).expect("derived");
+            let name = field("name").expect("derived");
             return if scope == "None" { name } else { format!("{scope}.{name}") };
         }
         _ => {}

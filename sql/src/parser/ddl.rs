@@ -361,14 +361,13 @@ impl Cursor<'_> {
         let value = match self.peek() {
             Token::Number(text, false) => OptionValue::Number(format!("{sign}{text}")),
             _ if !sign.is_empty() => return Err(self.unexpected()),
-            Token::Word(word) => match word.value.to_ascii_lowercase() {
-                value if word.quote_style.is_some() => {
-                    let _ = value;
-                    OptionValue::String(word.value.clone())
-                }
-                value if value == "true" => OptionValue::Boolean(true),
-                value if value == "false" => OptionValue::Boolean(false),
-                value => OptionValue::Word(value),
+            Token::Word(word) if word.quote_style.is_some() => {
+                OptionValue::String(word.value.clone())
+            }
+            Token::Word(word) => match word.value.to_ascii_lowercase().as_str() {
+                "true" => OptionValue::Boolean(true),
+                "false" => OptionValue::Boolean(false),
+                value => OptionValue::Word(value.to_owned()),
             },
             _ => return Ok(OptionValue::String(self.string()?)),
         };

@@ -188,3 +188,40 @@ fn word_effect(word: &str) -> Effect {
         Effect::Nothing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    fn check(sql: &str) -> Result<()> {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
+            .tokenize_with_location()
+            .expect("the text has tokens");
+        check_tokens(&tokens, &Source::new(sql))
+    }
+
+    #[test]
+    fn commas_parentheses_and_conditions_start_a_new_chain() {
+        let sum = format!("1{}", " + 1".repeat(CHAINED_OPERATORS));
+        assert_eq!(check(&format!("select {sum}, {sum}, ({sum})")), Ok(()));
+        assert_eq!(check(&format!("select a = 1 where {sum} and {sum}")), Ok(()));
+        let error = check(&format!("select {sum} + 1")).expect_err("one too many");
+        assert_eq!(error.sqlstate, sqlstate::STATEMENT_TOO_COMPLEX);
+        // The AND of a BETWEEN continues the chain.
+        let between = "a between 1 and 2 is null ".repeat(CHAINED_OPERATORS / 2 + 1);
+        assert!(check(&format!("select {between}")).is_err());
+    }
+
+    #[test]
+    fn nesting_is_counted_per_statement() {
+        let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+        let script = format!("select {}; select {}", nested(40), nested(40));
+        assert_eq!(check(&script), Ok(()));
+        assert!(check(&nested(NESTING_DEPTH)).is_err());
+        assert!(check(&"case when ".repeat(NESTING_DEPTH)).is_err());
+        assert_eq!(check(&"\"case\" ".repeat(NESTING_DEPTH)), Ok(()), "a quoted word is a name");
+    }
+}

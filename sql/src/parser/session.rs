@@ -74,8 +74,7 @@ impl Cursor<'_> {
             self.take_word("savepoint");
             return Ok(Statement::RollbackTo(self.name()?));
         }
-        if self.take_words(&["and", "no", "chain"]) {
-        } else if self.is_words(&["and", "chain"]) {
+        if !self.take_words(&["and", "no", "chain"]) && self.is_words(&["and", "chain"]) {
             return Err(ParseError::unsupported("AND CHAIN", self.position())
                 .with_hint("Send BEGIN as a statement of its own."));
         }

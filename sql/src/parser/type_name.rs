@@ -69,7 +69,6 @@ impl Cursor<'_> {
 }
 
 /// Returns the type that a parsed name means.
-#[expect(clippy::too_many_lines, reason = "one flat table of spellings")]
 pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
     let plain = |base: DataType| Ok(SqlType::from(base));
     let sql_type = match parsed {
