@@ -14,6 +14,7 @@ pub mod parser;
 pub mod error;
 pub mod catalog;
 pub mod logical;
+pub mod binder;
 pub mod session;
 pub mod engine;
 

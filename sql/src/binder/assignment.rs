@@ -1,0 +1,124 @@
+//! Values stored into columns: targets of INSERT and UPDATE, assignment casts, SET lists.
+//!
+//! Source: PostgreSQL's `transformAssignedExpr` (parse_target.c), documentation section 10.4.
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::rowcode::Place;
+
+use crate::ast::{self, AssignedValue, ColumnName};
+use crate::binder::from::TIMESTAMP_NAME;
+use crate::binder::level::Binder;
+use crate::binder::typed::{Typed, null};
+use crate::catalog::table::{Column, Table};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::Assignment;
+
+impl Binder<'_> {
+    /// Converts a value to a column's type.
+    pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr> {
+        let (from, position) = (value.base(), value.position);
+        self.coerce(value, column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
+            let message = format!(
+                "column \"{}\" is of type {} but expression is of type {}",
+                column.name,
+                column.sql_type.base.sql_name(),
+                from.sql_name()
+            );
+            Error::new(sqlstate::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+                .at(position)
+        })
+    }
+
+    fn assigned(&mut self, value: &AssignedValue, column: &Column) -> Result<Expr> {
+        match value {
+            AssignedValue::Default { .. } => Ok(default_of(column)),
+            AssignedValue::Expr(expr) => {
+                let value = self.bind_expr(expr)?;
+                self.assign(value, column)
+            }
+        }
+    }
+
+    /// Binds a SET list over the level at hand.
+    pub(super) fn bind_set(
+        &mut self,
+        table: &Table,
+        list: &[ast::Assignment],
+    ) -> Result<Vec<Assignment>> {
+        let mut bound: Vec<Assignment> = Vec::new();
+        for assignment in list {
+            match assignment {
+                ast::Assignment::Column { column: name, value } => {
+                    let column = set_target(table, name, &bound)?;
+                    let value = self.assigned(value, &table.columns[column])?;
+                    bound.push(Assignment { column, value });
+                }
+                ast::Assignment::Subquery { columns, query } => {
+                    let values = self.bind_columns_subquery(query)?;
+                    if values.len() != columns.len() {
+                        let message = "number of columns does not match number of values";
+                        return Err(
+                            Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position)
+                        );
+                    }
+                    for (name, value) in columns.iter().zip(values) {
+                        let column = set_target(table, name, &bound)?;
+                        let value = self.assign(value, &table.columns[column])?;
+                        bound.push(Assignment { column, value });
+                    }
+                }
+            }
+        }
+        Ok(bound)
+    }
+}
+
+fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<usize> {
+    let column = target_column(table, name)?;
+    if bound.iter().any(|one| one.column == column) {
+        let message = format!("multiple assignments to same column \"{}\"", name.name.value);
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(name.name.position));
+    }
+    Ok(column)
+}
+
+/// Returns what a column is if nothing is said.
+pub(super) fn default_of(column: &Column) -> Expr {
+    column.default.clone().unwrap_or_else(|| null(column.sql_type.base))
+}
+
+/// Returns the position of a column that is to be written.
+pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
+    let wanted = &name.name;
+    let found = table.column_index(&wanted.value).filter(|column| match &name.family {
+        None => true,
+        Some(family) if family.value == table.name => true,
+        Some(family) => in_family(table, *column, &family.value),
+    });
+    found.ok_or_else(|| {
+        let full = match &name.family {
+            Some(family) => format!("{}.{}", family.value, wanted.value),
+            None => wanted.value.clone(),
+        };
+        if full == TIMESTAMP_NAME {
+            let hint = "It is the time of the commit.";
+            return Error::not_supported("writing column _timestamp", hint).at(wanted.position);
+        }
+        let message = format!("column \"{full}\" of relation \"{}\" does not exist", table.name);
+        let position = name.family.as_ref().map_or(wanted.position, |family| family.position);
+        Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
+    })
+}
+
+fn in_family(table: &Table, column: usize, family: &str) -> bool {
+    match table.layout.columns.get(column).map(|column| column.place) {
+        Some(Place::Packed { family: index, .. }) => table
+            .descriptor
+            .families
+            .get(index)
+            .is_some_and(|one| one.name.eq_ignore_ascii_case(family)),
+        _ => false,
+    }
+}

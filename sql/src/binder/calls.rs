@@ -1,0 +1,292 @@
+//! Calls of functions and aggregates.
+
+use types::aggregate::{self, Aggregate, AggregateKind};
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::ast::{FunctionCall, MinMax, SqlValueFunction};
+use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
+use crate::binder::parameters::Parameters;
+use crate::binder::resolution::{Match, resolve_function};
+use crate::binder::tree::{for_each_column, walk};
+use crate::binder::typed::{Typed, null};
+use crate::error::{Error, Result, sqlstate};
+
+impl Binder<'_> {
+    /// Binds a call.
+    pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
+        let position = call.name.position();
+        if let Some(schema) = &call.name.schema
+            && schema.value != "pg_catalog"
+        {
+            let message = format!("schema \"{}\" does not exist", schema.value);
+            return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(position));
+        }
+        if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
+            let hint = "Write the arguments in their order, without names.";
+            return Err(Error::not_supported("a named argument", hint).at(name.position));
+        }
+        let name = call.name.name.value.as_str();
+        if AggregateKind::from_name(name).is_some() {
+            return self.bind_aggregate(name, call, position);
+        }
+        if call.star || call.distinct || call.filter.is_some() {
+            let what = match call {
+                FunctionCall { star: true, .. } => format!("{name}(*) specified"),
+                FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),
+                _ => "FILTER specified".to_owned(),
+            };
+            let message = format!("{what}, but {name} is not an aggregate function");
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        }
+        if call.arguments.is_empty()
+            && let Some(value) = self.constants.value(name)
+        {
+            return Ok(session_constant(name, value, position));
+        }
+        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        self.function(name, arguments, position)
+    }
+
+    /// Calls a function by name.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
+        let arguments = self.stringed(name, arguments)?;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        match resolve_function(name, &types) {
+            Match::One(signature) => self.call(signature, arguments, position),
+            Match::Ambiguous => {
+                let message = format!("function {} is not unique", call_text(name, &types));
+                Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
+                    .with_hint(
+                        "Could not choose a best candidate function. \
+                         You might need to add explicit type casts.",
+                    )
+                    .at(position))
+            }
+            Match::None => self.cast_call(name, arguments, position),
+        }
+    }
+
+    /// The name of a type with one argument is a cast.
+    fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        if let ([_], Some(to)) = (types.as_slice(), DataType::from_name(name)) {
+            let value = arguments.into_iter().next();
+            let cast = value.map(|value| self.coerce(value, to.into(), CastContext::Explicit));
+            if let Some(expr) = cast.transpose()?.flatten() {
+                return Ok(Typed::new(expr, to, position));
+            }
+        }
+        let message = format!("function {} does not exist", call_text(name, &types));
+        Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+            .with_hint(
+                "No function matches the given name and argument types. \
+                 You might need to add explicit type casts.",
+            )
+            .at(position))
+    }
+
+    /// `concat` and its kin take values of any type by their text.
+    fn stringed(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
+        let first = match name {
+            "concat" => 0,
+            "concat_ws" | "format" => 1,
+            _ => return Ok(arguments),
+        };
+        let text = |(index, value): (usize, Typed)| {
+            if index < first {
+                return Ok(value);
+            }
+            let position = value.position;
+            let expr = if value.base() == DataType::Bool {
+                boolean_text(value.expr)
+            } else {
+                self.explicit(value, DataType::Text.into(), position)?
+            };
+            Ok(Typed::new(expr, DataType::Text, position))
+        };
+        arguments.into_iter().enumerate().map(text).collect()
+    }
+
+    /// Binds GREATEST and LEAST.
+    pub(super) fn bind_min_max(
+        &mut self,
+        kind: MinMax,
+        operands: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
+        let (name, place) = match kind {
+            MinMax::Greatest => ("greatest", "GREATEST"),
+            MinMax::Least => ("least", "LEAST"),
+        };
+        let (operands, sql_type) = self.unify(operands, place)?;
+        let mut overloads = types::function::overloads(name).iter();
+        let takes = |signature: &&types::function::Signature| {
+            signature.arguments.first() == Some(&sql_type.base)
+        };
+        let signature = overloads.find(takes).ok_or_else(|| {
+            let what = format!("{place} of type {}", sql_type.base.sql_name());
+            Error::not_supported(what, "Cast the values to a type that has an order.").at(position)
+        })?;
+        let data_type = sql_type.base;
+        let expr = Expr::Call { function: signature.id, arguments: operands, data_type };
+        Ok(Typed { expr, sql_type, position })
+    }
+
+    /// Binds `current_date` and its kin.
+    pub(super) fn bind_sql_value(
+        &mut self,
+        function: SqlValueFunction,
+        precision: Option<u8>,
+        position: usize,
+    ) -> Result<Typed> {
+        let name = sql_value_name(function);
+        if let Some(value) = self.constants.value(name) {
+            return Ok(session_constant(name, value, position));
+        }
+        let precision = precision.map(|digits| {
+            Typed::constant(Datum::Int4(i32::from(digits)), DataType::Int4, position)
+        });
+        self.function(name, precision.into_iter().collect(), position)
+    }
+
+    fn bind_aggregate(
+        &mut self,
+        name: &str,
+        call: &FunctionCall,
+        position: usize,
+    ) -> Result<Typed> {
+        let level = self.level();
+        if level.in_aggregate {
+            let message = "aggregate function calls cannot be nested";
+            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+        }
+        if !level.clause.allows_aggregates() {
+            return Err(aggregate_not_allowed(level.clause).at(position));
+        }
+        level.in_aggregate = true;
+        let bound = self.bind_aggregate_parts(call);
+        self.level().in_aggregate = false;
+        let (arguments, filter) = bound?;
+        self.refuse_outer_aggregate(&arguments, position)?;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let resolved = match (call.star, types.as_slice()) {
+            (true, []) => aggregate::resolve(name, None),
+            (false, [only]) => aggregate::resolve(name, Some(*only)),
+            _ => None,
+        };
+        let Some((kind, taken, data_type)) = resolved else {
+            return Err(no_aggregate(name, call, &types).at(position));
+        };
+        let argument = match arguments.into_iter().next() {
+            None => None,
+            Some(value) if value.is_unknown() && taken == DataType::Unknown => {
+                Some(self.known(value)?.expr)
+            }
+            Some(value) => Some(self.implicit(value, taken)?),
+        };
+        let found = Aggregate { kind, argument, distinct: call.distinct, filter, data_type };
+        let aggregates = &mut self.level().aggregates;
+        let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
+            aggregates.push(found);
+            aggregates.len() - 1
+        });
+        let expr = Expr::Column { index: AGGREGATE + index, data_type };
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    fn bind_aggregate_parts(&mut self, call: &FunctionCall) -> Result<(Vec<Typed>, Option<Expr>)> {
+        let mut arguments = Vec::new();
+        for argument in &call.arguments {
+            arguments.push(self.bind_expr(&argument.value)?);
+        }
+        let Some(filter) = &call.filter else { return Ok((arguments, None)) };
+        let clause = std::mem::replace(&mut self.level().clause, Clause::Filter);
+        let filter = self.bind_expr(filter);
+        self.level().clause = clause;
+        let filter = self.condition(filter?, "FILTER")?;
+        Ok((arguments, Some(filter)))
+    }
+
+    /// An aggregate over nothing but outer columns would belong to the outer query.
+    fn refuse_outer_aggregate(&self, arguments: &[Typed], position: usize) -> Result<()> {
+        let (mut local, mut outer) = (false, false);
+        for argument in arguments {
+            for_each_column(&argument.expr, &mut |_| local = true);
+            walk(&argument.expr, &mut |node| {
+                outer |= matches!(node, Expr::Parameter { index, .. }
+                    if Parameters::is_outer(*index));
+            });
+        }
+        if outer && !local {
+            let what = "an aggregate of an outer query inside a subquery";
+            let hint = "Compute the aggregate in a subquery in FROM.";
+            return Err(Error::not_supported(what, hint).at(position));
+        }
+        Ok(())
+    }
+}
+
+fn sql_value_name(function: SqlValueFunction) -> &'static str {
+    match function {
+        SqlValueFunction::CurrentDate => "current_date",
+        SqlValueFunction::CurrentTime => "current_time",
+        SqlValueFunction::CurrentTimestamp => "current_timestamp",
+        SqlValueFunction::LocalTime => "localtime",
+        SqlValueFunction::LocalTimestamp => "localtimestamp",
+        SqlValueFunction::CurrentUser => "current_user",
+        SqlValueFunction::SessionUser => "session_user",
+        SqlValueFunction::CurrentCatalog => "current_catalog",
+        SqlValueFunction::CurrentSchema => "current_schema",
+    }
+}
+
+fn session_constant(name: &str, value: &Datum, position: usize) -> Typed {
+    let data_type = match value {
+        Datum::Bool(_) => DataType::Bool,
+        Datum::Int4(_) => DataType::Int4,
+        Datum::Int8(_) => DataType::Int8,
+        _ if name.starts_with("current_") || name.ends_with("user") => DataType::Name,
+        _ => DataType::Text,
+    };
+    Typed::constant(value.clone(), data_type, position)
+}
+
+/// Returns the text of a boolean as output shows it: `t` or `f`.
+fn boolean_text(value: Expr) -> Expr {
+    let text = |text: &str| Expr::Constant {
+        value: Datum::Text(text.into()),
+        data_type: DataType::Text,
+    };
+    let negative = Expr::Not(Box::new(value.clone()));
+    Expr::Case {
+        branches: vec![(value, text("t")), (negative, text("f"))],
+        otherwise: Box::new(null(DataType::Text)),
+        data_type: DataType::Text,
+    }
+}
+
+fn call_text(name: &str, types: &[DataType]) -> String {
+    let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
+    format!("{name}({})", types.join(", "))
+}
+
+fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType]) -> Error {
+    if !call.star && types.is_empty() && name == "count" {
+        let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
+    }
+    let text = if call.star { format!("{name}()") } else { call_text(name, types) };
+    let message = format!("function {text} does not exist");
+    Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No function matches the given name and argument types. \
+         You might need to add explicit type casts.",
+    )
+}

@@ -1,0 +1,227 @@
+//! Conversions: literals into values, values into other types, several values into one type.
+//!
+//! Source: PostgreSQL's `coerce_type`, `select_common_type` (parse_coerce.c), documentation sections
+//! 10.4 and 10.5.
+//!
+//! A literal becomes a constant at once, unless what it means depends on the session's time zone;
+//! then a cast is left for execution.
+
+use std::sync::Arc;
+
+use types::cast::{CastContext, cast, cast_context};
+use types::expr::{EvalContext, Expr};
+use types::text::{TextStyle, parse};
+use types::{DataType, Datum, SqlType};
+
+use crate::binder::level::Binder;
+use crate::binder::typed::{Typed, can_coerce, category, is_preferred, null};
+use crate::error::{Error, Result, sqlstate};
+
+impl Binder<'_> {
+    /// Converts a value if that is allowed in the context; `None` if it is not.
+    pub(super) fn coerce(
+        &mut self,
+        value: Typed,
+        to: SqlType,
+        context: CastContext,
+    ) -> Result<Option<Expr>> {
+        let explicit = context == CastContext::Explicit;
+        if value.is_unknown() {
+            return self.settle(value, to, explicit).map(Some);
+        }
+        if value.sql_type == to || (value.base() == to.base && to.modifier == -1) {
+            return Ok(Some(value.expr));
+        }
+        let from = value.base();
+        match cast_context(from, to.base) {
+            Some(needed) if needed <= context => Ok(Some(cast_expression(
+                value.expr, from, to, explicit,
+            ))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Converts a value to the type that a resolution has found to fit.
+    pub(super) fn implicit(&mut self, value: Typed, to: DataType) -> Result<Expr> {
+        let (from, position) = (value.base(), value.position);
+        self.coerce(value, to.into(), CastContext::Implicit)?
+            .ok_or_else(|| cannot_cast(from, to).at(position))
+    }
+
+    /// Converts a value as a written cast does.
+    pub(super) fn explicit(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
+        let from = value.base();
+        self.coerce(value, to, CastContext::Explicit)?
+            .ok_or_else(|| cannot_cast(from, to.base).at(position))
+    }
+
+    /// Settles a value of unknown type; others are as they are.
+    pub(super) fn known(&mut self, value: Typed) -> Result<Typed> {
+        if !value.is_unknown() {
+            return Ok(value);
+        }
+        let position = value.position;
+        let expr = self.settle(value, DataType::Text.into(), false)?;
+        Ok(Typed::new(expr, DataType::Text, position))
+    }
+
+    fn settle(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Expr> {
+        let position = value.position;
+        match value.expr {
+            Expr::Constant { value: Datum::Text(text), .. } => {
+                literal(&text, to, explicit).map_err(|error| error.at(position))
+            }
+            Expr::Constant { .. } => Ok(null(to.base)),
+            Expr::Parameter { index, .. } => {
+                let parameter = self.parameters.settle(index, to.base.into(), position)?;
+                let plain = to.modifier == -1;
+                let from = to.base;
+                Ok(if plain { parameter } else { cast_expression(parameter, from, to, explicit) })
+            }
+            other => Ok(cast_expression(other, DataType::Text, to, true)),
+        }
+    }
+
+    /// Converts a condition.
+    pub(super) fn condition(&mut self, value: Typed, place: &str) -> Result<Expr> {
+        let (from, position) = (value.base(), value.position);
+        let to = DataType::Bool.into();
+        self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+            let message =
+                format!("argument of {place} must be type boolean, not type {}", from.sql_name());
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+        })
+    }
+
+    /// Brings values to one type.
+    pub(super) fn unify(&mut self, values: Vec<Typed>, place: &str) -> Result<(Vec<Expr>, SqlType)> {
+        let base = common_type(&values, place)?;
+        let same = values.windows(2).all(|pair| pair[0].sql_type == pair[1].sql_type);
+        let sql_type = match values.first() {
+            Some(first) if same && first.base() == base => first.sql_type,
+            _ => base.into(),
+        };
+        let unified = values.into_iter().map(|value| self.implicit(value, base));
+        Ok((unified.collect::<Result<_>>()?, sql_type))
+    }
+}
+
+/// Returns the type that values of CASE, UNION and their kin have in common.
+pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
+    let mut common = DataType::Unknown;
+    for value in values.iter().filter(|value| !value.is_unknown()) {
+        let next = value.base();
+        if common == DataType::Unknown || common == next {
+            common = next;
+        } else if category(common) != category(next) {
+            let message = format!(
+                "{place} types {} and {} cannot be matched",
+                common.sql_name(),
+                next.sql_name()
+            );
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(value.position));
+        } else if !is_preferred(common) && can_coerce(common, next) && !can_coerce(next, common) {
+            common = next;
+        }
+    }
+    Ok(if common == DataType::Unknown { DataType::Text } else { common })
+}
+
+/// Returns the cast of an expression, done at once if it is a constant and the answer is the same
+/// in every session.
+pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit: bool) -> Expr {
+    if let Expr::Constant { value, .. } = &expr {
+        if matches!(value, Datum::Null) {
+            return null(to.base);
+        }
+        if is_immutable_cast(from, to.base)
+            && let Ok(value) = cast(value, from, to, explicit, &EvalContext::default())
+        {
+            return Expr::Constant { value, data_type: to.base };
+        }
+    }
+    Expr::Cast { operand: Box::new(expr), from, to, explicit }
+}
+
+fn is_date_or_time(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Date
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::Timestamptz
+            | DataType::Interval
+    )
+}
+
+fn is_immutable_cast(from: DataType, to: DataType) -> bool {
+    let zoned = [from, to].contains(&DataType::Timestamptz) && from != to;
+    let read = from.is_text() && is_date_or_time(to);
+    !zoned && !read
+}
+
+/// Returns what a quoted literal means as a type.
+fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
+    let value = match to.base {
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
+            Datum::Text(Arc::clone(text))
+        }
+        base => parse(text, base, &TextStyle::default())?,
+    };
+    if needs_session(text, to.base) {
+        let data_type = DataType::Text;
+        let operand = Box::new(Expr::Constant { value: Datum::Text(Arc::clone(text)), data_type });
+        return Ok(Expr::Cast { operand, from: data_type, to, explicit: true });
+    }
+    if to.modifier == -1 {
+        return Ok(Expr::Constant { value, data_type: to.base });
+    }
+    let value = cast(&value, to.base, to, explicit, &EvalContext::default())?;
+    Ok(Expr::Constant { value, data_type: to.base })
+}
+
+/// Returns whether a literal means different things in different sessions or at different times.
+fn needs_session(text: &str, to: DataType) -> bool {
+    const WORDS: [&str; 5] = ["now", "today", "tomorrow", "yesterday", "allballs"];
+    let text = text.trim().to_ascii_lowercase();
+    match to {
+        DataType::Date | DataType::Time | DataType::Timestamp => {
+            WORDS.iter().any(|word| text.contains(word))
+        }
+        DataType::Timestamptz => !names_offset(&text) && !text.ends_with("infinity"),
+        _ => false,
+    }
+}
+
+/// Returns whether a timestamp in lower case ends in `z` or in an offset such as `+02` or `-03:30`.
+fn names_offset(text: &str) -> bool {
+    let Some(colon) = text.find(':') else { return false };
+    if let Some(clock) = text.strip_suffix('z') {
+        return clock.ends_with(|last: char| last.is_ascii_digit());
+    }
+    text[colon..].rfind(['+', '-']).is_some_and(|sign| {
+        text[colon + sign + 1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+    })
+}
+
+fn cannot_cast(from: DataType, to: DataType) -> Error {
+    let message = format!("cannot cast type {} to {}", from.sql_name(), to.sql_name());
+    Error::new(types::error::sqlstate::CANNOT_COERCE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_with_an_offset_do_not_need_the_session() {
+        assert!(!needs_session("2024-01-01 00:00:00+00", DataType::Timestamptz));
+        assert!(!needs_session("2024-01-01T00:00:00Z", DataType::Timestamptz));
+        assert!(!needs_session("2024-01-01 00:00:00-03:30", DataType::Timestamptz));
+        assert!(needs_session("2024-01-01", DataType::Timestamptz));
+        assert!(needs_session("2024-01-01 10:00", DataType::Timestamptz));
+        assert!(needs_session("2024-01-01 10:00 Europe/Oslo", DataType::Timestamptz));
+        assert!(needs_session("today", DataType::Date));
+        assert!(!needs_session("2024-01-01", DataType::Date));
+    }
+}

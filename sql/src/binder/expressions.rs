@@ -1,0 +1,443 @@
+//! Expressions: from the syntax tree to [`types::expr::Expr`].
+
+use types::expr::Expr;
+use types::text::{TextStyle, parse};
+use types::{DataType, Datum, SqlType};
+
+use crate::ast::{self, IntervalFields, TruthTest, TypeName};
+use crate::binder::level::{Binder, Clause};
+use crate::binder::operators::{all_of, any_of};
+use crate::binder::typed::{Typed, boolean, null};
+use crate::error::{Error, Result};
+
+impl Binder<'_> {
+    /// Binds an expression over the base row of the level at hand.
+    #[expect(clippy::too_many_lines, reason = "one arm for each form of expression")]
+    pub(super) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        match expr {
+            ast::Expr::Null { position } => {
+                Ok(Typed::constant(Datum::Null, DataType::Unknown, *position))
+            }
+            ast::Expr::Boolean { value, position } => {
+                Ok(Typed::boolean(boolean(*value), *position))
+            }
+            ast::Expr::Number { text, position } => {
+                number(text, *position).map_err(|error| error.at(*position))
+            }
+            ast::Expr::String { value, position } => {
+                let value = Datum::Text(value.as_str().into());
+                Ok(Typed::constant(value, DataType::Unknown, *position))
+            }
+            ast::Expr::TypedString { type_name, value, position } => {
+                let literal = ast::Expr::String { value: value.clone(), position: *position };
+                self.bind_cast(&literal, type_name, type_name.position)
+            }
+            ast::Expr::Interval { value, fields, precision, position } => {
+                self.bind_interval(value, *fields, *precision, *position)
+            }
+            ast::Expr::Parameter { number, position } => {
+                let number = usize::try_from(*number).unwrap_or(usize::MAX);
+                let expr = self.parameters.client(number, *position)?;
+                let data_type = expr.data_type();
+                Ok(Typed::new(expr, data_type, *position))
+            }
+            ast::Expr::Column(parts) => self.bind_column(parts),
+            ast::Expr::Row { position, .. } => {
+                let hint = "Rows can be compared with rows, with = < > and IN.";
+                Err(Error::not_supported("a row as a value", hint).at(*position))
+            }
+            ast::Expr::Unary { operator, operand, position } => {
+                self.bind_unary(*operator, operand, *position)
+            }
+            ast::Expr::Binary { operator, left, right, position } => {
+                self.bind_binary(*operator, (left, right), *position)
+            }
+            ast::Expr::And(operands) => {
+                Ok(Typed::boolean(Expr::And(self.conditions(operands, "AND")?), expr.position()))
+            }
+            ast::Expr::Or(operands) => {
+                Ok(Typed::boolean(Expr::Or(self.conditions(operands, "OR")?), expr.position()))
+            }
+            ast::Expr::Not(operand) => {
+                let value = self.bind_expr(operand)?;
+                let position = value.position;
+                let operand = self.condition(value, "NOT")?;
+                Ok(Typed::boolean(Expr::Not(Box::new(operand)), position))
+            }
+            ast::Expr::IsNull { operand, negated } => self.bind_is_null(operand, *negated),
+            ast::Expr::IsTruth { operand, test, negated } => {
+                self.bind_truth(operand, *test, *negated)
+            }
+            ast::Expr::IsDistinct { left, right, negated, position } => {
+                self.bind_distinct((left, right), *negated, *position)
+            }
+            ast::Expr::Between { operand, low, high, negated, position } => {
+                self.bind_between(operand, (low, high), *negated, *position)
+            }
+            ast::Expr::InList { operand, list, negated, position } => {
+                self.bind_in_list(operand, list, *negated, *position)
+            }
+            ast::Expr::InSubquery { operand, query, negated, position } => {
+                self.bind_in_subquery(operand, query, *negated, *position)
+            }
+            ast::Expr::Exists(query) => self.bind_exists(query),
+            ast::Expr::Subquery(query) => self.bind_scalar_subquery(query),
+            ast::Expr::Quantified { left, operator, quantifier, right, position } => {
+                self.bind_quantified(left, (*operator, *quantifier), right, *position)
+            }
+            ast::Expr::Like { kind, operand, pattern, escape, negated, position } => {
+                self.bind_like(*kind, (operand, pattern, escape.as_deref()), *negated, *position)
+            }
+            ast::Expr::Case { operand, branches, otherwise, position } => {
+                self.bind_case(operand.as_deref(), branches, otherwise.as_deref(), *position)
+            }
+            ast::Expr::Cast { operand, type_name, position } => {
+                self.bind_cast(operand, type_name, *position)
+            }
+            ast::Expr::Coalesce { operands, position } => {
+                let operands = self.bind_list(operands)?;
+                let (operands, sql_type) = self.unify(operands, "COALESCE")?;
+                let expr = Expr::Coalesce { operands, data_type: sql_type.base };
+                Ok(Typed { expr, sql_type, position: *position })
+            }
+            ast::Expr::NullIf { left, right, position } => {
+                self.bind_null_if(left, right, *position)
+            }
+            ast::Expr::MinMax { kind, operands, position } => {
+                let operands = self.bind_list(operands)?;
+                self.bind_min_max(*kind, operands, *position)
+            }
+            ast::Expr::SqlValue { function, precision, position } => {
+                self.bind_sql_value(*function, *precision, *position)
+            }
+            ast::Expr::Call(call) => self.bind_call(call),
+        }
+    }
+
+    /// Binds expressions.
+    pub(super) fn bind_list(&mut self, list: &[ast::Expr]) -> Result<Vec<Typed>> {
+        list.iter().map(|expr| self.bind_expr(expr)).collect()
+    }
+
+    /// Binds a condition of a clause.
+    pub(super) fn bind_condition(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr> {
+        self.level().clause = clause;
+        let value = self.bind_expr(expr)?;
+        let place = if clause == Clause::JoinOn { "JOIN/ON" } else { clause.name() };
+        self.condition(value, place)
+    }
+
+    fn conditions(&mut self, operands: &[ast::Expr], place: &str) -> Result<Vec<Expr>> {
+        let bind = |operand| {
+            let value = self.bind_expr(operand)?;
+            self.condition(value, place)
+        };
+        operands.iter().map(bind).collect()
+    }
+
+    fn bind_interval(
+        &mut self,
+        value: &str,
+        fields: Option<IntervalFields>,
+        precision: Option<u8>,
+        position: usize,
+    ) -> Result<Typed> {
+        if precision.is_some() {
+            let hint = "Round the seconds of the literal.";
+            return Err(Error::not_supported("interval precision", hint).at(position));
+        }
+        let bare = value.trim();
+        let unit = match fields {
+            Some(fields) if bare.parse::<f64>().is_ok() => Some(last_field(fields)),
+            Some(IntervalFields::DayToSecond) | None => None,
+            Some(_) => {
+                let hint = "Write the units inside the literal, as in interval '2 hours'.";
+                return Err(Error::not_supported("interval fields", hint).at(position));
+            }
+        };
+        let text = unit.map_or_else(|| value.to_owned(), |unit| format!("{bare} {unit}"));
+        let value = parse(&text, DataType::Interval, &TextStyle::default())
+            .map_err(|error| Error::from(error).at(position))?;
+        Ok(Typed::constant(value, DataType::Interval, position))
+    }
+
+    fn bind_cast(
+        &mut self,
+        operand: &ast::Expr,
+        type_name: &TypeName,
+        position: usize,
+    ) -> Result<Typed> {
+        let value = self.bind_expr(operand)?;
+        let start = value.position.min(position);
+        let sql_type = type_name.sql_type;
+        let expr = self.explicit(value, sql_type, position)?;
+        Ok(Typed { expr, sql_type, position: start })
+    }
+
+    fn bind_is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Typed> {
+        let value = self.bind_expr(operand)?;
+        let position = value.position;
+        let expr = Expr::IsNull(Box::new(value.expr));
+        Ok(Typed::boolean(negate(expr, negated), position))
+    }
+
+    fn bind_truth(
+        &mut self,
+        operand: &ast::Expr,
+        test: TruthTest,
+        negated: bool,
+    ) -> Result<Typed> {
+        let value = self.bind_expr(operand)?;
+        let position = value.position;
+        let place = match (test, negated) {
+            (TruthTest::True, false) => "IS TRUE",
+            (TruthTest::True, true) => "IS NOT TRUE",
+            (TruthTest::False, false) => "IS FALSE",
+            (TruthTest::False, true) => "IS NOT FALSE",
+            (TruthTest::Unknown, false) => "IS UNKNOWN",
+            (TruthTest::Unknown, true) => "IS NOT UNKNOWN",
+        };
+        let left = Box::new(self.condition(value, place)?);
+        let expr = match test {
+            TruthTest::Unknown => negate(Expr::IsNull(left), negated),
+            TruthTest::True | TruthTest::False => {
+                let right = Box::new(boolean(test == TruthTest::True));
+                Expr::IsDistinct { left, right, negated: !negated }
+            }
+        };
+        Ok(Typed::boolean(expr, position))
+    }
+
+    fn bind_distinct(
+        &mut self,
+        sides: (&ast::Expr, &ast::Expr),
+        negated: bool,
+        position: usize,
+    ) -> Result<Typed> {
+        let left = self.bind_expr(sides.0)?;
+        let right = self.bind_expr(sides.1)?;
+        let start = left.position;
+        let expr = self.operator("=", left, right, position)?.expr;
+        let Expr::Call { function, mut arguments, .. } = expr else {
+            return Err(Error::not_supported("IS DISTINCT FROM of these types", "Cast them."));
+        };
+        let signature = types::function::signature(function);
+        let (Some(right), Some(left)) = (arguments.pop(), arguments.pop()) else {
+            return Err(Error::not_supported("IS DISTINCT FROM of these types", "Cast them."));
+        };
+        let (left, right) = if signature.arguments.first() == signature.arguments.last() {
+            (left, right)
+        } else {
+            let both = vec![
+                Typed::new(left, signature.arguments[0], start),
+                Typed::new(right, signature.arguments[1], start),
+            ];
+            let (mut both, _) = self.unify(both, "IS DISTINCT FROM")?;
+            let right = both.pop().unwrap_or_else(|| null(DataType::Text));
+            (both.pop().unwrap_or_else(|| null(DataType::Text)), right)
+        };
+        let expr = Expr::IsDistinct { left: Box::new(left), right: Box::new(right), negated };
+        Ok(Typed::boolean(expr, start))
+    }
+
+    fn bind_between(
+        &mut self,
+        operand: &ast::Expr,
+        bounds: (&ast::Expr, &ast::Expr),
+        negated: bool,
+        position: usize,
+    ) -> Result<Typed> {
+        let value = self.bind_expr(operand)?;
+        let low = self.bind_expr(bounds.0)?;
+        let high = self.bind_expr(bounds.1)?;
+        let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
+        let above = self.operator(first, value.clone(), low, position)?.expr;
+        let below = self.operator(second, value, high, position)?.expr;
+        let both = vec![above, below];
+        let expr = if negated { Expr::Or(both) } else { Expr::And(both) };
+        Ok(Typed::boolean(expr, position))
+    }
+
+    fn bind_in_list(
+        &mut self,
+        operand: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+        position: usize,
+    ) -> Result<Typed> {
+        if let ast::Expr::Row { fields, .. } = operand {
+            let left = self.bind_list(fields)?;
+            let mut rows = Vec::new();
+            for row in list {
+                let ast::Expr::Row { fields, position } = row else {
+                    let message = "a row can only be compared with rows";
+                    return Err(Error::new(crate::error::sqlstate::DATATYPE_MISMATCH, message)
+                        .at(row.position()));
+                };
+                let right = self.bind_list(fields)?;
+                let equal = ast::BinaryOperator::Equal;
+                rows.push(self.compare_rows(equal, left.clone(), right, *position)?.expr);
+            }
+            return Ok(Typed::boolean(negate(any_of(rows), negated), position));
+        }
+        let value = self.bind_expr(operand)?;
+        let list = self.bind_list(list)?;
+        let expr = self.in_list(value, list, position)?;
+        Ok(Typed::boolean(negate(expr, negated), position))
+    }
+
+    /// Returns whether a value is in a list.
+    pub(super) fn in_list(
+        &mut self,
+        value: Typed,
+        list: Vec<Typed>,
+        position: usize,
+    ) -> Result<Expr> {
+        let list = match list.len() {
+            1 => {
+                let equal = list.into_iter().map(|one| {
+                    Ok(self.operator("=", value.clone(), one, position)?.expr)
+                });
+                return Ok(all_of(equal.collect::<Result<_>>()?));
+            }
+            _ => narrowed(&value, list),
+        };
+        let mut all = Vec::with_capacity(list.len() + 1);
+        all.push(value);
+        all.extend(list);
+        let probe = crate::binder::coercion::common_type(&all, "IN");
+        let comparable = probe.as_ref().is_ok_and(|common| {
+            matches!(
+                crate::binder::resolution::resolve_operator("=", &[*common, *common]),
+                crate::binder::resolution::Match::One(_)
+            )
+        });
+        if !comparable {
+            let mut all = all.into_iter();
+            let Some(value) = all.next() else { return Ok(boolean(false)) };
+            let each = all.map(|one| Ok(self.operator("=", value.clone(), one, position)?.expr));
+            return Ok(any_of(each.collect::<Result<_>>()?));
+        }
+        let mut common = probe?;
+        if common == DataType::Varchar {
+            common = DataType::Text;
+        }
+        let cast = all.into_iter().map(|one| self.implicit(one, common));
+        let mut cast = cast.collect::<Result<Vec<Expr>>>()?;
+        let operand = Box::new(cast.remove(0));
+        Ok(Expr::InList { operand, list: cast })
+    }
+
+    fn bind_case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        branches: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+        position: usize,
+    ) -> Result<Typed> {
+        let operand = operand.map(|operand| self.bind_expr(operand)).transpose()?;
+        let operand = operand.map(|value| self.known(value)).transpose()?;
+        let mut conditions = Vec::new();
+        let mut results = Vec::new();
+        for (condition, result) in branches {
+            let at = condition.position();
+            let condition = self.bind_expr(condition)?;
+            conditions.push(match &operand {
+                Some(value) => self.operator("=", value.clone(), condition, at)?.expr,
+                None => self.condition(condition, "CASE/WHEN")?,
+            });
+            results.push(self.bind_expr(result)?);
+        }
+        let otherwise = match otherwise {
+            Some(otherwise) => self.bind_expr(otherwise)?,
+            None => Typed::constant(Datum::Null, DataType::Unknown, position),
+        };
+        let mut all = vec![otherwise];
+        all.extend(results);
+        let (mut all, sql_type) = self.unify(all, "CASE")?;
+        let otherwise = Box::new(all.remove(0));
+        let branches = conditions.into_iter().zip(all).collect();
+        let expr = Expr::Case { branches, otherwise, data_type: sql_type.base };
+        Ok(Typed { expr, sql_type, position })
+    }
+
+    fn bind_null_if(
+        &mut self,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        position: usize,
+    ) -> Result<Typed> {
+        let left = self.bind_expr(left)?;
+        let right = self.bind_expr(right)?;
+        let equal = self.operator("=", left.clone(), right, position)?.expr;
+        let left = self.known(left)?;
+        let sql_type: SqlType = left.sql_type;
+        let expr = Expr::Case {
+            branches: vec![(equal, null(sql_type.base))],
+            otherwise: Box::new(left.expr),
+            data_type: sql_type.base,
+        };
+        Ok(Typed { expr, sql_type, position })
+    }
+}
+
+/// Returns an expression or its negation.
+pub(super) fn negate(expr: Expr, negated: bool) -> Expr {
+    if negated { Expr::Not(Box::new(expr)) } else { expr }
+}
+
+fn number(text: &str, position: usize) -> Result<Typed> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        if let Ok(value) = text.parse::<i32>() {
+            return Ok(Typed::constant(Datum::Int4(value), DataType::Int4, position));
+        }
+        if let Ok(value) = text.parse::<i64>() {
+            return Ok(Typed::constant(Datum::Int8(value), DataType::Int8, position));
+        }
+    }
+    let value = parse(text, DataType::Numeric, &TextStyle::default())?;
+    Ok(Typed::constant(value, DataType::Numeric, position))
+}
+
+/// Integer constants that fit the type of the integer they are compared with take that type, so
+/// that the value itself needs no cast.
+fn narrowed(value: &Typed, list: Vec<Typed>) -> Vec<Typed> {
+    let fits = |one: &Typed| match &one.expr {
+        Expr::Constant { value: constant, .. } => narrow(constant, value.base()),
+        _ => None,
+    };
+    let Some(narrow) = list.iter().map(fits).collect::<Option<Vec<Datum>>>() else { return list };
+    let constant = |(datum, one): (Datum, Typed)| Typed::constant(datum, value.base(), one.position);
+    narrow.into_iter().zip(list).map(constant).collect()
+}
+
+fn narrow(constant: &Datum, to: DataType) -> Option<Datum> {
+    let wide = match constant {
+        Datum::Int2(value) => i64::from(*value),
+        Datum::Int4(value) => i64::from(*value),
+        Datum::Int8(value) => *value,
+        _ => return None,
+    };
+    match to {
+        DataType::Int2 => i16::try_from(wide).ok().map(Datum::Int2),
+        DataType::Int4 => i32::try_from(wide).ok().map(Datum::Int4),
+        DataType::Int8 => Some(Datum::Int8(wide)),
+        _ => None,
+    }
+}
+
+fn last_field(fields: IntervalFields) -> &'static str {
+    match fields {
+        IntervalFields::Year => "years",
+        IntervalFields::Month | IntervalFields::YearToMonth => "months",
+        IntervalFields::Day => "days",
+        IntervalFields::Hour | IntervalFields::DayToHour => "hours",
+        IntervalFields::Minute | IntervalFields::DayToMinute | IntervalFields::HourToMinute => {
+            "minutes"
+        }
+        IntervalFields::Second
+        | IntervalFields::DayToSecond
+        | IntervalFields::HourToSecond
+        | IntervalFields::MinuteToSecond => "seconds",
+    }
+}

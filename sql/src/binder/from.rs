@@ -1,0 +1,375 @@
+//! FROM: tables, views, functions, queries and joins.
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
+use crate::binder::level::{Binder, Clause};
+use crate::binder::operators::all_of;
+use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::scope::{Relation, Scope, ScopeColumn};
+use crate::binder::tree::{conjuncts, map_columns};
+use crate::binder::typed::{Typed, boolean};
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{
+    JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan,
+};
+
+/// The name of the pseudo-column that tells when a row version was committed.
+pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
+
+impl Binder<'_> {
+    /// Binds a FROM clause; without entries it is one row of no columns.
+    pub(super) fn bind_from(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
+        let mut bound: Option<(Rows, Scope)> = None;
+        for entry in from {
+            let right = self.bind_table_ref(entry)?;
+            bound = Some(match bound {
+                None => right,
+                Some((mut rows, scope)) => {
+                    let scope = scope.join(right.1, rows.types.len())?;
+                    rows.join(right.0, JoinKind::Inner, boolean(true));
+                    (rows, scope)
+                }
+            });
+        }
+        Ok(bound.unwrap_or_else(|| (Rows::unit(), Scope::default())))
+    }
+
+    fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
+        match entry {
+            TableRef::Table { name, alias, as_of } => {
+                self.bind_table(name, alias.as_ref(), as_of.as_deref())
+            }
+            TableRef::Subquery { query, alias } => {
+                let bound = self.bind_query(query, true)?;
+                let name = alias.as_ref().map_or("unnamed_subquery", |alias| &alias.name.value);
+                let mut relation = Relation::new(name, &bound.columns);
+                relation.rename(alias.as_ref().map_or(&[], |alias| &alias.columns))?;
+                let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+                Ok((Rows::new(bound.plan, types), Scope::of(relation)))
+            }
+            TableRef::Function(function) => self.bind_table_function(function),
+            TableRef::Join { left, right, kind, condition } => {
+                self.bind_join((left, right), *kind, condition)
+            }
+        }
+    }
+
+    /// Returns a table of the catalog by name; `None` if only the system may know it.
+    pub(super) fn find_table(&self, name: &TableName) -> Option<&Arc<Table>> {
+        match &name.schema {
+            Some(schema) if schema.value != "public" => None,
+            _ => self.catalog.table(&name.name.value),
+        }
+    }
+
+    /// Returns the error of a name that is no relation.
+    pub(super) fn no_table(&self, name: &TableName) -> Error {
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let relation = name.name.value.as_str();
+        if matches!(schema, None | Some("public")) && self.catalog.table_of_index(relation).is_some()
+        {
+            let message = format!("cannot open relation \"{relation}\"");
+            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                .with_detail("This operation is not supported for indexes.")
+                .at(name.position());
+        }
+        let full = match schema {
+            Some(schema) => format!("{schema}.{relation}"),
+            None => relation.to_owned(),
+        };
+        let message = format!("relation \"{full}\" does not exist");
+        Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position())
+    }
+
+    fn bind_table(
+        &mut self,
+        name: &TableName,
+        alias: Option<&TableAlias>,
+        as_of: Option<&ast::Expr>,
+    ) -> Result<(Rows, Scope)> {
+        let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
+        let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
+        let Some(table) = self.find_table(name).cloned() else {
+            return self.bind_view(name, alias_name, renamed, as_of);
+        };
+        let as_of = as_of.map(|expr| self.bind_as_of(expr)).transpose()?;
+        let (rows, scope) = scan_of(&table, alias_name, as_of);
+        let mut scope = scope;
+        for relation in &mut scope.relations {
+            relation.rename(renamed)?;
+        }
+        Ok((rows, scope))
+    }
+
+    fn bind_view(
+        &mut self,
+        name: &TableName,
+        alias: &str,
+        renamed: &[Ident],
+        as_of: Option<&ast::Expr>,
+    ) -> Result<(Rows, Scope)> {
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let view = self.system.view(schema, &name.name.value);
+        let columns = view.ok_or_else(|| self.no_table(name))?;
+        if let Some(expr) = as_of {
+            let hint = "System views show the present only.";
+            return Err(Error::not_supported("FOR SYSTEM_TIME of a system view", hint)
+                .at(expr.position()));
+        }
+        let full = match schema {
+            Some(schema) => format!("{schema}.{}", name.name.value),
+            None => name.name.value.clone(),
+        };
+        system_rows(full, Vec::new(), columns, (alias, renamed))
+    }
+
+    fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bind = |binder: &mut Self| {
+            let value = binder.bind_expr(expr)?;
+            let (from, position) = (value.base(), value.position);
+            let to = SqlType::from(DataType::Timestamptz);
+            binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+                let message = format!(
+                    "argument of FOR SYSTEM_TIME must be type timestamp with time zone, not type {}",
+                    from.sql_name()
+                );
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+            })
+        };
+        let (expr, level) = self.within(Scope::default(), Clause::SystemTime, bind)?;
+        level.refuse_subqueries("FOR SYSTEM_TIME")?;
+        Ok(expr)
+    }
+
+    fn bind_table_function(&mut self, function: &ast::TableFunction) -> Result<(Rows, Scope)> {
+        let call = &function.call;
+        let position = call.name.position();
+        if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
+            let hint = "Write the arguments in their order, without names.";
+            return Err(Error::not_supported("a named argument", hint).at(name.position));
+        }
+        let bind = |binder: &mut Self| {
+            let mut arguments = Vec::new();
+            for argument in &call.arguments {
+                let value = binder.bind_expr(&argument.value)?;
+                arguments.push(binder.known(value)?);
+            }
+            Ok(arguments)
+        };
+        let (arguments, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        level.refuse_subqueries("a function in FROM")?;
+        let name = &call.name.name.value;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let Some(columns) = self.system.function(name, &types) else {
+            let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
+            let message = format!("function {name}({}) does not exist", names.join(", "));
+            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+                .with_hint(
+                    "No function matches the given name and argument types. \
+                     You might need to add explicit type casts.",
+                )
+                .at(position));
+        };
+        let alias = function.alias.as_ref();
+        let alias_name = alias.map_or(name, |alias| &alias.name.value);
+        let only = [Ident { value: alias_name.clone(), position }];
+        let renamed: &[Ident] = match alias {
+            Some(alias) if alias.columns.is_empty() && columns.len() == 1 => &only,
+            Some(alias) => &alias.columns,
+            None => &[],
+        };
+        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+        system_rows(name.clone(), arguments, columns, (alias_name, renamed))
+    }
+
+    fn bind_join(
+        &mut self,
+        sides: (&TableRef, &TableRef),
+        kind: ast::JoinKind,
+        condition: &JoinCondition,
+    ) -> Result<(Rows, Scope)> {
+        let (mut rows, left) = self.bind_table_ref(sides.0)?;
+        let (right_rows, right) = self.bind_table_ref(sides.1)?;
+        let width = rows.types.len();
+        let kind = match kind {
+            ast::JoinKind::Inner | ast::JoinKind::Cross => JoinKind::Inner,
+            ast::JoinKind::Left => JoinKind::Left,
+            ast::JoinKind::Right => JoinKind::Right,
+            ast::JoinKind::Full => JoinKind::Full,
+        };
+        let names = match condition {
+            JoinCondition::Using(names) => names.clone(),
+            JoinCondition::Natural => common_names(&left, &right),
+            JoinCondition::On(on) => {
+                let scope = left.join(right, width)?;
+                let bind = |binder: &mut Self| binder.bind_condition(on, Clause::JoinOn);
+                let (on, level) = self.within(scope, Clause::JoinOn, bind)?;
+                join_on(&mut rows, right_rows, kind, on, &level)?;
+                return Ok((rows, level.scope));
+            }
+            JoinCondition::None => Vec::new(),
+        };
+        let on = self.join_using(&left, &right, width, &names)?;
+        let merged = if names.is_empty() {
+            None
+        } else {
+            Some(self.merged_columns(&left, &right, (kind, width), &names)?)
+        };
+        let mut scope = left.join(right, width)?;
+        if let Some(merged) = merged {
+            scope.merge(merged);
+        }
+        rows.join(right_rows, kind, on);
+        Ok((rows, scope))
+    }
+
+    fn join_using(
+        &mut self,
+        left: &Scope,
+        right: &Scope,
+        width: usize,
+        names: &[Ident],
+    ) -> Result<Expr> {
+        let mut equal = Vec::new();
+        for name in names {
+            let left = using_column(left, name, "left")?;
+            let right = shifted(using_column(right, name, "right")?, width);
+            let (left, right) = (typed(&left, name.position), typed(&right, name.position));
+            equal.push(self.operator("=", left, right, name.position)?.expr);
+        }
+        Ok(if equal.is_empty() { boolean(true) } else { all_of(equal) })
+    }
+
+    /// Returns what unqualified names mean after JOIN … USING: the shared columns, then the others.
+    fn merged_columns(
+        &mut self,
+        left: &Scope,
+        right: &Scope,
+        (kind, width): (JoinKind, usize),
+        names: &[Ident],
+    ) -> Result<Vec<ScopeColumn>> {
+        let mut merged = Vec::new();
+        for name in names {
+            let from_left = using_column(left, name, "left")?;
+            let from_right = shifted(using_column(right, name, "right")?, width);
+            let both = vec![typed(&from_left, name.position), typed(&from_right, name.position)];
+            let (mut both, sql_type) = self.unify(both, "JOIN/USING")?;
+            let origin = if kind == JoinKind::Right { from_right.origin } else { from_left.origin };
+            let (expr, origin) = match kind {
+                JoinKind::Full => {
+                    (Expr::Coalesce { operands: both, data_type: sql_type.base }, None)
+                }
+                JoinKind::Right => (both.remove(1), origin),
+                _ => (both.remove(0), origin),
+            };
+            merged.push(ScopeColumn { name: name.value.clone(), sql_type, expr, origin });
+        }
+        let shared = |column: &&ScopeColumn| names.iter().all(|name| name.value != column.name);
+        merged.extend(left.columns().into_iter().filter(shared).cloned());
+        let rest = right.columns().into_iter().filter(shared);
+        merged.extend(rest.map(|column| shifted(column.clone(), width)));
+        Ok(merged)
+    }
+}
+
+/// Returns a scan of a table and what can be named of it. After the table's columns comes
+/// `_timestamp`.
+pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (Rows, Scope) {
+    let width = table.columns.len();
+    let mut types: Vec<DataType> =
+        table.columns.iter().map(|column| column.sql_type.base).collect();
+    types.push(DataType::Timestamptz);
+    let mut relation = Relation::of_table(alias, table, 0);
+    relation.hidden.push(ScopeColumn {
+        name: TIMESTAMP_NAME.to_owned(),
+        sql_type: DataType::Timestamptz.into(),
+        expr: Expr::Column { index: width, data_type: DataType::Timestamptz },
+        origin: None,
+    });
+    let plan = Logical::Scan(TableScan {
+        table: Arc::clone(table),
+        alias: alias.to_owned(),
+        columns: (0..width).chain([TIMESTAMP_COLUMN]).collect(),
+        as_of,
+        lock: None,
+        index_hint: None,
+    });
+    (Rows::new(plan, types), Scope::of(relation))
+}
+
+fn system_rows(
+    name: String,
+    arguments: Vec<Expr>,
+    columns: Vec<OutputColumn>,
+    (alias, renamed): (&str, &[Ident]),
+) -> Result<(Rows, Scope)> {
+    let mut relation = Relation::new(alias, &columns);
+    relation.rename(renamed)?;
+    let types = columns.iter().map(|column| column.sql_type.base).collect();
+    let plan = Logical::SystemRows(SystemRows { name, arguments, columns });
+    Ok((Rows::new(plan, types), Scope::of(relation)))
+}
+
+/// Joins on a condition; subqueries in that of an inner join are computed over the pairs.
+fn join_on(
+    rows: &mut Rows,
+    right: Rows,
+    kind: JoinKind,
+    on: Expr,
+    level: &crate::binder::level::Level,
+) -> Result<()> {
+    if kind != JoinKind::Inner {
+        level.refuse_subqueries("the condition of an outer join")?;
+        rows.join(right, kind, on);
+        return Ok(());
+    }
+    let (late, early): (Vec<Expr>, Vec<Expr>) = conjuncts(on).into_iter().partition(has_subquery);
+    let on = if early.is_empty() { boolean(true) } else { all_of(early) };
+    rows.join(right, kind, on);
+    if !late.is_empty() {
+        rows.filter(all_of(late), &level.subqueries);
+    }
+    Ok(())
+}
+
+fn typed(column: &ScopeColumn, position: usize) -> Typed {
+    Typed { expr: column.expr.clone(), sql_type: column.sql_type, position }
+}
+
+fn shifted(mut column: ScopeColumn, width: usize) -> ScopeColumn {
+    map_columns(&mut column.expr, &|index| index + width);
+    column
+}
+
+fn common_names(left: &Scope, right: &Scope) -> Vec<Ident> {
+    let right = right.columns();
+    let shared = |column: &&ScopeColumn| right.iter().any(|other| other.name == column.name);
+    let ident = |column: &ScopeColumn| Ident { value: column.name.clone(), position: 1 };
+    left.columns().into_iter().filter(shared).map(ident).collect()
+}
+
+fn using_column(scope: &Scope, name: &Ident, side: &str) -> Result<ScopeColumn> {
+    let columns = scope.columns();
+    let mut found = columns.iter().filter(|column| column.name == name.value);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => {
+            let message =
+                format!("common column name \"{}\" appears more than once in {side} table", name.value);
+            Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message).at(name.position))
+        }
+        (Some(column), None) => Ok((*column).clone()),
+        (None, _) => {
+            let message = format!(
+                "column \"{}\" specified in USING clause does not exist in {side} table",
+                name.value
+            );
+            Err(Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position))
+        }
+    }
+}

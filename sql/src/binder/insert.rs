@@ -1,0 +1,319 @@
+//! INSERT and UPSERT.
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast::{self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate};
+use crate::binder::assignment::{default_of, target_column};
+use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::query::{BoundQuery, uneven_values, values_plan};
+use crate::binder::scope::{Relation, Scope};
+use crate::catalog::table::{Column, Table};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Assignment, ConflictTarget, Insert, Logical, OnConflict};
+
+impl Binder<'_> {
+    /// Binds INSERT.
+    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
+        let table = self.written_table(&insert.table)?;
+        let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
+        let (source, named_columns) =
+            self.bind_insert_source(&table, &insert.columns, &insert.source)?;
+        let on_conflict = match &insert.on_conflict {
+            None => OnConflict::Error,
+            Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,
+        };
+        let returning = self.bind_returning(&table, &alias, &insert.returning)?;
+        Ok(Insert { table, source, named_columns, on_conflict, returning })
+    }
+
+    /// Binds UPSERT.
+    pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Insert> {
+        let table = self.written_table(&upsert.table)?;
+        let position = upsert.table.position();
+        if let Some(hint) = upsert.hints.first() {
+            let what = format!("hint {} of UPSERT", hint.name);
+            return Err(Error::not_supported(what, "Remove it.").at(position));
+        }
+        let (source, named_columns) =
+            self.bind_insert_source(&table, &upsert.columns, &upsert.source)?;
+        let on_conflict = match &upsert.on_duplicate {
+            None => OnConflict::Overwrite,
+            Some(OnDuplicate::Ignore) => {
+                OnConflict::Ignore { target: ConflictTarget::PrimaryKey }
+            }
+            Some(OnDuplicate::Update(list)) => {
+                let scope = existing_scope(&table, &table.name);
+                let assignments = self.bind_conflict_set(&table, scope, (list, None))?.0;
+                let target = ConflictTarget::PrimaryKey;
+                OnConflict::Update { target, assignments, predicate: None }
+            }
+        };
+        let returning = self.bind_returning(&table, &table.name, &upsert.returning)?;
+        Ok(Insert { table, source, named_columns, on_conflict, returning })
+    }
+
+    /// Returns the source of full rows, and the columns that the statement names.
+    fn bind_insert_source(
+        &mut self,
+        table: &Table,
+        names: &[ColumnName],
+        source: &InsertSource,
+    ) -> Result<(Logical, Vec<usize>)> {
+        let targets = insert_targets(table, names)?;
+        match source {
+            InsertSource::DefaultValues => {
+                let row = table.columns.iter().map(default_of).collect();
+                let plan = Logical::Values { types: column_types(table), rows: vec![row] };
+                Ok((plan, Vec::new()))
+            }
+            InsertSource::Values(rows) => {
+                let width = rows.first().map_or(0, Vec::len);
+                let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
+                check_width(&targets, names, width, |index| value_position(&first[index]))?;
+                let targets = &targets[..width];
+                let bind = |binder: &mut Self| binder.bind_insert_rows(table, targets, rows);
+                let (rows, level) = self.within(Scope::default(), Clause::Values, bind)?;
+                let plan = values_plan(column_types(table), rows, &level.subqueries);
+                Ok((plan, targets.to_vec()))
+            }
+            InsertSource::Query(query) => {
+                let bound = self.bind_query(query, false)?;
+                let width = bound.columns.len();
+                check_width(&targets, names, width, |index| bound.positions[index])?;
+                let plan = self.insert_query(table, &targets[..width], bound)?;
+                Ok((plan, targets[..width].to_vec()))
+            }
+        }
+    }
+
+    fn bind_insert_rows(
+        &mut self,
+        table: &Table,
+        targets: &[usize],
+        rows: &[Vec<AssignedValue>],
+    ) -> Result<Vec<Vec<Expr>>> {
+        let mut places: Vec<Option<usize>> = vec![None; table.columns.len()];
+        for (index, target) in targets.iter().enumerate() {
+            places[*target] = Some(index);
+        }
+        let mut bound = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.len() != targets.len() {
+                let position = row.first().map_or(1, value_position);
+                return Err(uneven_values(position));
+            }
+            let mut values = Vec::with_capacity(table.columns.len());
+            for (column, place) in table.columns.iter().zip(&places) {
+                values.push(match place.map(|place| &row[place]) {
+                    None | Some(AssignedValue::Default { .. }) => default_of(column),
+                    Some(AssignedValue::Expr(expr)) => {
+                        let value = self.bind_expr(expr)?;
+                        self.assign(value, column)?
+                    }
+                });
+            }
+            bound.push(values);
+        }
+        Ok(bound)
+    }
+
+    fn insert_query(
+        &mut self,
+        table: &Table,
+        targets: &[usize],
+        bound: BoundQuery,
+    ) -> Result<Logical> {
+        for (index, target) in targets.iter().enumerate() {
+            check_assignable(&bound, index, &table.columns[*target])?;
+        }
+        let to: Vec<SqlType> =
+            targets.iter().map(|target| table.columns[*target].sql_type).collect();
+        let input = Box::new(self.convert(bound, &to, CastContext::Assignment)?);
+        let mut expressions: Vec<Expr> = table.columns.iter().map(default_of).collect();
+        for (index, target) in targets.iter().enumerate() {
+            let data_type = table.columns[*target].sql_type.base;
+            expressions[*target] = Expr::Column { index, data_type };
+        }
+        Ok(Logical::Project { input, expressions })
+    }
+
+    fn bind_on_conflict(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        clause: &ast::OnConflict,
+    ) -> Result<OnConflict> {
+        let target = match &clause.target {
+            None => ConflictTarget::Any,
+            Some(target) => conflict_target(table, target, clause.position)?,
+        };
+        match &clause.action {
+            ConflictAction::Nothing => Ok(OnConflict::Ignore { target }),
+            ConflictAction::Update { .. } if target == ConflictTarget::Any => {
+                let message = "ON CONFLICT DO UPDATE requires inference specification \
+                               or constraint name";
+                Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                    .with_hint("For example, ON CONFLICT (column_name).")
+                    .at(clause.position))
+            }
+            ConflictAction::Update { assignments, selection } => {
+                let width = table.columns.len();
+                let excluded = Scope::of(Relation::of_table("excluded", table, 0));
+                let scope = existing_scope(table, alias).join(excluded, width)?;
+                let parts = (assignments.as_slice(), selection.as_ref());
+                let (assignments, predicate) = self.bind_conflict_set(table, scope, parts)?;
+                Ok(OnConflict::Update { target, assignments, predicate })
+            }
+        }
+    }
+
+    /// Binds SET and WHERE over the existing row and the row that was to be inserted.
+    fn bind_conflict_set(
+        &mut self,
+        table: &Table,
+        scope: Scope,
+        (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
+    ) -> Result<(Vec<Assignment>, Option<Expr>)> {
+        let bind = |binder: &mut Self| {
+            let assignments = binder.bind_set(table, list)?;
+            let predicate = match selection {
+                Some(selection) => Some(binder.bind_condition(selection, Clause::Where)?),
+                None => None,
+            };
+            Ok((assignments, predicate))
+        };
+        let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
+        level.refuse_subqueries("the action of a conflict")?;
+        Ok(bound)
+    }
+}
+
+fn existing_scope(table: &Arc<Table>, alias: &str) -> Scope {
+    Scope::of(Relation::of_table(alias, table, 0))
+}
+
+fn column_types(table: &Table) -> Vec<DataType> {
+    table.columns.iter().map(|column| column.sql_type.base).collect()
+}
+
+fn value_position(value: &AssignedValue) -> usize {
+    match value {
+        AssignedValue::Expr(expr) => expr.position(),
+        AssignedValue::Default { position } => *position,
+    }
+}
+
+fn insert_targets(table: &Table, names: &[ColumnName]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let mut targets = Vec::with_capacity(names.len());
+    for name in names {
+        let column = target_column(table, name)?;
+        if targets.contains(&column) {
+            let message = format!("column \"{}\" specified more than once", name.name.value);
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.name.position));
+        }
+        targets.push(column);
+    }
+    Ok(targets)
+}
+
+fn check_width(
+    targets: &[usize],
+    names: &[ColumnName],
+    width: usize,
+    position_of: impl Fn(usize) -> usize,
+) -> Result<()> {
+    if width > targets.len() {
+        let message = "INSERT has more expressions than target columns";
+        let position = position_of(targets.len());
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+    }
+    if width < names.len() {
+        let message = "INSERT has more target columns than expressions";
+        let position = names[width].name.position;
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+    }
+    Ok(())
+}
+
+/// Checks that a query's column can be stored, with the message of an assignment.
+fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result<()> {
+    let from = bound.columns[index].sql_type.base;
+    let to = column.sql_type.base;
+    let stored = types::cast::cast_context(from, to)
+        .is_some_and(|context| context <= CastContext::Assignment);
+    if from == DataType::Unknown || from == to || stored {
+        return Ok(());
+    }
+    let message = format!(
+        "column \"{}\" is of type {} but expression is of type {}",
+        column.name,
+        to.sql_name(),
+        from.sql_name()
+    );
+    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message)
+        .with_hint("You will need to rewrite or cast the expression.")
+        .at(bound.positions[index]))
+}
+
+fn conflict_target(
+    table: &Table,
+    target: &ast::ConflictTarget,
+    position: usize,
+) -> Result<ConflictTarget> {
+    match target {
+        ast::ConflictTarget::Constraint(name) => {
+            if name.value == table.primary_key_name {
+                return Ok(ConflictTarget::PrimaryKey);
+            }
+            let unique = |index: &&Arc<crate::catalog::table::Index>| {
+                index.name == name.value && index.spec.unique
+            };
+            match table.indexes.iter().find(unique) {
+                Some(index) => Ok(ConflictTarget::Index(index.name.clone())),
+                None => {
+                    let message = format!(
+                        "constraint \"{}\" for table \"{}\" does not exist",
+                        name.value, table.name
+                    );
+                    Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position))
+                }
+            }
+        }
+        ast::ConflictTarget::Columns(names) => {
+            let columns =
+                names.iter().map(|name| target_column(table, name)).collect::<Result<Vec<_>>>()?;
+            inferred_target(table, &columns).ok_or_else(|| {
+                let message = "there is no unique or exclusion constraint matching \
+                               the ON CONFLICT specification";
+                Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position)
+            })
+        }
+    }
+}
+
+fn inferred_target(table: &Table, columns: &[usize]) -> Option<ConflictTarget> {
+    let same = |key: &[usize]| {
+        key.iter().all(|column| columns.contains(column))
+            && columns.iter().all(|column| key.contains(column))
+    };
+    let key: Vec<usize> = table.key_columns().collect();
+    if same(&key) {
+        return Some(ConflictTarget::PrimaryKey);
+    }
+    let unique = table.indexes.iter().find(|index| {
+        let column = |key: &Expr| match key {
+            Expr::Column { index, .. } => Some(*index),
+            _ => None,
+        };
+        let keys: Option<Vec<usize>> = index.spec.keys.iter().map(column).collect();
+        index.spec.unique && keys.is_some_and(|keys| same(&keys))
+    });
+    unique.map(|index| ConflictTarget::Index(index.name.clone()))
+}

@@ -1,0 +1,194 @@
+//! The state of binding: one level for each query around the expression at hand.
+//!
+//! Expressions of a level are bound over its base row. What is not there yet, because a plan node
+//! below must first compute it, is a column with an index beyond every real one:
+//!
+//! * [`AGGREGATE`] + n: the nth aggregate of the level;
+//! * [`SUBQUERY`] + n: the value of the nth subquery of the level;
+//! * [`SUBQUERY_COLUMN`] + n, in a comparison of IN, ANY or ALL: column n of the subquery.
+//!
+//! [`Rows::place`](crate::binder::rows) replaces them by real ones.
+
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+
+use crate::binder::parameters::Parameters;
+use crate::binder::scope::Scope;
+use crate::binder::{SessionConstants, SystemCatalog};
+use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{ApplyKind, Logical};
+
+/// See the module's header.
+pub(super) const AGGREGATE: usize = 1 << 40;
+/// See the module's header.
+pub(super) const SUBQUERY: usize = 1 << 41;
+/// See the module's header.
+pub(super) const SUBQUERY_COLUMN: usize = 1 << 42;
+
+/// Where an expression stands, for what it may hold and for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    Select,
+    Where,
+    Having,
+    OrderBy,
+    GroupBy,
+    JoinOn,
+    Limit,
+    Offset,
+    Values,
+    Set,
+    Returning,
+    FunctionInFrom,
+    SystemTime,
+    Filter,
+    TableExpression,
+}
+
+impl Clause {
+    /// Returns the name that PostgreSQL gives it in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Clause::Select => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::Having => "HAVING",
+            Clause::OrderBy => "ORDER BY",
+            Clause::GroupBy => "GROUP BY",
+            Clause::JoinOn => "JOIN conditions",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Values => "VALUES",
+            Clause::Set => "UPDATE",
+            Clause::Returning => "RETURNING",
+            Clause::FunctionInFrom => "functions in FROM",
+            Clause::SystemTime => "FOR SYSTEM_TIME",
+            Clause::Filter => "FILTER",
+            Clause::TableExpression => "table expressions",
+        }
+    }
+
+    /// Returns whether aggregates of the level itself may stand here.
+    pub(super) fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy)
+    }
+}
+
+/// A subquery in an expression.
+#[derive(Debug, Clone)]
+pub(super) struct SubqueryUse {
+    /// The subquery.
+    pub(super) plan: Logical,
+    /// Parameter and the value it takes, over the level's row.
+    pub(super) bindings: Vec<(usize, Expr)>,
+    /// What it adds.
+    pub(super) kind: ApplyKind,
+    /// Where it stands.
+    pub(super) position: usize,
+}
+
+/// A column of the level's own base row that an expression named outside of aggregates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference {
+    /// The column of the base row.
+    pub(super) index: usize,
+    /// Where the name stands.
+    pub(super) position: usize,
+    /// Whether it stands in a subquery of the level.
+    pub(super) from_subquery: bool,
+}
+
+/// One query that is being bound.
+#[derive(Debug)]
+pub(super) struct Level {
+    /// What names mean.
+    pub(super) scope: Scope,
+    /// The clause at hand.
+    pub(super) clause: Clause,
+    /// Whether the expression at hand is inside an aggregate's argument.
+    pub(super) in_aggregate: bool,
+    /// The aggregates met.
+    pub(super) aggregates: Vec<Aggregate>,
+    /// The subqueries met.
+    pub(super) subqueries: Vec<SubqueryUse>,
+    /// Columns that the subquery at hand takes from this level.
+    pub(super) open_bindings: Vec<(usize, Expr)>,
+    /// Columns named where grouping matters.
+    pub(super) references: Vec<Reference>,
+}
+
+impl Level {
+    fn new(scope: Scope, clause: Clause) -> Level {
+        Level {
+            scope,
+            clause,
+            in_aggregate: false,
+            aggregates: Vec::new(),
+            subqueries: Vec::new(),
+            open_bindings: Vec::new(),
+            references: Vec::new(),
+        }
+    }
+
+    /// Returns an error if a subquery was met, where there is no place for one.
+    pub(super) fn refuse_subqueries(&self, place: &str) -> Result<()> {
+        match self.subqueries.first() {
+            None => Ok(()),
+            Some(subquery) => Err(Error::not_supported(
+                format!("a subquery in {place}"),
+                "Compute the value in a statement of its own and pass it.",
+            )
+            .at(subquery.position)),
+        }
+    }
+}
+
+/// The binder of one statement.
+pub(super) struct Binder<'a> {
+    /// The tables.
+    pub(super) catalog: &'a Catalog,
+    /// System views and table functions.
+    pub(super) system: &'a dyn SystemCatalog,
+    /// Values of `current_user` and its kin.
+    pub(super) constants: &'a SessionConstants,
+    /// The parameters.
+    pub(super) parameters: Parameters,
+    /// The queries around the expression at hand, outermost first.
+    pub(super) levels: Vec<Level>,
+}
+
+impl Binder<'_> {
+    /// Enters a query.
+    pub(super) fn push_level(&mut self, scope: Scope, clause: Clause) {
+        self.levels.push(Level::new(scope, clause));
+    }
+
+    /// Leaves a query.
+    pub(super) fn pop_level(&mut self) -> Level {
+        self.levels.pop().expect("every pop follows a push")
+    }
+
+    /// Returns the query at hand.
+    pub(super) fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("expressions are bound inside a level")
+    }
+
+    /// Binds something inside a level of its own and returns it with the level.
+    pub(super) fn within<T>(
+        &mut self,
+        scope: Scope,
+        clause: Clause,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Level)> {
+        self.push_level(scope, clause);
+        let result = bind(self);
+        let level = self.pop_level();
+        Ok((result?, level))
+    }
+}
+
+/// Returns the error of an aggregate in a clause that takes none.
+pub(super) fn aggregate_not_allowed(clause: Clause) -> Error {
+    let message = format!("aggregate functions are not allowed in {}", clause.name());
+    Error::new(sqlstate::GROUPING_ERROR, message)
+}

@@ -1,0 +1,216 @@
+//! The binder: from a syntax tree to a logical plan, every name resolved, every type settled.
+//!
+//! ```text
+//!  ast::Statement ──► bind ──► Bound { Logical plan, columns } + types of the parameters
+//!                      │
+//!       names from the Catalog and the SystemCatalog, functions from types::function
+//! ```
+//!
+//! # Rules
+//!
+//! Names, types and errors are PostgreSQL's: documentation chapter 10, and the files of its parser
+//! that each module here names. Where they differ it is said there.
+//!
+//! 1. Every implicit conversion is an explicit [`Expr::Cast`] or was done on a constant.
+//! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
+//!    drops the columns that nothing uses.
+//! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes. They are computed for
+//!    every row, also where CASE or OR would not have come to them.
+//!
+//! # Not here
+//!
+//! Which index is read, in which order tables are joined, what is computed in a region: the planner.
+//! NOT NULL and CHECK: the constraint observer.
+
+mod typed;
+mod tree;
+mod parameters;
+mod resolution;
+mod scope;
+mod level;
+mod rows;
+mod coercion;
+mod operators;
+mod calls;
+mod columns;
+mod expressions;
+mod subqueries;
+mod names;
+mod from;
+mod grouping;
+mod locks;
+mod select;
+mod query;
+mod assignment;
+mod insert;
+mod modify;
+mod prune;
+
+use ahash::AHashMap;
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+use crate::ast::{self, Statement};
+use crate::binder::level::{Binder, Clause};
+use crate::binder::parameters::Parameters;
+use crate::binder::scope::{Relation, Scope};
+use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, OutputColumn, ParameterTypes, Query};
+
+/// A statement that was bound.
+#[derive(Debug, Clone)]
+pub struct BoundStatement {
+    /// What it does.
+    pub bound: Bound,
+    /// Types of the client's parameters, `$1` first, as given or as found.
+    pub parameter_types: ParameterTypes,
+    /// The number of parameters that its expressions use: the client's, then those that
+    /// [`Apply::bindings`](crate::logical::Apply::bindings) set.
+    pub parameter_count: usize,
+}
+
+/// What the server computes and lets queries read as tables.
+pub trait SystemCatalog {
+    /// Returns the columns of a system view.
+    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
+
+    /// Returns the columns of a table function for arguments of these types.
+    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
+}
+
+/// Values of the functions that are constant within a session, by name: `current_user`,
+/// `session_user`, `user`, `current_database`, `current_catalog`, `current_schema`, `version`,
+/// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConstants {
+    values: AHashMap<String, Datum>,
+}
+
+impl SessionConstants {
+    /// Returns no constants.
+    pub fn new() -> SessionConstants {
+        SessionConstants::default()
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
+        self.values.insert(name.into(), value);
+    }
+
+    /// Returns the value of a function.
+    pub fn value(&self, name: &str) -> Option<&Datum> {
+        self.values.get(name)
+    }
+}
+
+/// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
+///
+/// `parameter_types` are those that the client gave, `None` where it leaves them open; may be
+/// shorter than the list of parameters.
+///
+/// # Errors
+///
+/// PostgreSQL's, with the position in the statement.
+pub fn bind(
+    statement: &Statement,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    constants: &SessionConstants,
+    parameter_types: &[Option<DataType>],
+) -> Result<BoundStatement> {
+    let parameters = Parameters::new(parameter_types);
+    let mut binder = Binder { catalog, system, constants, parameters, levels: Vec::new() };
+    let mut bound = match statement {
+        Statement::Query(query) => {
+            let bound = binder.bind_query(query, true)?;
+            Bound::Query(Query { plan: bound.plan, columns: bound.columns })
+        }
+        Statement::Insert(insert) => Bound::Insert(binder.bind_insert(insert)?),
+        Statement::Upsert(upsert) => Bound::Insert(binder.bind_upsert(upsert)?),
+        Statement::Update(update) => Bound::Update(binder.bind_update(update)?),
+        Statement::Delete(delete) => Bound::Delete(binder.bind_delete(delete)?),
+        other => {
+            let what = format!("{} in place of a query", other.tag());
+            return Err(Error::not_supported(what, "Run it as a statement of its own."));
+        }
+    };
+    prune::finish(&mut bound, &binder.parameters);
+    Ok(BoundStatement {
+        bound,
+        parameter_types: binder.parameters.final_types(),
+        parameter_count: binder.parameters.count(),
+    })
+}
+
+/// Binds an expression that belongs to a table, over its columns in table order: a CHECK (`target`
+/// boolean), a DEFAULT (`target` the column's type, no columns), an index key (no target).
+///
+/// # Errors
+///
+/// PostgreSQL's, and for subqueries, parameters and aggregates, which cannot stand there.
+pub fn bind_table_expression(
+    expression: &ast::Expr,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> Result<Expr> {
+    let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
+        name: name.clone(),
+        sql_type: *sql_type,
+        origin: None,
+    };
+    let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
+    let scope = Scope::of(Relation::new("", &columns));
+    let (catalog, constants) = (Catalog::default(), SessionConstants::new());
+    let mut binder = Binder {
+        catalog: &catalog,
+        system: &NoSystem,
+        constants: &constants,
+        parameters: Parameters::none(),
+        levels: Vec::new(),
+    };
+    let bind = |binder: &mut Binder<'_>| {
+        let value = binder.bind_expr(expression)?;
+        match target {
+            None => Ok(binder.known(value)?.expr),
+            Some(to) => {
+                let (from, position) = (value.base(), value.position);
+                binder
+                    .coerce(value, to, CastContext::Assignment)?
+                    .ok_or_else(|| wrong_type(from, to.base).at(position))
+            }
+        }
+    };
+    let (mut expr, level) = binder.within(scope, Clause::TableExpression, bind)?;
+    level.refuse_subqueries("a table expression")?;
+    prune::finish_expression(&mut expr, &binder.parameters);
+    Ok(expr)
+}
+
+fn wrong_type(from: DataType, to: DataType) -> Error {
+    let (from, to_name) = (from.sql_name(), to.sql_name());
+    let message = if to == DataType::Bool {
+        format!("argument of CHECK must be type boolean, not type {from}")
+    } else {
+        format!("column is of type {to_name} but default expression is of type {from}")
+    };
+    let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+    if to == DataType::Bool {
+        return error;
+    }
+    error.with_hint("You will need to rewrite or cast the expression.")
+}
+
+/// Table expressions see no relations but their table.
+struct NoSystem;
+
+impl SystemCatalog for NoSystem {
+    fn view(&self, _: Option<&str>, _: &str) -> Option<Vec<OutputColumn>> {
+        None
+    }
+
+    fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
+        None
+    }
+}

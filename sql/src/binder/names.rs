@@ -1,0 +1,83 @@
+//! Names of output columns that have no alias.
+//!
+//! Source: PostgreSQL's `FigureColname` (parse_target.c).
+
+use types::DataType;
+
+use crate::ast::{Expr, MinMax, Query, QueryBody, SelectItem, SqlValueFunction};
+
+/// How sure a name is; a cast gives its type's name only over a weaker one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Weak,
+    Strong,
+}
+
+/// Returns the name of an output column.
+pub(super) fn output_name(expr: &Expr) -> String {
+    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+fn strong(name: &str) -> Option<(String, Strength)> {
+    Some((name.to_owned(), Strength::Strong))
+}
+
+fn figure(expr: &Expr) -> Option<(String, Strength)> {
+    match expr {
+        Expr::Column(parts) => parts.last().and_then(|part| strong(&part.value)),
+        Expr::Call(call) => strong(&call.name.name.value),
+        Expr::NullIf { .. } => strong("nullif"),
+        Expr::Coalesce { .. } => strong("coalesce"),
+        Expr::MinMax { kind: MinMax::Greatest, .. } => strong("greatest"),
+        Expr::MinMax { kind: MinMax::Least, .. } => strong("least"),
+        Expr::SqlValue { function, .. } => strong(sql_value(*function)),
+        Expr::Exists(_) => strong("exists"),
+        Expr::Row { .. } => strong("row"),
+        Expr::Subquery(query) => strong(&first_column(query)),
+        Expr::Boolean { .. } => Some(("bool".to_owned(), Strength::Weak)),
+        Expr::TypedString { type_name, .. } => {
+            Some((type_text(type_name.sql_type.base), Strength::Weak))
+        }
+        Expr::Interval { .. } => Some(("interval".to_owned(), Strength::Weak)),
+        Expr::Cast { operand, type_name, .. } => match figure(operand) {
+            Some((name, Strength::Strong)) => Some((name, Strength::Strong)),
+            _ => Some((type_text(type_name.sql_type.base), Strength::Weak)),
+        },
+        Expr::Case { otherwise, .. } => match otherwise.as_deref().and_then(figure) {
+            Some((name, Strength::Strong)) => Some((name, Strength::Strong)),
+            _ => Some(("case".to_owned(), Strength::Weak)),
+        },
+        _ => None,
+    }
+}
+
+fn type_text(data_type: DataType) -> String {
+    data_type.internal_name().to_owned()
+}
+
+/// Returns the name of a query's first column.
+fn first_column(query: &Query) -> String {
+    match &query.body {
+        QueryBody::Select(select) => match select.items.first() {
+            Some(SelectItem::Expr { alias: Some(alias), .. }) => alias.value.clone(),
+            Some(SelectItem::Expr { expr, alias: None }) => output_name(expr),
+            _ => "?column?".to_owned(),
+        },
+        QueryBody::Values(_) => "column1".to_owned(),
+        QueryBody::SetOperation { left, .. } => first_column(left),
+    }
+}
+
+fn sql_value(function: SqlValueFunction) -> &'static str {
+    match function {
+        SqlValueFunction::CurrentDate => "current_date",
+        SqlValueFunction::CurrentTime => "current_time",
+        SqlValueFunction::CurrentTimestamp => "current_timestamp",
+        SqlValueFunction::LocalTime => "localtime",
+        SqlValueFunction::LocalTimestamp => "localtimestamp",
+        SqlValueFunction::CurrentUser => "current_user",
+        SqlValueFunction::SessionUser => "session_user",
+        SqlValueFunction::CurrentCatalog => "current_catalog",
+        SqlValueFunction::CurrentSchema => "current_schema",
+    }
+}

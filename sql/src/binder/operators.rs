@@ -1,0 +1,261 @@
+//! Operators: arithmetic, comparisons (of rows too), LIKE.
+
+use types::expr::Expr;
+use types::function::Signature;
+use types::{DataType, Datum};
+
+use crate::ast::{self, BinaryOperator, LikeKind};
+use crate::binder::level::Binder;
+use crate::binder::resolution::{Match, argument_type, resolve_operator};
+use crate::binder::typed::{Typed, is_string, null};
+use crate::error::{Error, Result, sqlstate};
+
+impl Binder<'_> {
+    /// Binds an infix operator.
+    pub(super) fn bind_binary(
+        &mut self,
+        operator: BinaryOperator,
+        sides: (&ast::Expr, &ast::Expr),
+        position: usize,
+    ) -> Result<Typed> {
+        if let (ast::Expr::Row { fields: left, .. }, ast::Expr::Row { fields: right, .. }) = sides {
+            let left = self.bind_list(left)?;
+            let right = self.bind_list(right)?;
+            return self.compare_rows(operator, left, right, position);
+        }
+        let left = self.bind_expr(sides.0)?;
+        let right = self.bind_expr(sides.1)?;
+        self.operator(operator.symbol(), left, right, position)
+    }
+
+    /// Applies an infix operator to values.
+    pub(super) fn operator(
+        &mut self,
+        symbol: &str,
+        left: Typed,
+        right: Typed,
+        position: usize,
+    ) -> Result<Typed> {
+        let (left, right) =
+            if symbol == "||" { self.concatenated(left, right)? } else { (left, right) };
+        let types = [left.base(), right.base()];
+        match resolve_operator(symbol, &types) {
+            Match::One(signature) => {
+                let start = left.position;
+                self.call(signature, vec![left, right], start)
+            }
+            Match::None => Err(no_operator(symbol, &types).at(position)),
+            Match::Ambiguous => Err(ambiguous_operator(symbol, &types).at(position)),
+        }
+    }
+
+    /// One side of `||` that is text takes the other, of whatever type, as text.
+    fn concatenated(&mut self, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+        let other = |data_type| !is_string(data_type) && data_type != DataType::Unknown;
+        let text = |binder: &mut Self, value: Typed| {
+            let position = value.position;
+            let expr = binder.explicit(value, DataType::Text.into(), position)?;
+            Ok::<Typed, Error>(Typed::new(expr, DataType::Text, position))
+        };
+        if is_string(left.base()) && other(right.base()) {
+            Ok((left, text(self, right)?))
+        } else if other(left.base()) && is_string(right.base()) {
+            Ok((text(self, left)?, right))
+        } else if left.base() == DataType::Bytea || right.base() == DataType::Bytea {
+            Ok((left, right))
+        } else if left.is_unknown() && other(right.base()) {
+            Ok((left, text(self, right)?))
+        } else if other(left.base()) && right.is_unknown() {
+            Ok((text(self, left)?, right))
+        } else {
+            Ok((left, right))
+        }
+    }
+
+    /// Binds a prefix operator; the sign of a number is part of it.
+    pub(super) fn bind_unary(
+        &mut self,
+        operator: ast::UnaryOperator,
+        operand: &ast::Expr,
+        position: usize,
+    ) -> Result<Typed> {
+        let value = self.bind_expr(operand)?;
+        if operator == ast::UnaryOperator::Minus
+            && let (ast::Expr::Number { text, .. }, Expr::Constant { value, data_type }) =
+                (operand, &value.expr)
+            && let Some(negative) = negative(value, text)?
+        {
+            return Ok(Typed::constant(negative, *data_type, position));
+        }
+        let types = [value.base()];
+        match resolve_operator(operator.symbol(), &types) {
+            Match::One(signature) => self.call(signature, vec![value], position),
+            Match::None => Err(no_operator(operator.symbol(), &types).at(position)),
+            Match::Ambiguous => Err(ambiguous_operator(operator.symbol(), &types).at(position)),
+        }
+    }
+
+    /// Calls what a resolution has found.
+    pub(super) fn call(
+        &mut self,
+        signature: &Signature,
+        arguments: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
+        let coerce = |(index, value)| self.implicit(value, argument_type(signature, index));
+        let arguments = arguments.into_iter().enumerate().map(coerce).collect::<Result<_>>()?;
+        let data_type = signature.result;
+        let expr = Expr::Call { function: signature.id, arguments, data_type };
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// Compares rows field by field.
+    ///
+    /// `(a, b) < (c, d)` is `a <= c AND (a < c OR a = c AND b < d)`: the first part adds nothing to
+    /// the answer, but is a range of the first column.
+    pub(super) fn compare_rows(
+        &mut self,
+        operator: BinaryOperator,
+        left: Vec<Typed>,
+        right: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
+        if left.len() != right.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+        }
+        let start = left.first().map_or(position, |value| value.position);
+        let fields: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
+        if fields.is_empty() {
+            let message = "cannot compare rows of zero length";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+        }
+        let expr = match operator {
+            BinaryOperator::Equal => {
+                all_of(self.each_field(operator.symbol(), fields, position)?)
+            }
+            BinaryOperator::NotEqual => {
+                any_of(self.each_field(operator.symbol(), fields, position)?)
+            }
+            _ if operator.is_comparison() => self.order_rows(operator, fields, position)?,
+            _ => {
+                let message = format!(
+                    "could not determine interpretation of row comparison operator {}",
+                    operator.symbol()
+                );
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            }
+        };
+        Ok(Typed::boolean(expr, start))
+    }
+
+    fn each_field(
+        &mut self,
+        symbol: &str,
+        fields: Vec<(Typed, Typed)>,
+        position: usize,
+    ) -> Result<Vec<Expr>> {
+        let compare = |(left, right)| Ok(self.operator(symbol, left, right, position)?.expr);
+        fields.into_iter().map(compare).collect()
+    }
+
+    fn order_rows(
+        &mut self,
+        operator: BinaryOperator,
+        mut fields: Vec<(Typed, Typed)>,
+        position: usize,
+    ) -> Result<Expr> {
+        let (strict, loose) = match operator {
+            BinaryOperator::Less | BinaryOperator::LessOrEqual => ("<", "<="),
+            _ => (">", ">="),
+        };
+        let Some((left, right)) = fields.pop() else { return Ok(null(DataType::Bool)) };
+        let mut expr = self.operator(operator.symbol(), left, right, position)?.expr;
+        while let Some((left, right)) = fields.pop() {
+            let less = self.operator(strict, left.clone(), right.clone(), position)?.expr;
+            let equal = self.operator("=", left.clone(), right.clone(), position)?.expr;
+            let bound = self.operator(loose, left, right, position)?.expr;
+            expr = all_of(vec![bound, any_of(vec![less, all_of(vec![equal, expr])])]);
+        }
+        Ok(expr)
+    }
+
+    /// Binds LIKE and its kin.
+    pub(super) fn bind_like(
+        &mut self,
+        kind: LikeKind,
+        operands: (&ast::Expr, &ast::Expr, Option<&ast::Expr>),
+        negated: bool,
+        position: usize,
+    ) -> Result<Typed> {
+        let value = self.bind_expr(operands.0)?;
+        let pattern = self.bind_expr(operands.1)?;
+        let pattern_position = pattern.position;
+        let escape = operands.2.map(|escape| self.bind_expr(escape)).transpose()?;
+        let pattern = match (kind, escape) {
+            (LikeKind::SimilarTo, escape) => {
+                let arguments = std::iter::once(pattern).chain(escape).collect();
+                self.function("similar_to_escape", arguments, pattern_position)?
+            }
+            (_, Some(escape)) => {
+                self.function("like_escape", vec![pattern, escape], pattern_position)?
+            }
+            (_, None) => pattern,
+        };
+        let symbol = match (kind, negated) {
+            (LikeKind::Like, false) => "~~",
+            (LikeKind::Like, true) => "!~~",
+            (LikeKind::ILike, false) => "~~*",
+            (LikeKind::ILike, true) => "!~~*",
+            (LikeKind::SimilarTo, false) => "~",
+            (LikeKind::SimilarTo, true) => "!~",
+        };
+        self.operator(symbol, value, pattern, position)
+    }
+}
+
+/// Returns the conjunction.
+pub(super) fn all_of(mut list: Vec<Expr>) -> Expr {
+    if list.len() == 1 { list.remove(0) } else { Expr::And(list) }
+}
+
+/// Returns the disjunction.
+pub(super) fn any_of(mut list: Vec<Expr>) -> Expr {
+    if list.len() == 1 { list.remove(0) } else { Expr::Or(list) }
+}
+
+/// Returns the negative of a number literal; `None` if the operator has to do it.
+fn negative(value: &Datum, text: &str) -> Result<Option<Datum>> {
+    Ok(match value {
+        Datum::Int4(value) => value.checked_neg().map(Datum::Int4),
+        Datum::Int8(value) => value.checked_neg().map(Datum::Int8),
+        Datum::Numeric(_) => {
+            let style = types::text::TextStyle::default();
+            Some(types::text::parse(&format!("-{text}"), DataType::Numeric, &style)?)
+        }
+        _ => None,
+    })
+}
+
+fn signature_text(symbol: &str, types: &[DataType]) -> String {
+    match types {
+        [left, right] => format!("{} {symbol} {}", left.sql_name(), right.sql_name()),
+        [only] => format!("{symbol} {}", only.sql_name()),
+        _ => symbol.to_owned(),
+    }
+}
+
+fn no_operator(symbol: &str, types: &[DataType]) -> Error {
+    let message = format!("operator does not exist: {}", signature_text(symbol, types));
+    Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No operator matches the given name and argument types. \
+         You might need to add explicit type casts.",
+    )
+}
+
+fn ambiguous_operator(symbol: &str, types: &[DataType]) -> Error {
+    let message = format!("operator is not unique: {}", signature_text(symbol, types));
+    Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
+        "Could not choose a best candidate operator. You might need to add explicit type casts.",
+    )
+}

@@ -1,0 +1,205 @@
+//! The last pass: scans list only the columns that are used, parameters get their final numbers and
+//! types, projections that change nothing go.
+//!
+//! Each step asks a plan for some of its columns and is told where they are now. A plan may keep more
+//! than was asked for; the order of what is kept never changes.
+
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::binder::parameters::Parameters;
+use crate::binder::tree::{
+    for_each_column, for_each_expression, for_each_statement_expression, map_columns, source_of,
+    walk_mut, walk_plan, width,
+};
+use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
+
+/// Where each column of a plan is after pruning; `None` where it is gone.
+type Places = Vec<Option<usize>>;
+
+/// Finishes a statement.
+pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
+    let plan = source_of(bound);
+    let all = vec![true; width(plan)];
+    prune(plan, &all);
+    drop_identities(plan);
+    walk_plan(plan, &mut |node| {
+        if let Logical::Apply(apply) = node {
+            for (parameter, _) in &mut apply.bindings {
+                *parameter = parameters.final_index(*parameter);
+            }
+        }
+        for_each_expression(node, &mut |expr| finish_expression(expr, parameters));
+    });
+    for_each_statement_expression(bound, &mut |expr| finish_expression(expr, parameters));
+}
+
+pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
+    walk_mut(expr, &mut |node| match node {
+        Expr::Parameter { index, data_type } => {
+            if *data_type == DataType::Unknown {
+                *data_type = parameters.final_type(*index);
+            }
+            *index = parameters.final_index(*index);
+        }
+        Expr::Constant { value: Datum::Null | Datum::Text(_), data_type }
+            if *data_type == DataType::Unknown =>
+        {
+            *data_type = DataType::Text;
+        }
+        _ => {}
+    });
+}
+
+fn mark(expr: &Expr, needed: &mut [bool]) {
+    for_each_column(expr, &mut |index| {
+        if let Some(slot) = needed.get_mut(index) {
+            *slot = true;
+        }
+    });
+}
+
+fn remap(expr: &mut Expr, places: &Places) {
+    map_columns(expr, &|index| places[index].expect("a column that is used was asked for"));
+}
+
+fn unchanged(count: usize) -> Places {
+    (0..count).map(Some).collect()
+}
+
+/// Numbers what is kept.
+fn numbered(kept: impl Iterator<Item = bool>) -> Places {
+    let mut next = 0;
+    let place = |keep: bool| {
+        keep.then(|| {
+            next += 1;
+            next - 1
+        })
+    };
+    kept.map(place).collect()
+}
+
+fn retain<T>(list: &mut Vec<T>, needed: &[bool]) {
+    let mut flags = needed.iter();
+    list.retain(|_| flags.next().copied().unwrap_or(true));
+}
+
+/// Drops the columns of a plan that are not needed, where that is easy.
+fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
+    match plan {
+        Logical::Scan(scan) => {
+            retain(&mut scan.columns, needed);
+            numbered(needed.iter().copied())
+        }
+        Logical::SystemRows(_) | Logical::Values { .. } => unchanged(needed.len()),
+        Logical::Filter { input, predicate } => {
+            let mut needed = needed.to_vec();
+            mark(predicate, &mut needed);
+            let places = prune(input, &needed);
+            remap(predicate, &places);
+            places
+        }
+        Logical::Project { input, expressions } => {
+            retain(expressions, needed);
+            prune_input(input, expressions);
+            numbered(needed.iter().copied())
+        }
+        Logical::Join(join) => prune_join(join, needed),
+        Logical::Apply(apply) => prune_apply(apply, needed),
+        Logical::Aggregate { input, group_by, aggregates } => {
+            let mut all: Vec<&mut Expr> = group_by.iter_mut().collect();
+            for aggregate in aggregates {
+                all.extend(aggregate.argument.iter_mut().chain(&mut aggregate.filter));
+            }
+            prune_input(input, all);
+            unchanged(needed.len())
+        }
+        Logical::Sort { input, keys } => {
+            let mut needed = needed.to_vec();
+            keys.iter().for_each(|key| mark(&key.expression, &mut needed));
+            let places = prune(input, &needed);
+            keys.iter_mut().for_each(|key| remap(&mut key.expression, &places));
+            places
+        }
+        Logical::Limit { input, .. } => prune(input, needed),
+        Logical::Distinct { input } => prune(input, &vec![true; needed.len()]),
+        Logical::Append { inputs } => {
+            for input in inputs {
+                prune(input, &vec![true; needed.len()]);
+            }
+            unchanged(needed.len())
+        }
+    }
+}
+
+/// Prunes an input to what the expressions above it use.
+fn prune_input<'a>(input: &mut Logical, expressions: impl IntoIterator<Item = &'a mut Expr>) {
+    let mut expressions: Vec<&mut Expr> = expressions.into_iter().collect();
+    let mut needed = vec![false; width(input)];
+    expressions.iter().for_each(|expr| mark(expr, &mut needed));
+    let places = prune(input, &needed);
+    expressions.iter_mut().for_each(|expr| remap(expr, &places));
+}
+
+fn prune_join(join: &mut Join, needed: &[bool]) -> Places {
+    let left_width = width(&join.left);
+    let one_sided = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
+    let mut all = needed.to_vec();
+    all.resize(left_width + width(&join.right), false);
+    mark(&join.on, &mut all);
+    let (left_needed, right_needed) = all.split_at(left_width);
+    let mut places = prune(&mut join.left, left_needed);
+    let right = prune(&mut join.right, right_needed);
+    let shift = width(&join.left);
+    places.extend(right.into_iter().map(|place| place.map(|place| place + shift)));
+    remap(&mut join.on, &places);
+    if one_sided {
+        places.truncate(left_width);
+    }
+    places
+}
+
+fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
+    let input_width = width(&apply.input);
+    let subquery_width = width(&apply.subquery);
+    let mut all = needed[..input_width].to_vec();
+    let all_of_subquery = matches!(apply.kind, ApplyKind::Scalar);
+    all.resize(input_width + subquery_width, all_of_subquery);
+    for (_, column) in &apply.bindings {
+        all[*column] = true;
+    }
+    if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &apply.kind {
+        mark(comparison, &mut all);
+    }
+    let mut places = prune(&mut apply.input, &all[..input_width]);
+    let below = prune(&mut apply.subquery, &all[input_width..]);
+    let shift = width(&apply.input);
+    for (_, column) in &mut apply.bindings {
+        *column = places[*column].expect("a column that is bound was asked for");
+    }
+    if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &mut apply.kind {
+        let below = below.into_iter().map(|place| place.map(|place| place + shift));
+        let both: Places = places.iter().copied().chain(below).collect();
+        remap(comparison, &both);
+    }
+    places.push(Some(shift));
+    places
+}
+
+/// Takes out projections that yield their input as it is.
+fn drop_identities(plan: &mut Logical) {
+    walk_plan(plan, &mut |node| {
+        while let Logical::Project { input, expressions } = node {
+            let same = |(at, expr): (usize, &Expr)| {
+                matches!(expr, Expr::Column { index, .. } if *index == at)
+            };
+            let identity = expressions.len() == width(input)
+                && expressions.iter().enumerate().all(same);
+            if !identity {
+                break;
+            }
+            let empty = Logical::Append { inputs: Vec::new() };
+            *node = std::mem::replace(&mut **input, empty);
+        }
+    });
+}

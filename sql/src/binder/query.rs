@@ -1,0 +1,311 @@
+//! Queries: SELECT, VALUES and set operations, with ORDER BY and LIMIT.
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast::{self, Query, QueryBody, SetOperator};
+use crate::binder::coercion::common_type;
+use crate::binder::level::{Binder, Clause, SubqueryUse};
+use crate::binder::operators::all_of;
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
+use crate::binder::select::{Target, direction, limit_rows, named_target};
+use crate::binder::typed::{Typed, boolean};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Join, JoinKind, Logical, OutputColumn, SortKey};
+
+/// A bound query.
+#[derive(Debug)]
+pub(super) struct BoundQuery {
+    /// The plan.
+    pub(super) plan: Logical,
+    /// Its columns; of unknown type where a literal or parameter waits for its context.
+    pub(super) columns: Vec<OutputColumn>,
+    /// Where each column's expression stands.
+    pub(super) positions: Vec<usize>,
+}
+
+impl Binder<'_> {
+    /// Binds a query. Unless `resolve`, output columns may stay unknown.
+    pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
+        match &query.body {
+            QueryBody::Select(select) => self.bind_select(select, query, resolve),
+            QueryBody::Values(rows) => {
+                let bound = self.bind_values(rows)?;
+                self.bind_tail(bound, query)
+            }
+            QueryBody::SetOperation { operator, all, left, right } => {
+                let left = self.bind_query(left, false)?;
+                let right = self.bind_query(right, false)?;
+                let bound = self.bind_set_operation((*operator, *all), left, right)?;
+                self.bind_tail(bound, query)
+            }
+        }
+    }
+
+    /// Binds LIMIT and OFFSET.
+    pub(super) fn bind_limits(&mut self, query: &Query) -> Result<(Option<Expr>, Option<Expr>)> {
+        let limit = self.bind_limit(query.limit.as_ref(), Clause::Limit)?;
+        let offset = self.bind_limit(query.offset.as_ref(), Clause::Offset)?;
+        Ok((limit, offset))
+    }
+
+    fn bind_limit(&mut self, expr: Option<&ast::Expr>, clause: Clause) -> Result<Option<Expr>> {
+        let Some(expr) = expr else { return Ok(None) };
+        let bind = |binder: &mut Self| {
+            let value = binder.bind_expr(expr)?;
+            let (from, position) = (value.base(), value.position);
+            let to = SqlType::from(DataType::Int8);
+            binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+                let (clause, from) = (clause.name(), from.sql_name());
+                let message = format!("argument of {clause} must be type bigint, not type {from}");
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+            })
+        };
+        let (expr, level) = self.within(Scope::default(), clause, bind)?;
+        level.refuse_subqueries(clause.name())?;
+        Ok(Some(expr))
+    }
+
+    fn bind_values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
+        let width = rows.first().map_or(0, Vec::len);
+        let bind = |binder: &mut Self| {
+            let mut columns: Vec<Vec<Typed>> = vec![Vec::with_capacity(rows.len()); width];
+            for row in rows {
+                if row.len() != width {
+                    return Err(uneven_values(row.first().map_or(1, ast::Expr::position)));
+                }
+                for (column, expr) in columns.iter_mut().zip(row) {
+                    column.push(binder.bind_expr(expr)?);
+                }
+            }
+            let unify = |column| binder.unify(column, "VALUES");
+            columns.into_iter().map(unify).collect::<Result<Vec<_>>>()
+        };
+        let (columns, level) = self.within(Scope::default(), Clause::Values, bind)?;
+        let output = columns.iter().enumerate().map(|(index, (_, sql_type))| OutputColumn {
+            name: format!("column{}", index + 1),
+            sql_type: *sql_type,
+            origin: None,
+        });
+        let output: Vec<OutputColumn> = output.collect();
+        let mut values: Vec<_> = columns.into_iter().map(|(column, _)| column.into_iter()).collect();
+        let row = |_| values.iter_mut().filter_map(Iterator::next).collect();
+        let bound: Vec<Vec<Expr>> = (0..rows.len()).map(row).collect();
+        let types = output.iter().map(|column| column.sql_type.base).collect();
+        let positions =
+            rows.first().map(|row| row.iter().map(ast::Expr::position).collect()).unwrap_or_default();
+        let plan = values_plan(types, bound, &level.subqueries);
+        Ok(BoundQuery { plan, columns: output, positions })
+    }
+
+    fn bind_set_operation(
+        &mut self,
+        (operator, all): (SetOperator, bool),
+        left: BoundQuery,
+        right: BoundQuery,
+    ) -> Result<BoundQuery> {
+        let name = match operator {
+            SetOperator::Union => "UNION",
+            SetOperator::Intersect => "INTERSECT",
+            SetOperator::Except => "EXCEPT",
+        };
+        if left.columns.len() != right.columns.len() {
+            let message = format!("each {name} query must have the same number of columns");
+            let position = right.positions.first().copied().unwrap_or(1);
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+        }
+        if all && operator != SetOperator::Union {
+            let hint = format!("Use {name} without ALL.");
+            return Err(Error::not_supported(format!("{name} ALL"), hint));
+        }
+        let mut columns = Vec::new();
+        for index in 0..left.columns.len() {
+            let both = vec![left.typed(index), right.typed(index)];
+            let base = common_type(&both, name)?;
+            let (one, other) = (left.columns[index].sql_type, right.columns[index].sql_type);
+            let sql_type = if one == other && one.base == base { one } else { base.into() };
+            let name = left.columns[index].name.clone();
+            columns.push(OutputColumn { name, sql_type, origin: None });
+        }
+        let types: Vec<SqlType> = columns.iter().map(|column| column.sql_type.base.into()).collect();
+        let positions = left.positions.clone();
+        let left = self.convert(left, &types, CastContext::Implicit)?;
+        let right = self.convert(right, &types, CastContext::Implicit)?;
+        let plan = match (operator, all) {
+            (SetOperator::Union, true) => Logical::Append { inputs: vec![left, right] },
+            (SetOperator::Union, false) => {
+                distinct(Logical::Append { inputs: vec![left, right] })
+            }
+            (SetOperator::Intersect, _) => distinct(matching(JoinKind::Semi, left, right, &types)),
+            (SetOperator::Except, _) => distinct(matching(JoinKind::Anti, left, right, &types)),
+        };
+        Ok(BoundQuery { plan, columns, positions })
+    }
+
+    /// Converts a query's columns, literals in place and the rest by a projection above.
+    pub(super) fn convert(
+        &mut self,
+        mut bound: BoundQuery,
+        to: &[SqlType],
+        context: CastContext,
+    ) -> Result<Logical> {
+        for (index, to) in to.iter().enumerate() {
+            if bound.columns[index].sql_type.base == DataType::Unknown {
+                let position = bound.positions[index];
+                let plain = SqlType::from(to.base);
+                self.settle_column(&mut bound.plan, index, plain, position)?;
+                bound.columns[index].sql_type = plain;
+            }
+        }
+        let mut expressions = Vec::new();
+        let mut changed = to.len() != bound.columns.len();
+        for (index, to) in to.iter().enumerate() {
+            let value = bound.typed(index);
+            let (from, position) = (value.base(), value.position);
+            let expr = self.coerce(value, *to, context)?;
+            let expr = expr.ok_or_else(|| {
+                let (from, to) = (from.sql_name(), to.base.sql_name());
+                let message = format!("cannot cast type {from} to {to}");
+                Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
+            })?;
+            changed |= !matches!(expr, Expr::Column { .. });
+            expressions.push(expr);
+        }
+        if !changed {
+            return Ok(bound.plan);
+        }
+        Ok(Logical::Project { input: Box::new(bound.plan), expressions })
+    }
+
+    /// Settles the type of a literal or parameter where the plan makes it.
+    fn settle_column(
+        &mut self,
+        plan: &mut Logical,
+        column: usize,
+        to: SqlType,
+        position: usize,
+    ) -> Result<()> {
+        match plan {
+            Logical::Project { input, expressions } => {
+                if let Expr::Column { index, data_type } = &mut expressions[column] {
+                    *data_type = to.base;
+                    let below = *index;
+                    return self.settle_column(input, below, to, position);
+                }
+                let value =
+                    Typed::new(expressions[column].clone(), DataType::Unknown, position);
+                expressions[column] = self.implicit(value, to.base)?;
+                Ok(())
+            }
+            Logical::Filter { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input } => self.settle_column(input, column, to, position),
+            _ => Ok(()),
+        }
+    }
+
+    /// Binds ORDER BY and LIMIT of VALUES and set operations, which know only output columns.
+    fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
+        if let Some(locking) = query.locking.first() {
+            let strength = crate::binder::locks::strength_text(locking.strength);
+            let what = match &query.body {
+                QueryBody::Values(_) => "VALUES",
+                _ => "UNION/INTERSECT/EXCEPT",
+            };
+            let message = format!("{strength} is not allowed with {what}");
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(locking.position));
+        }
+        let targets: Vec<Target> = (0..bound.columns.len())
+            .map(|index| Target {
+                value: bound.typed(index),
+                name: bound.columns[index].name.clone(),
+                origin: None,
+            })
+            .collect();
+        let mut keys = Vec::new();
+        for item in &query.order_by {
+            let target = named_target(&item.expr, &targets, "ORDER BY")?;
+            let target = target.ok_or_else(|| not_an_output(&item.expr))?;
+            let (descending, nulls_first) = direction(item);
+            let expression = targets[target].value.expr.clone();
+            keys.push(SortKey { expression, descending, nulls_first });
+        }
+        let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+        let mut rows = Rows::new(bound.plan, types);
+        if !keys.is_empty() {
+            rows.over(|input| Logical::Sort { input, keys });
+        }
+        limit_rows(&mut rows, self.bind_limits(query)?);
+        Ok(BoundQuery { plan: rows.plan, ..bound })
+    }
+}
+
+impl BoundQuery {
+    /// Returns a column as an expression over the query's rows.
+    pub(super) fn typed(&self, index: usize) -> Typed {
+        let sql_type = self.columns[index].sql_type;
+        let expr = Expr::Column { index, data_type: sql_type.base };
+        Typed { expr, sql_type, position: self.positions[index] }
+    }
+}
+
+/// Returns the error of VALUES rows of different lengths.
+pub(super) fn uneven_values(position: usize) -> Error {
+    let message = "VALUES lists must all be the same length";
+    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+}
+
+/// Returns constant rows; rows with subqueries are computed one by one.
+pub(super) fn values_plan(
+    types: Vec<DataType>,
+    rows: Vec<Vec<Expr>>,
+    subqueries: &[SubqueryUse],
+) -> Logical {
+    if subqueries.is_empty() {
+        return Logical::Values { types, rows };
+    }
+    let row = |row: Vec<Expr>| {
+        let mut rows = Rows::unit();
+        let placed = row.into_iter().map(|expr| rows.place(expr, subqueries)).collect();
+        rows.project(placed);
+        rows.plan
+    };
+    Logical::Append { inputs: rows.into_iter().map(row).collect() }
+}
+
+fn distinct(plan: Logical) -> Logical {
+    Logical::Distinct { input: Box::new(plan) }
+}
+
+/// Joins rows that agree in all columns, NULLs being equal.
+fn matching(kind: JoinKind, left: Logical, right: Logical, types: &[SqlType]) -> Logical {
+    let equal = |(index, sql_type): (usize, &SqlType)| {
+        let column = |index| Box::new(Expr::Column { index, data_type: sql_type.base });
+        let (left, right) = (column(index), column(types.len() + index));
+        Expr::IsDistinct { left, right, negated: true }
+    };
+    let on: Vec<Expr> = types.iter().enumerate().map(equal).collect();
+    let on = if on.is_empty() { boolean(true) } else { all_of(on) };
+    Logical::Join(Join { kind, left: Box::new(left), right: Box::new(right), on })
+}
+
+fn not_an_output(expr: &ast::Expr) -> Error {
+    if let ast::Expr::Column(parts) = expr
+        && let [name] = parts.as_slice()
+    {
+        let message = format!("column \"{}\" does not exist", name.value);
+        return Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position);
+    }
+    Error::new(
+        sqlstate::FEATURE_NOT_SUPPORTED,
+        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+    )
+    .with_detail("Only result column names can be used, not expressions or functions.")
+    .with_hint(
+        "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+    )
+    .at(expr.position())
+}

@@ -1,0 +1,205 @@
+//! A plan under construction with the types of its columns, and the placing of expressions on it:
+//! subqueries become [`Apply`] nodes below, which add their value as a column.
+
+use ahash::AHashMap;
+use types::DataType;
+use types::expr::Expr;
+
+use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
+use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
+use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+
+/// A plan under construction.
+#[derive(Debug)]
+pub(super) struct Rows {
+    /// The plan.
+    pub(super) plan: Logical,
+    /// Types of its columns.
+    pub(super) types: Vec<DataType>,
+    /// Column of each subquery that was placed.
+    placed: AHashMap<usize, usize>,
+}
+
+impl Rows {
+    /// Returns a plan whose columns have these types.
+    pub(super) fn new(plan: Logical, types: Vec<DataType>) -> Rows {
+        Rows { plan, types, placed: AHashMap::new() }
+    }
+
+    /// Returns one row of no columns.
+    pub(super) fn unit() -> Rows {
+        Rows::new(Logical::Values { types: Vec::new(), rows: vec![Vec::new()] }, Vec::new())
+    }
+
+    fn wrap(&mut self, change: impl FnOnce(Box<Logical>) -> Logical) {
+        let empty = Logical::Append { inputs: Vec::new() };
+        let input = std::mem::replace(&mut self.plan, empty);
+        self.plan = change(Box::new(input));
+    }
+
+    /// Returns an expression with its subqueries replaced by columns, which are added here.
+    pub(super) fn place(&mut self, mut expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
+        if !has_subquery(&expr) {
+            return expr;
+        }
+        let mut needed = Vec::new();
+        for_each_column(&expr, &mut |index| {
+            if (SUBQUERY..SUBQUERY_COLUMN).contains(&index) {
+                needed.push(index);
+            }
+        });
+        for index in needed {
+            if !self.placed.contains_key(&index) {
+                let column = self.apply(&subqueries[index - SUBQUERY], subqueries);
+                self.placed.insert(index, column);
+            }
+        }
+        let placed = &self.placed;
+        map_columns(&mut expr, &|index| placed.get(&index).copied().unwrap_or(index));
+        expr
+    }
+
+    /// Adds the value of a subquery as a column and returns its position.
+    fn apply(&mut self, subquery: &SubqueryUse, subqueries: &[SubqueryUse]) -> usize {
+        let mut bindings = Vec::new();
+        for (parameter, value) in &subquery.bindings {
+            let value = self.place(value.clone(), subqueries);
+            bindings.push((*parameter, self.column_of(value)));
+        }
+        let kind = match &subquery.kind {
+            ApplyKind::Any { comparison } => {
+                ApplyKind::Any { comparison: self.place_comparison(comparison, subqueries) }
+            }
+            ApplyKind::All { comparison } => {
+                ApplyKind::All { comparison: self.place_comparison(comparison, subqueries) }
+            }
+            other => other.clone(),
+        };
+        let data_type = match &kind {
+            ApplyKind::Scalar => scalar_type(&subquery.plan),
+            _ => DataType::Bool,
+        };
+        let plan = Box::new(subquery.plan.clone());
+        self.wrap(|input| Logical::Apply(Apply { input, subquery: plan, bindings, kind }));
+        self.types.push(data_type);
+        self.types.len() - 1
+    }
+
+    fn place_comparison(&mut self, comparison: &Expr, subqueries: &[SubqueryUse]) -> Expr {
+        let mut comparison = self.place(comparison.clone(), subqueries);
+        let width = self.types.len();
+        map_columns(&mut comparison, &|index| {
+            if index >= SUBQUERY_COLUMN { width + index - SUBQUERY_COLUMN } else { index }
+        });
+        comparison
+    }
+
+    /// Returns the column that holds a value, adding one if there is none.
+    fn column_of(&mut self, value: Expr) -> usize {
+        if let Expr::Column { index, .. } = value {
+            return index;
+        }
+        let mut expressions = identity(&self.types);
+        self.types.push(value.data_type());
+        expressions.push(value);
+        self.wrap(|input| Logical::Project { input, expressions });
+        self.types.len() - 1
+    }
+
+    /// Keeps the rows for which a predicate is true; the conditions without subqueries first.
+    pub(super) fn filter(&mut self, predicate: Expr, subqueries: &[SubqueryUse]) {
+        let (late, early): (Vec<Expr>, Vec<Expr>) =
+            conjuncts(predicate).into_iter().partition(has_subquery);
+        if let Some(predicate) = conjunction(early) {
+            self.wrap(|input| Logical::Filter { input, predicate });
+        }
+        if let Some(predicate) = conjunction(late) {
+            let predicate = self.place(predicate, subqueries);
+            self.wrap(|input| Logical::Filter { input, predicate });
+        }
+    }
+
+    /// Joins with other rows.
+    pub(super) fn join(&mut self, right: Rows, kind: JoinKind, on: Expr) {
+        self.types.extend(right.types);
+        let right = Box::new(right.plan);
+        self.wrap(|left| Logical::Join(Join { kind, left, right, on }));
+    }
+
+    /// Replaces the columns.
+    pub(super) fn project(&mut self, expressions: Vec<Expr>) {
+        self.types = expressions.iter().map(Expr::data_type).collect();
+        self.placed.clear();
+        self.wrap(|input| Logical::Project { input, expressions });
+    }
+
+    /// Puts a node above that replaces the columns by others of these types.
+    pub(super) fn replace(
+        &mut self,
+        types: Vec<DataType>,
+        change: impl FnOnce(Box<Logical>) -> Logical,
+    ) {
+        self.types = types;
+        self.placed.clear();
+        self.wrap(change);
+    }
+
+    /// Puts a node above that leaves the columns as they are.
+    pub(super) fn over(&mut self, change: impl FnOnce(Box<Logical>) -> Logical) {
+        self.wrap(change);
+    }
+}
+
+/// Returns whether an expression waits for a subquery.
+pub(super) fn has_subquery(expr: &Expr) -> bool {
+    let mut found = false;
+    for_each_column(expr, &mut |index| found |= index >= SUBQUERY);
+    found
+}
+
+/// Returns the type of the first column of a plan.
+fn scalar_type(plan: &Logical) -> DataType {
+    output_types(plan).first().copied().unwrap_or(DataType::Text)
+}
+
+/// Returns the types of a plan's columns.
+pub(super) fn output_types(plan: &Logical) -> Vec<DataType> {
+    match plan {
+        Logical::Scan(scan) => {
+            let column = |index: &usize| {
+                let column = scan.table.columns.get(*index);
+                column.map_or(DataType::Timestamptz, |column| column.sql_type.base)
+            };
+            scan.columns.iter().map(column).collect()
+        }
+        Logical::SystemRows(rows) => {
+            rows.columns.iter().map(|column| column.sql_type.base).collect()
+        }
+        Logical::Values { types, .. } => types.clone(),
+        Logical::Filter { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => output_types(input),
+        Logical::Project { expressions, .. } => expressions.iter().map(Expr::data_type).collect(),
+        Logical::Join(join) => {
+            let mut types = output_types(&join.left);
+            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+                types.extend(output_types(&join.right));
+            }
+            types
+        }
+        Logical::Apply(apply) => {
+            let mut types = output_types(&apply.input);
+            types.push(match apply.kind {
+                ApplyKind::Scalar => scalar_type(&apply.subquery),
+                _ => DataType::Bool,
+            });
+            types
+        }
+        Logical::Aggregate { group_by, aggregates, .. } => {
+            let keys = group_by.iter().map(Expr::data_type);
+            keys.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect()
+        }
+        Logical::Append { inputs } => inputs.first().map(output_types).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,322 @@
+//! Which names a query can see: the relations of one FROM clause and their columns.
+//!
+//! A column is known by an expression over the *base row*: the columns of everything in FROM, side by
+//! side. JOIN … USING replaces two columns by one, so the columns that an unqualified name or `*`
+//! means can differ from those of the relations.
+
+use std::sync::Arc;
+
+use store::TableId;
+use types::SqlType;
+use types::expr::Expr;
+use types::rowcode::Place;
+
+use crate::ast::Ident;
+use crate::binder::tree::map_columns;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::OutputColumn;
+
+/// A column that can be named.
+#[derive(Debug, Clone)]
+pub(super) struct ScopeColumn {
+    /// Its name.
+    pub(super) name: String,
+    /// Its type.
+    pub(super) sql_type: SqlType,
+    /// Its value, over the base row.
+    pub(super) expr: Expr,
+    /// Where it comes from unchanged.
+    pub(super) origin: Option<(TableId, usize)>,
+}
+
+/// A table, view, function or query in FROM.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    /// The name it goes by.
+    pub(super) alias: String,
+    /// The table, if it is one.
+    pub(super) table: Option<Arc<Table>>,
+    /// The columns.
+    pub(super) columns: Vec<ScopeColumn>,
+    /// Columns that can be named but are not in `*`.
+    pub(super) hidden: Vec<ScopeColumn>,
+}
+
+/// The relations of one FROM clause.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scope {
+    /// The relations, from left to right.
+    pub(super) relations: Vec<Relation>,
+    /// What unqualified names and `*` mean, if it is not the columns of all relations.
+    merged: Option<Vec<ScopeColumn>>,
+}
+
+impl Relation {
+    /// Returns a relation of columns `0..` of its rows.
+    pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> Relation {
+        let column = |(index, column): (usize, &OutputColumn)| ScopeColumn {
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+            expr: Expr::Column { index, data_type: column.sql_type.base },
+            origin: column.origin,
+        };
+        Relation {
+            alias: alias.to_owned(),
+            table: None,
+            columns: columns.iter().enumerate().map(column).collect(),
+            hidden: Vec::new(),
+        }
+    }
+
+    /// Returns a relation of all columns of a table, the first being column `first` of the row.
+    pub(super) fn of_table(alias: &str, table: &Arc<Table>, first: usize) -> Relation {
+        let column = |(index, column): (usize, &crate::catalog::table::Column)| ScopeColumn {
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+            expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
+            origin: Some((table.id, index)),
+        };
+        Relation {
+            alias: alias.to_owned(),
+            table: Some(Arc::clone(table)),
+            columns: table.columns.iter().enumerate().map(column).collect(),
+            hidden: Vec::new(),
+        }
+    }
+
+    /// Renames the first columns.
+    pub(super) fn rename(&mut self, names: &[Ident]) -> Result<()> {
+        if names.len() > self.columns.len() {
+            let message = format!(
+                "table \"{}\" has {} columns available but {} columns specified",
+                self.alias,
+                self.columns.len(),
+                names.len()
+            );
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+                .at(names[self.columns.len()].position));
+        }
+        for (column, name) in self.columns.iter_mut().zip(names) {
+            column.name.clone_from(&name.value);
+        }
+        Ok(())
+    }
+
+    fn column(&self, name: &str) -> Result<Option<&ScopeColumn>> {
+        let mut found = self.columns.iter().filter(|column| column.name == name);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => Err(ambiguous(name)),
+            (Some(column), None) => Ok(Some(column)),
+            (None, _) => Ok(self.hidden.iter().find(|column| column.name == name)),
+        }
+    }
+
+    /// Returns a column by family and name.
+    fn family_column(&self, family: &str, name: &str) -> Option<&ScopeColumn> {
+        let table = self.table.as_ref()?;
+        let position = table.column_index(name)?;
+        let Place::Packed { family: index, .. } = table.layout.columns.get(position)?.place else {
+            return None;
+        };
+        let matches = table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family);
+        if matches { self.columns.get(position) } else { None }
+    }
+
+    fn shift(&mut self, by: usize) {
+        for column in self.columns.iter_mut().chain(&mut self.hidden) {
+            map_columns(&mut column.expr, &|index| index + by);
+        }
+    }
+}
+
+impl Scope {
+    /// Returns the scope of one relation.
+    pub(super) fn of(relation: Relation) -> Scope {
+        Scope { relations: vec![relation], merged: None }
+    }
+
+    /// Returns the columns that `*` and unqualified names mean.
+    pub(super) fn columns(&self) -> Vec<&ScopeColumn> {
+        match &self.merged {
+            Some(merged) => merged.iter().collect(),
+            None => self.relations.iter().flat_map(|relation| &relation.columns).collect(),
+        }
+    }
+
+    /// Returns the relation of a qualifier: `t` or `public.t`.
+    pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&Relation> {
+        let name = match qualifier {
+            [name] => name,
+            [schema, name] if schema.value == "public" => name,
+            _ => return None,
+        };
+        self.relations.iter().find(|relation| relation.alias == name.value)
+    }
+
+    /// Returns this scope's columns followed by those of `right`, whose row starts at `width`.
+    ///
+    /// # Errors
+    ///
+    /// 42712 if a name is there twice.
+    pub(super) fn join(mut self, mut right: Scope, width: usize) -> Result<Scope> {
+        for relation in &mut right.relations {
+            if self.relations.iter().any(|other| other.alias == relation.alias) {
+                let message = format!("table name \"{}\" specified more than once", relation.alias);
+                return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message));
+            }
+            relation.shift(width);
+        }
+        for column in right.merged.iter_mut().flatten() {
+            map_columns(&mut column.expr, &|index| index + width);
+        }
+        if self.merged.is_some() || right.merged.is_some() {
+            let both = self.columns().into_iter().chain(right.columns()).cloned().collect();
+            self.merged = Some(both);
+        }
+        self.relations.append(&mut right.relations);
+        Ok(self)
+    }
+
+    /// Sets what unqualified names and `*` mean.
+    pub(super) fn merge(&mut self, columns: Vec<ScopeColumn>) {
+        self.merged = Some(columns);
+    }
+
+    /// Returns the column of a name; `None` if neither it nor its relation is here.
+    pub(super) fn find(&self, parts: &[Ident]) -> Result<Option<&ScopeColumn>> {
+        match parts {
+            [name] => self.find_unqualified(&name.value),
+            [qualifier @ .., name] => {
+                if let Some(relation) = self.relation(qualifier) {
+                    let missing = || self.missing_in(relation, &name.value);
+                    return relation.column(&name.value)?.map(Some).ok_or_else(missing);
+                }
+                self.find_in_family(qualifier, &name.value)
+            }
+            [] => Ok(None),
+        }
+    }
+
+    fn find_unqualified(&self, name: &str) -> Result<Option<&ScopeColumn>> {
+        let mut found: Option<&ScopeColumn> = None;
+        let mut consider = |column| match found.replace(column) {
+            Some(_) => Err(ambiguous(name)),
+            None => Ok(()),
+        };
+        match &self.merged {
+            Some(merged) => {
+                merged.iter().filter(|column| column.name == name).try_for_each(&mut consider)?;
+            }
+            None => self
+                .relations
+                .iter()
+                .flat_map(|relation| &relation.columns)
+                .filter(|column| column.name == name)
+                .try_for_each(&mut consider)?,
+        }
+        if found.is_none() {
+            let hidden = self.relations.iter().flat_map(|relation| &relation.hidden);
+            hidden.filter(|column| column.name == name).try_for_each(|column| {
+                match found.replace(column) {
+                    Some(_) => Err(ambiguous(name)),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    fn find_in_family(&self, qualifier: &[Ident], name: &str) -> Result<Option<&ScopeColumn>> {
+        let (relations, family): (Vec<&Relation>, &str) = match qualifier {
+            [family] => (self.relations.iter().collect(), &family.value),
+            [table @ .., family] => (self.relation(table).into_iter().collect(), &family.value),
+            [] => return Ok(None),
+        };
+        let mut found =
+            relations.iter().filter_map(|relation| relation.family_column(family, name));
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => Err(ambiguous(name)),
+            (first, _) => Ok(first),
+        }
+    }
+
+    fn missing_in(&self, relation: &Relation, name: &str) -> Error {
+        let message = format!("column {}.{name} does not exist", relation.alias);
+        let error = Error::new(sqlstate::UNDEFINED_COLUMN, message);
+        match self.hint_for(name) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    /// Returns `Perhaps you meant …` for a name that nothing here has.
+    pub(super) fn hint_for(&self, name: &str) -> Option<String> {
+        let mut best = usize::MAX;
+        let mut candidates: Vec<String> = Vec::new();
+        for relation in &self.relations {
+            for column in &relation.columns {
+                let distance = edit_distance(name, &column.name);
+                if distance > 3 || distance > name.chars().count() / 2 || distance > best {
+                    continue;
+                }
+                if distance < best {
+                    best = distance;
+                    candidates.clear();
+                }
+                candidates.push(format!("\"{}.{}\"", relation.alias, column.name));
+            }
+        }
+        match candidates.as_slice() {
+            [one] => Some(format!("Perhaps you meant to reference the column {one}.")),
+            [one, two] => Some(format!(
+                "Perhaps you meant to reference the column {one} or the column {two}."
+            )),
+            _ => None,
+        }
+    }
+
+    /// Returns `t.x` for a column of the base row, for messages.
+    pub(super) fn describe(&self, index: usize) -> Option<String> {
+        for relation in &self.relations {
+            for column in relation.columns.iter().chain(&relation.hidden) {
+                if matches!(&column.expr, Expr::Column { index: at, .. } if *at == index) {
+                    return Some(format!("{}.{}", relation.alias, column.name));
+                }
+            }
+        }
+        None
+    }
+}
+
+fn ambiguous(name: &str) -> Error {
+    Error::new(sqlstate::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+}
+
+/// Levenshtein's distance.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let cost = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(edit_distance("name", "nmae"), 2);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("city", "city"), 0);
+    }
+}

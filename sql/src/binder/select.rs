@@ -1,0 +1,373 @@
+//! SELECT proper.
+//!
+//! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER BY
+//! after it, DISTINCT, ORDER BY, LIMIT, and the select list alone if there were hidden columns.
+
+use store::TableId;
+use types::expr::Expr;
+
+use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
+use crate::binder::grouping::Groups;
+use crate::binder::level::{Binder, Clause, Level, Reference, aggregate_not_allowed};
+use crate::binder::locks::{apply_hints, apply_locks};
+use crate::binder::names::output_name;
+use crate::binder::query::BoundQuery;
+use crate::binder::rows::Rows;
+use crate::binder::tree::{for_each_column, identity};
+use crate::binder::typed::Typed;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Logical, OutputColumn, SortKey};
+
+/// An entry of the select list.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// Its value.
+    pub(super) value: Typed,
+    /// Its name.
+    pub(super) name: String,
+    /// Where it comes from unchanged.
+    pub(super) origin: Option<(TableId, usize)>,
+}
+
+impl Target {
+    /// Returns what the client sees of it.
+    pub(super) fn column(&self) -> OutputColumn {
+        OutputColumn {
+            name: self.name.clone(),
+            sql_type: self.value.sql_type,
+            origin: self.origin,
+        }
+    }
+}
+
+/// A key of ORDER BY: a target and its direction.
+struct Order {
+    target: usize,
+    descending: bool,
+    nulls_first: bool,
+}
+
+/// What a SELECT says, bound over the base row.
+struct Parts {
+    /// The select list, then hidden keys of ORDER BY.
+    targets: Vec<Target>,
+    /// How many of them the client sees.
+    visible: usize,
+    selection: Option<Expr>,
+    having: Option<Expr>,
+    order: Vec<Order>,
+    group_by: Vec<Expr>,
+}
+
+impl Binder<'_> {
+    /// Binds a SELECT with what follows it. Unless `resolve`, output columns may stay unknown.
+    pub(super) fn bind_select(
+        &mut self,
+        select: &Select,
+        query: &Query,
+        resolve: bool,
+    ) -> Result<BoundQuery> {
+        let (mut rows, scope) = self.bind_from(&select.from)?;
+        apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
+        apply_locks(&mut rows.plan, &scope, &query.locking)?;
+        let bind = |binder: &mut Self| binder.bind_parts(select, query, resolve);
+        let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
+        let limits = self.bind_limits(query)?;
+        let grouped = !parts.group_by.is_empty()
+            || !level.aggregates.is_empty()
+            || parts.having.is_some();
+        refuse_locking(query, select.distinct, grouped)?;
+        let positions = parts.targets[..parts.visible].iter().map(|one| one.value.position);
+        let positions = positions.collect();
+        let columns: Vec<OutputColumn> =
+            parts.targets[..parts.visible].iter().map(Target::column).collect();
+        plan_select(&mut rows, parts, &mut level, (select.distinct, grouped))
+            .map_err(|error| error.at(select.position))
+            .map(|finish| {
+                finish(&mut rows, limits);
+                BoundQuery { plan: rows.plan, columns, positions }
+            })
+    }
+
+    fn bind_parts(&mut self, select: &Select, query: &Query, resolve: bool) -> Result<Parts> {
+        let mut targets = self.bind_items(&select.items, select.position)?;
+        let visible = targets.len();
+        let selection = match &select.selection {
+            Some(selection) => Some(self.bind_condition(selection, Clause::Where)?),
+            None => None,
+        };
+        let having = match &select.having {
+            Some(having) => Some(self.bind_condition(having, Clause::Having)?),
+            None => None,
+        };
+        let order = self.bind_order(&query.order_by, &mut targets, visible)?;
+        if select.distinct && targets.len() > visible {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            let position = targets[visible].value.position;
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position));
+        }
+        let group_by = self.bind_group_by(&select.group_by, &mut targets, visible)?;
+        for (index, target) in targets.iter_mut().enumerate() {
+            if resolve || select.distinct || index >= visible {
+                target.value = self.known(target.value.clone())?;
+            }
+        }
+        Ok(Parts { targets, visible, selection, having, order, group_by })
+    }
+
+    /// Binds a select or RETURNING list.
+    pub(super) fn bind_items(
+        &mut self,
+        items: &[SelectItem],
+        position: usize,
+    ) -> Result<Vec<Target>> {
+        let mut targets = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                SelectItem::Expr { expr, alias } => {
+                    let value = self.bind_expr(expr)?;
+                    let name =
+                        alias.as_ref().map_or_else(|| output_name(expr), |one| one.value.clone());
+                    let origin = self.origin(expr, &value);
+                    targets.push(Target { value, name, origin });
+                }
+                SelectItem::Wildcard { qualifier, position: at } => {
+                    self.expand(qualifier, if *at == 0 { position } else { *at }, &mut targets)?;
+                }
+            }
+        }
+        Ok(targets)
+    }
+
+    fn origin(&self, expr: &ast::Expr, value: &Typed) -> Option<(TableId, usize)> {
+        let ast::Expr::Column(parts) = expr else { return None };
+        if !matches!(value.expr, Expr::Column { .. }) {
+            return None;
+        }
+        self.levels.last()?.scope.find(parts).ok()??.origin
+    }
+
+    fn expand(
+        &mut self,
+        qualifier: &[ast::Ident],
+        position: usize,
+        targets: &mut Vec<Target>,
+    ) -> Result<()> {
+        let scope = &self.level().scope;
+        let columns: Vec<_> = if qualifier.is_empty() {
+            if scope.relations.is_empty() {
+                let message = "SELECT * with no tables specified is not valid";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            scope.columns().into_iter().cloned().collect()
+        } else {
+            match scope.relation(qualifier) {
+                Some(relation) => relation.columns.clone(),
+                None => return Err(self.no_relation(qualifier).at(position)),
+            }
+        };
+        for column in columns {
+            let references = &mut self.level().references;
+            for_each_column(&column.expr, &mut |index| {
+                references.push(Reference { index, position, from_subquery: false });
+            });
+            let value = Typed { expr: column.expr, sql_type: column.sql_type, position };
+            targets.push(Target { value, name: column.name, origin: column.origin });
+        }
+        Ok(())
+    }
+
+    fn bind_order(
+        &mut self,
+        items: &[OrderItem],
+        targets: &mut Vec<Target>,
+        visible: usize,
+    ) -> Result<Vec<Order>> {
+        self.level().clause = Clause::OrderBy;
+        let mut order = Vec::new();
+        for item in items {
+            let target = match named_target(&item.expr, &targets[..visible], "ORDER BY")? {
+                Some(target) => target,
+                None => {
+                    let value = self.bind_expr(&item.expr)?;
+                    let same = |target: &Target| target.value.expr == value.expr;
+                    targets.iter().position(same).unwrap_or_else(|| {
+                        targets.push(Target { value, name: String::new(), origin: None });
+                        targets.len() - 1
+                    })
+                }
+            };
+            targets[target].value = self.known(targets[target].value.clone())?;
+            let (descending, nulls_first) = direction(item);
+            order.push(Order { target, descending, nulls_first });
+        }
+        Ok(order)
+    }
+
+    fn bind_group_by(
+        &mut self,
+        items: &[ast::Expr],
+        targets: &mut [Target],
+        visible: usize,
+    ) -> Result<Vec<Expr>> {
+        self.level().clause = Clause::GroupBy;
+        let mut keys: Vec<Expr> = Vec::new();
+        for item in items {
+            let is_input = matches!(item, ast::Expr::Column(parts) if parts.len() == 1
+                && self.level().scope.find(parts).is_ok_and(|found| found.is_some()));
+            let named = if is_input {
+                None
+            } else {
+                named_target(item, &targets[..visible], "GROUP BY")?
+            };
+            let key = match named {
+                Some(target) => {
+                    targets[target].value = self.known(targets[target].value.clone())?;
+                    targets[target].value.expr.clone()
+                }
+                None => {
+                    let value = self.bind_expr(item)?;
+                    self.known(value)?.expr
+                }
+            };
+            let mut has_aggregate = false;
+            for_each_column(&key, &mut |index| has_aggregate |= is_aggregate(index));
+            if has_aggregate {
+                return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
+            }
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+}
+
+fn is_aggregate(index: usize) -> bool {
+    use crate::binder::level::{AGGREGATE, SUBQUERY};
+    (AGGREGATE..SUBQUERY).contains(&index)
+}
+
+/// Returns the direction of a sort key: whether it descends, and whether NULLs come first.
+pub(super) fn direction(item: &OrderItem) -> (bool, bool) {
+    let descending = item.order == SortOrder::Descending;
+    let nulls_first = item.nulls.map_or(descending, |nulls| nulls == NullsOrder::First);
+    (descending, nulls_first)
+}
+
+/// Returns the target that an ordinal or the name of an output column means.
+pub(super) fn named_target(
+    expr: &ast::Expr,
+    targets: &[Target],
+    clause: &str,
+) -> Result<Option<usize>> {
+    match expr {
+        ast::Expr::Number { text, position } => {
+            let Ok(ordinal) = text.parse::<usize>() else {
+                let message = format!("non-integer constant in {clause}");
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(*position));
+            };
+            if ordinal == 0 || ordinal > targets.len() {
+                let message = format!("{clause} position {ordinal} is not in select list");
+                let code = sqlstate::INVALID_COLUMN_REFERENCE;
+                return Err(Error::new(code, message).at(*position));
+            }
+            Ok(Some(ordinal - 1))
+        }
+        ast::Expr::String { position, .. } => {
+            let message = format!("non-integer constant in {clause}");
+            Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(*position))
+        }
+        ast::Expr::Column(parts) => {
+            let [name] = parts.as_slice() else { return Ok(None) };
+            let mut found: Option<usize> = None;
+            for (index, target) in targets.iter().enumerate() {
+                if target.name != name.value {
+                    continue;
+                }
+                match found {
+                    Some(first) if targets[first].value.expr != target.value.expr => {
+                        let message = format!("{clause} \"{}\" is ambiguous", name.value);
+                        return Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message)
+                            .at(name.position));
+                    }
+                    Some(_) => {}
+                    None => found = Some(index),
+                }
+            }
+            Ok(found)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// FOR UPDATE needs rows of tables; groups are none.
+fn refuse_locking(query: &Query, distinct: bool, grouped: bool) -> Result<()> {
+    let Some(locking) = query.locking.first() else { return Ok(()) };
+    let what = match (distinct, grouped) {
+        (true, _) => "DISTINCT clause",
+        (_, true) => "GROUP BY clause or aggregate functions",
+        _ => return Ok(()),
+    };
+    let strength = crate::binder::locks::strength_text(locking.strength);
+    let message = format!("{strength} is not allowed with {what}");
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(locking.position))
+}
+
+type Limits = (Option<Expr>, Option<Expr>);
+
+/// Builds the plan up to the select list and returns what is to be put above it.
+fn plan_select(
+    rows: &mut Rows,
+    mut parts: Parts,
+    level: &mut Level,
+    (distinct, grouped): (bool, bool),
+) -> Result<impl FnOnce(&mut Rows, Limits) + use<>> {
+    if let Some(selection) = parts.selection.take() {
+        rows.filter(selection, &level.subqueries);
+    }
+    if grouped {
+        let mut groups = Groups::new(rows, std::mem::take(&mut parts.group_by), level);
+        for target in &mut parts.targets {
+            groups.map(&mut target.value.expr, level)?;
+        }
+        if let Some(mut having) = parts.having.take() {
+            groups.map(&mut having, level)?;
+            rows.filter(having, &level.subqueries);
+        }
+    }
+    let targets = parts.targets.into_iter();
+    let expressions: Vec<Expr> =
+        targets.map(|target| rows.place(target.value.expr, &level.subqueries)).collect();
+    rows.project(expressions);
+    let (order, visible) = (parts.order, parts.visible);
+    Ok(move |rows: &mut Rows, limits: Limits| {
+        if distinct {
+            rows.over(|input| Logical::Distinct { input });
+        }
+        let keys: Vec<SortKey> = order.iter().map(|key| sort_key(key, &rows.types)).collect();
+        if !keys.is_empty() {
+            rows.over(|input| Logical::Sort { input, keys });
+        }
+        limit_rows(rows, limits);
+        if rows.types.len() > visible {
+            let columns = identity(&rows.types[..visible]);
+            rows.project(columns);
+        }
+    })
+}
+
+fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {
+    SortKey {
+        expression: Expr::Column { index: key.target, data_type: types[key.target] },
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    }
+}
+
+/// Puts LIMIT and OFFSET above rows.
+pub(super) fn limit_rows(rows: &mut Rows, (limit, offset): Limits) {
+    if limit.is_some() || offset.is_some() {
+        rows.over(|input| Logical::Limit { input, limit, offset });
+    }
+}

@@ -1,0 +1,224 @@
+//! Walks over bound expressions and plans.
+
+use types::DataType;
+use types::expr::Expr;
+
+use crate::logical::{ApplyKind, Bound, JoinKind, Logical, OnConflict, Returning};
+
+/// Calls `visit` on each direct operand of an expression.
+pub(super) fn for_each_child(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
+    match expr {
+        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+        Expr::Call { arguments: list, .. }
+        | Expr::And(list)
+        | Expr::Or(list)
+        | Expr::Coalesce { operands: list, .. } => list.iter_mut().for_each(visit),
+        Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => visit(operand),
+        Expr::IsDistinct { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Expr::InList { operand, list } => {
+            visit(operand);
+            list.iter_mut().for_each(visit);
+        }
+        Expr::Case { branches, otherwise, .. } => {
+            for (condition, result) in branches {
+                visit(condition);
+                visit(result);
+            }
+            visit(otherwise);
+        }
+    }
+}
+
+/// Calls `visit` on an expression and everything below it, parents first.
+pub(super) fn walk_mut(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
+    visit(expr);
+    for_each_child(expr, &mut |child| walk_mut(child, visit));
+}
+
+/// Calls `visit` on an expression and everything below it, parents first.
+pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    visit(expr);
+    match expr {
+        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+        Expr::Call { arguments: list, .. }
+        | Expr::And(list)
+        | Expr::Or(list)
+        | Expr::Coalesce { operands: list, .. } => {
+            list.iter().for_each(|child| walk(child, visit));
+        }
+        Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => {
+            walk(operand, visit);
+        }
+        Expr::IsDistinct { left, right, .. } => {
+            walk(left, visit);
+            walk(right, visit);
+        }
+        Expr::InList { operand, list } => {
+            walk(operand, visit);
+            list.iter().for_each(|child| walk(child, visit));
+        }
+        Expr::Case { branches, otherwise, .. } => {
+            for (condition, result) in branches {
+                walk(condition, visit);
+                walk(result, visit);
+            }
+            walk(otherwise, visit);
+        }
+    }
+}
+
+/// Calls `visit` on the index of each column in an expression.
+pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
+    walk(expr, &mut |node| {
+        if let Expr::Column { index, .. } = node {
+            visit(*index);
+        }
+    });
+}
+
+/// Replaces the index of each column in an expression.
+pub(super) fn map_columns(expr: &mut Expr, map: &dyn Fn(usize) -> usize) {
+    walk_mut(expr, &mut |node| {
+        if let Expr::Column { index, .. } = node {
+            *index = map(*index);
+        }
+    });
+}
+
+/// Returns the conjuncts of a predicate.
+pub(super) fn conjuncts(predicate: Expr) -> Vec<Expr> {
+    match predicate {
+        Expr::And(list) => list.into_iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+/// Returns the conjunction; `None` of none.
+pub(super) fn conjunction(mut list: Vec<Expr>) -> Option<Expr> {
+    match list.len() {
+        0 | 1 => list.pop(),
+        _ => Some(Expr::And(list)),
+    }
+}
+
+/// Returns an expression for each of the first columns of a row.
+pub(super) fn identity(types: &[DataType]) -> Vec<Expr> {
+    let column = |(index, data_type): (usize, &DataType)| Expr::Column { index, data_type: *data_type };
+    types.iter().enumerate().map(column).collect()
+}
+
+/// Returns the number of columns that a plan yields.
+pub(super) fn width(plan: &Logical) -> usize {
+    match plan {
+        Logical::Scan(scan) => scan.columns.len(),
+        Logical::SystemRows(rows) => rows.columns.len(),
+        Logical::Values { types, .. } => types.len(),
+        Logical::Filter { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => width(input),
+        Logical::Project { expressions, .. } => expressions.len(),
+        Logical::Join(join) => match join.kind {
+            JoinKind::Semi | JoinKind::Anti => width(&join.left),
+            _ => width(&join.left) + width(&join.right),
+        },
+        Logical::Apply(apply) => width(&apply.input) + 1,
+        Logical::Aggregate { group_by, aggregates, .. } => group_by.len() + aggregates.len(),
+        Logical::Append { inputs } => inputs.first().map_or(0, width),
+    }
+}
+
+/// Calls `visit` on each plan directly below a plan.
+pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical)) {
+    match plan {
+        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => {}
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Aggregate { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => visit(input),
+        Logical::Join(join) => {
+            visit(&mut join.left);
+            visit(&mut join.right);
+        }
+        Logical::Apply(apply) => {
+            visit(&mut apply.input);
+            visit(&mut apply.subquery);
+        }
+        Logical::Append { inputs } => inputs.iter_mut().for_each(visit),
+    }
+}
+
+/// Calls `visit` on each expression of a plan node itself, not of its inputs.
+pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut Expr)) {
+    match plan {
+        Logical::Scan(scan) => scan.as_of.iter_mut().for_each(visit),
+        Logical::SystemRows(rows) => rows.arguments.iter_mut().for_each(visit),
+        Logical::Values { rows, .. } => rows.iter_mut().flatten().for_each(visit),
+        Logical::Filter { predicate, .. } => visit(predicate),
+        Logical::Project { expressions, .. } => expressions.iter_mut().for_each(visit),
+        Logical::Join(join) => visit(&mut join.on),
+        Logical::Apply(apply) => match &mut apply.kind {
+            ApplyKind::Any { comparison } | ApplyKind::All { comparison } => visit(comparison),
+            ApplyKind::Scalar | ApplyKind::Exists => {}
+        },
+        Logical::Aggregate { group_by, aggregates, .. } => {
+            group_by.iter_mut().for_each(&mut *visit);
+            for aggregate in aggregates {
+                aggregate.argument.iter_mut().for_each(&mut *visit);
+                aggregate.filter.iter_mut().for_each(&mut *visit);
+            }
+        }
+        Logical::Sort { keys, .. } => keys.iter_mut().for_each(|key| visit(&mut key.expression)),
+        Logical::Limit { limit, offset, .. } => {
+            limit.iter_mut().chain(offset).for_each(visit);
+        }
+        Logical::Distinct { .. } | Logical::Append { .. } => {}
+    }
+}
+
+/// Calls `visit` on each plan node, parents first.
+pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical)) {
+    visit(plan);
+    for_each_input(plan, &mut |input| walk_plan(input, visit));
+}
+
+/// Returns the plan of a statement's rows.
+pub(super) fn source_of(bound: &mut Bound) -> &mut Logical {
+    match bound {
+        Bound::Query(query) => &mut query.plan,
+        Bound::Insert(insert) => &mut insert.source,
+        Bound::Update(update) => &mut update.source,
+        Bound::Delete(delete) => &mut delete.source,
+    }
+}
+
+/// Calls `visit` on each expression of a statement beside its source.
+pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn FnMut(&mut Expr)) {
+    let returning_of = |returning: &mut Option<Returning>, visit: &mut dyn FnMut(&mut Expr)| {
+        returning.iter_mut().flat_map(|one| &mut one.expressions).for_each(visit);
+    };
+    match bound {
+        Bound::Query(_) => {}
+        Bound::Insert(insert) => {
+            if let OnConflict::Update { assignments, predicate, .. } = &mut insert.on_conflict {
+                assignments.iter_mut().for_each(|one| visit(&mut one.value));
+                predicate.iter_mut().for_each(&mut *visit);
+            }
+            returning_of(&mut insert.returning, visit);
+        }
+        Bound::Update(update) => {
+            update.recheck.iter_mut().for_each(&mut *visit);
+            update.assignments.iter_mut().for_each(|one| visit(&mut one.value));
+            returning_of(&mut update.returning, visit);
+        }
+        Bound::Delete(delete) => {
+            delete.recheck.iter_mut().for_each(&mut *visit);
+            returning_of(&mut delete.returning, visit);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! An expression with its full type and its place in the statement, and PostgreSQL's type
+//! categories.
+//!
+//! Source: PostgreSQL's `pg_type.typcategory` and `typispreferred`; documentation chapter 10.
+
+use types::cast::{CastContext, cast_context};
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+/// A bound expression with what is known of it besides.
+///
+/// Quoted literals and bare NULLs are constants of type [`DataType::Unknown`] until a context
+/// settles them; so are parameters whose type the client left open.
+#[derive(Debug, Clone)]
+pub(super) struct Typed {
+    /// The expression.
+    pub(super) expr: Expr,
+    /// Its type with the modifier.
+    pub(super) sql_type: SqlType,
+    /// Where it stands: 1-based characters.
+    pub(super) position: usize,
+}
+
+impl Typed {
+    /// Returns an expression of a type without modifier.
+    pub(super) fn new(expr: Expr, base: DataType, position: usize) -> Typed {
+        Typed { expr, sql_type: base.into(), position }
+    }
+
+    /// Returns a constant.
+    pub(super) fn constant(value: Datum, data_type: DataType, position: usize) -> Typed {
+        Typed::new(Expr::Constant { value, data_type }, data_type, position)
+    }
+
+    /// Returns a boolean expression.
+    pub(super) fn boolean(expr: Expr, position: usize) -> Typed {
+        Typed::new(expr, DataType::Bool, position)
+    }
+
+    /// Returns the type without modifier.
+    pub(super) fn base(&self) -> DataType {
+        self.sql_type.base
+    }
+
+    /// Returns whether the type is still to be settled.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.base() == DataType::Unknown
+    }
+}
+
+/// Returns a NULL constant.
+pub(super) fn null(data_type: DataType) -> Expr {
+    Expr::Constant { value: Datum::Null, data_type }
+}
+
+/// Returns a boolean constant.
+pub(super) fn boolean(value: bool) -> Expr {
+    Expr::Constant { value: Datum::Bool(value), data_type: DataType::Bool }
+}
+
+/// `pg_type.typcategory`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Category {
+    Boolean,
+    Number,
+    String,
+    DateTime,
+    Timespan,
+    User,
+    Unknown,
+}
+
+/// Returns the category of a type.
+pub(super) fn category(data_type: DataType) -> Category {
+    match data_type {
+        DataType::Bool => Category::Boolean,
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
+        | DataType::Float4
+        | DataType::Float8
+        | DataType::Numeric
+        | DataType::Oid => Category::Number,
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Name => Category::String,
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
+            Category::DateTime
+        }
+        DataType::Interval => Category::Timespan,
+        DataType::Unknown => Category::Unknown,
+        _ => Category::User,
+    }
+}
+
+/// Returns whether a type is the preferred one of its category.
+pub(super) fn is_preferred(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Bool
+            | DataType::Float8
+            | DataType::Oid
+            | DataType::Text
+            | DataType::Timestamptz
+            | DataType::Interval
+    )
+}
+
+/// Returns whether a value becomes another type by itself.
+pub(super) fn can_coerce(from: DataType, to: DataType) -> bool {
+    from == to
+        || from == DataType::Unknown
+        || cast_context(from, to) == Some(CastContext::Implicit)
+}
+
+/// Returns whether a type holds text that can stand on one side of `||`.
+pub(super) fn is_string(data_type: DataType) -> bool {
+    category(data_type) == Category::String
+}
