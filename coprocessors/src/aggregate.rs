@@ -268,7 +268,7 @@ pub fn merge(
 ) -> types::Result<Vec<Batch>> {
     let mut groups = Groups::new(request);
     let mut group_numbers = Vec::new();
-    for response in responses {
+    for response in responses.into_iter().filter(|response| response.group_count > 0) {
         let keys: Vec<Arc<Vector>> = response.keys.into_iter().map(Arc::new).collect();
         groups.assign(&keys, response.group_count, &mut group_numbers);
         let accumulators = groups.accumulators.iter_mut();
@@ -302,4 +302,88 @@ fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batc
         batches.push(Batch { columns, row_count });
     }
     Ok(batches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{key, layout, stored_row};
+    use types::aggregate::AggregateKind;
+
+    /// Over `t (id int primary key, g int, v int)`, columns `(v, g)`.
+    fn request(is_grouped: bool) -> AggregateRequest {
+        let columns = [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Int4, 0)];
+        let at = |index: usize| Expr::Column { index, data_type: DataType::Int4 };
+        let aggregate = |kind: AggregateKind, data_type: DataType| Aggregate {
+            kind,
+            argument: (kind != AggregateKind::CountRows).then(|| at(0)),
+            distinct: false,
+            filter: None,
+            data_type,
+        };
+        AggregateRequest {
+            layout: Arc::new(layout(&columns, &[key(0, false)], 0)),
+            columns: vec![2, 1],
+            filter: None,
+            group_by: if is_grouped { vec![at(1)] } else { vec![] },
+            aggregates: vec![
+                aggregate(AggregateKind::CountRows, DataType::Int8),
+                aggregate(AggregateKind::Sum, DataType::Int8),
+                aggregate(AggregateKind::Max, DataType::Int4),
+            ],
+            time_range: TimeRange::ALL,
+            context: EvalContext::default(),
+            memory_bytes_max: None,
+        }
+    }
+
+    fn region(request: &AggregateRequest, rows: &[(i32, Option<i32>, i32)]) -> AggregateResponse {
+        let mut state = RegionState::new(request);
+        for &(id, group, value) in rows {
+            let group = group.map_or(Datum::Null, Datum::Int4);
+            let row = [Datum::Int4(id), group, Datum::Int4(value)];
+            state.add(&stored_row(&request.layout, &row, 1)).unwrap();
+        }
+        state.into_response()
+    }
+
+    #[test]
+    fn groups_of_several_regions_meet() {
+        let request = request(true);
+        let one = region(&request, &[(1, Some(7), 10), (2, None, 20), (3, Some(7), 5)]);
+        assert_eq!((one.group_count, one.rows_scanned), (2, 3));
+        let two = region(&request, &[(4, None, 2), (5, Some(8), 1)]);
+        let batches = merge(&request, vec![one, AggregateResponse::default(), two]);
+        let batches = batches.unwrap_or_else(|error| panic!("{error}"));
+        let mut rows: Vec<String> =
+            (0..batches[0].row_count).map(|row| format!("{:?}", batches[0].row(row))).collect();
+        rows.sort_unstable();
+        assert_eq!(
+            rows,
+            [
+                "[Int4(7), Int8(2), Int8(15), Int4(10)]",
+                "[Int4(8), Int8(1), Int8(1), Int4(1)]",
+                "[Null, Int8(2), Int8(22), Int4(20)]"
+            ]
+        );
+    }
+
+    #[test]
+    fn without_keys_there_is_one_row_with_keys_there_may_be_none() {
+        let whole = request(false);
+        let batches = merge(&whole, vec![region(&whole, &[]), region(&whole, &[])]).unwrap();
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].row(0), [Datum::Int8(0), Datum::Null, Datum::Null]);
+        let grouped = request(true);
+        assert!(merge(&grouped, vec![region(&grouped, &[])]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn many_groups_come_in_batches() {
+        let request = request(true);
+        let rows: Vec<(i32, Option<i32>, i32)> = (0..2500).map(|id| (id, Some(id), id)).collect();
+        let batches = merge(&request, vec![region(&request, &rows)]).unwrap();
+        let counts: Vec<usize> = batches.iter().map(|batch| batch.row_count).collect();
+        assert_eq!(counts, [1024, 1024, 452]);
+    }
 }

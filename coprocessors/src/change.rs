@@ -3,7 +3,8 @@
 //! # Rules
 //!
 //! 1. A put or marker with a timestamp of its own takes effect on the newest version only if that
-//!    version is not newer; without a timestamp it is written at the commit time and always does.
+//!    version is not newer; without a timestamp it is written at the commit time and always does:
+//!    versions that lie in the future are not provided for.
 //! 2. A mutation's markers do not mask its own puts: they share a place in the order of writes, and
 //!    a marker masks what is older.
 //! 3. If a batch changes a row twice, the second change starts from the outcome of the first. Who

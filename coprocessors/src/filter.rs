@@ -60,3 +60,42 @@ impl Filter for RowFilter {
         self.description.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{column, key, layout, stored_row};
+    use types::DataType;
+
+    #[test]
+    fn rows_pass_only_if_the_condition_is_true() {
+        let columns = [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 1)];
+        let layout = Arc::new(layout(&columns, &[key(0, false)], 0));
+        let is_kept = |keep: Datum| {
+            let predicate = Expr::Column { index: 0, data_type: DataType::Bool };
+            let filter = RowFilter::new(
+                Arc::clone(&layout),
+                vec![2],
+                predicate,
+                EvalContext::default(),
+                "keep",
+            );
+            let cells = stored_row(&layout, &[Datum::Int4(1), Datum::Null, keep], 1);
+            filter.keep(&cells.row(0)).unwrap()
+        };
+        assert!(is_kept(Datum::Bool(true)));
+        assert!(!is_kept(Datum::Bool(false)));
+        assert!(!is_kept(Datum::Null));
+    }
+
+    #[test]
+    fn bytes_that_do_not_decode_fail_the_scan() {
+        let layout = Arc::new(layout(&[(DataType::Text, 0)], &[key(0, false)], 0));
+        let predicate = Expr::IsNull(Box::new(column(&layout, 0)));
+        let context = EvalContext::default();
+        let filter = RowFilter::new(layout, vec![0], predicate, context, "a is null");
+        let cells = crate::fixture::row_of_cells(b"\xEE", &[(0, b"", 1)]);
+        let outcome = filter.keep(&cells.row(0));
+        assert!(matches!(outcome, Err(store::Error::Vetoed(veto)) if veto.code == "XX001"));
+    }
+}
