@@ -11,7 +11,7 @@ use store::error::Veto;
 use store::observer::{ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{RowDecoder, RowLayout};
 use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
 
@@ -102,7 +102,7 @@ impl ConstraintObserver {
         ConstraintObserver {
             not_null: spec.not_null.iter().map(|&column| position(column)).collect(),
             predicates: spec.checks.iter().map(over_columns).collect(),
-            families: families_of(&spec.layout, &columns),
+            families: row::families_with(&spec.layout, &columns),
             columns,
             spec,
             context: EvalContext::default(),
@@ -126,8 +126,9 @@ impl ConstraintObserver {
     fn pass_together(&self, rows: &[&Change<'_>]) -> types::Result<bool> {
         let layout = &self.spec.layout;
         let mut vectors = row::vectors_for(layout, &self.columns, rows.len());
+        let decoder = RowDecoder::new(layout, &self.columns)?;
         for row in rows {
-            layout.unpack_into(&self.columns, row.row, &row.new.packed(), &mut vectors)?;
+            decoder.decode(row.row, &row.new.packed(), &mut vectors)?;
         }
         let has_null = |vector: &Vector| {
             vector.validity.as_ref().is_some_and(|validity| validity.contains(&false))
@@ -150,12 +151,10 @@ impl ConstraintObserver {
 
     /// Checks one row.
     fn check_row(&self, change: &Change<'_>) -> Result<(), Failure> {
-        let packed = change.new.packed();
-        let mut values: SmallVec<[Datum; 8]> = SmallVec::with_capacity(self.columns.len());
-        for &column in &self.columns {
-            let value = self.spec.layout.unpack_column(column, change.row, &packed);
-            values.push(value.map_err(Failure::Value)?);
-        }
+        let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
+        RowDecoder::new(&self.spec.layout, &self.columns)
+            .and_then(|decoder| decoder.decode(change.row, &change.new.packed(), &mut values))
+            .map_err(Failure::Value)?;
         if let Some(&position) =
             self.not_null.iter().find(|&&position| matches!(values[position], Datum::Null))
         {
@@ -255,18 +254,6 @@ impl RegionObserver for ConstraintObserver {
 fn puts_row(mutation: &Mutation) -> bool {
     let puts = |edit: &Edit| matches!(edit, Edit::Put { qualifier, .. } if qualifier.is_empty());
     mutation.edits.iter().any(puts)
-}
-
-/// Returns the families of columns that are not in the key, ascending.
-fn families_of(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
-    let family = |&column: &usize| match layout.columns[column].place {
-        Place::Packed { family, .. } => Some(family),
-        Place::Key(_) => None,
-    };
-    let mut families: Vec<usize> = columns.iter().filter_map(family).collect();
-    families.sort_unstable();
-    families.dedup();
-    families
 }
 
 /// Returns whether a boolean vector holds a false (NULL is none).

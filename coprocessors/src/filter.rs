@@ -10,7 +10,7 @@ use store::RowRef;
 use store::scan::Filter;
 use types::Datum;
 use types::expr::{EvalContext, Expr};
-use types::rowcode::RowLayout;
+use types::rowcode::{RowDecoder, RowLayout};
 
 use crate::row;
 use crate::violation;
@@ -42,10 +42,8 @@ impl RowFilter {
 
     fn matches(&self, row: &RowRef<'_>) -> types::Result<bool> {
         let packed = row::packed_cells(row, self.layout.family_count);
-        let mut values: SmallVec<[Datum; 8]> = SmallVec::with_capacity(self.columns.len());
-        for &column in &self.columns {
-            values.push(self.layout.unpack_column(column, row.key(), &packed)?);
-        }
+        let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
+        RowDecoder::new(&self.layout, &self.columns)?.decode(row.key(), &packed, &mut values)?;
         let outcome = self.predicate.eval_row(&values, &self.context)?;
         Ok(matches!(outcome, Datum::Bool(true)))
     }

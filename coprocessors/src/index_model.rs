@@ -332,7 +332,7 @@ impl Run {
             }
             Step::Reopen => {
                 self.end(true);
-                drop(self.transaction.take());
+                self.transaction = None;
                 self.tables = self.tables.reopen(directory);
                 let transaction = self.tables.begin();
                 self.tables.check(&transaction, &self.committed);

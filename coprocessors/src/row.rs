@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 use store::{CellBatch, RowRef};
 use types::Vector;
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{Place, RowDecoder, RowLayout, key_forgets};
 
 /// The packed row of each family, by family; `None` where the family has no cell.
 pub type PackedCells<'a> = SmallVec<[Option<&'a [u8]>; 2]>;
@@ -41,9 +41,9 @@ pub fn decode_batch(
     if columns.is_empty() {
         return Ok(());
     }
+    let decoder = RowDecoder::new(layout, columns)?;
     for row in batch.rows() {
-        let packed = packed_cells(&row, layout.family_count);
-        layout.unpack_into(columns, row.key(), &packed, vectors)?;
+        decoder.decode(row.key(), &packed_cells(&row, layout.family_count), vectors)?;
     }
     Ok(())
 }
@@ -72,6 +72,19 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
     }
     let families = wanted.iter().enumerate().filter(|&(_, &is_wanted)| is_wanted);
     Some(families.map(|(family, _)| family as u8).collect())
+}
+
+/// Returns the families that hold something of these columns, ascending: for a key column whose key
+/// does not hold all of how the value looks that is family 0.
+pub(crate) fn families_with(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
+    let family = |&column: &usize| match layout.columns[column].place {
+        Place::Packed { family, .. } => Some(family),
+        Place::Key(_) => key_forgets(layout.columns[column].data_type).then_some(0),
+    };
+    let mut families: Vec<usize> = columns.iter().filter_map(family).collect();
+    families.sort_unstable();
+    families.dedup();
+    families
 }
 
 #[cfg(test)]

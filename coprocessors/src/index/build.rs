@@ -27,7 +27,8 @@ pub fn index_build(
 ) -> store::Result<u64> {
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
-    let mut writer = EntryWriter::new(spec);
+    let mut writer =
+        EntryWriter::new(spec).map_err(|error| violation::value_error(INDEX, error))?;
     let mut rows = CellBatch::new();
     let mut entry_count = 0;
     while scanner.next_batch(BUILD_ROWS, &mut rows)? {

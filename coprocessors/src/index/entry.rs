@@ -17,22 +17,38 @@ use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};
 use types::error::sqlstate;
 use types::expr::{EvalContext, Expr};
-use types::rowcode::{Place, RowLayout};
+use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
 use types::{DataType, Datum, Result, keycode};
 
 use super::IndexSpec;
 use crate::row::{self, PackedCells};
 use crate::violation::DuplicateKey;
 
+/// Where a column of the index row comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// A column of the base row.
+    Column(usize),
+    /// The value of a functional key.
+    Function(usize),
+    /// The bytes of the base row's key, which are copied without a look at the value.
+    Copied,
+}
+
 /// Computes index rows of base rows; keeps its buffers from row to row.
 pub(super) struct EntryWriter<'s> {
     spec: &'s IndexSpec,
+    decoder: RowDecoder<'s>,
+    packer: RowPacker<'s>,
+    /// For each column of the index's layout.
+    sources: Vec<Source>,
     /// Columns that functional keys read; empty if all keys are plain columns.
     inputs: Vec<usize>,
     /// The primary key follows the index keys as it stands in the base row's key.
     copies_primary_key: bool,
-    /// The index row in the order of the index's layout. Columns that only the copied primary key
-    /// holds are NULL.
+    /// What `decoder` returns: the columns of `sources` in their order, then `inputs`.
+    decoded: Vec<Datum>,
+    /// The index row in the order of the index's layout; NULL where it is copied.
     values: Vec<Datum>,
     /// The base row for functional keys, sparse.
     input_row: Vec<Datum>,
@@ -40,41 +56,51 @@ pub(super) struct EntryWriter<'s> {
 }
 
 impl<'s> EntryWriter<'s> {
-    pub(super) fn new(spec: &'s IndexSpec) -> EntryWriter<'s> {
+    pub(super) fn new(spec: &'s IndexSpec) -> Result<EntryWriter<'s>> {
         let inputs = function_inputs(spec);
         let width = if inputs.is_empty() { 0 } else { spec.base_layout.columns.len() };
-        EntryWriter {
-            copies_primary_key: !spec.unique && same_primary_key(spec),
+        let copies_primary_key = !spec.unique && same_primary_key(spec);
+        let sources = sources(spec, copies_primary_key);
+        let mut columns: Vec<usize> = Vec::with_capacity(sources.len() + inputs.len());
+        columns.extend(sources.iter().filter_map(|source| match source {
+            Source::Column(column) => Some(*column),
+            Source::Function(_) | Source::Copied => None,
+        }));
+        columns.extend(&inputs);
+        Ok(EntryWriter {
+            decoder: RowDecoder::new(&spec.base_layout, &columns)?,
+            packer: RowPacker::new(&spec.layout, 0)?,
+            values: vec![Datum::Null; sources.len()],
+            sources,
             inputs,
-            values: Vec::with_capacity(spec.layout.columns.len()),
+            copies_primary_key,
+            decoded: vec![Datum::Null; columns.len()],
             input_row: vec![Datum::Null; width],
             context: EvalContext::default(),
             spec,
-        }
+        })
     }
 
     /// Takes up a stored base row, decoding only what the index holds.
     pub(super) fn read(&mut self, row_key: &[u8], packed: &PackedCells<'_>) -> Result<()> {
-        let layout = &self.spec.base_layout;
-        for &column in &self.inputs {
-            self.input_row[column] = layout.unpack_column(column, row_key, packed)?;
+        self.decoder.decode(row_key, packed, &mut self.decoded)?;
+        let first_input = self.decoded.len() - self.inputs.len();
+        let (decoded, input_values) = self.decoded.split_at_mut(first_input);
+        for (&column, value) in self.inputs.iter().zip(input_values) {
+            self.input_row[column] = std::mem::replace(value, Datum::Null);
         }
-        self.values.clear();
-        for key in &self.spec.keys {
-            self.values.push(match key {
-                Expr::Column { index, .. } => layout.unpack_column(*index, row_key, packed)?,
-                _ => key.eval_row(&self.input_row, &self.context)?,
-            });
-        }
-        for key in &layout.key {
-            self.values.push(if self.copies_primary_key {
-                Datum::Null
-            } else {
-                layout.unpack_column(key.column, row_key, packed)?
-            });
-        }
-        for &column in &self.spec.include {
-            self.values.push(layout.unpack_column(column, row_key, packed)?);
+        let mut decoded = decoded.iter_mut();
+        for (source, value) in self.sources.iter().zip(&mut self.values) {
+            *value = match source {
+                Source::Column(_) => {
+                    let next = decoded.next().expect("every column of the sources is decoded");
+                    std::mem::replace(next, Datum::Null)
+                }
+                Source::Function(key) => {
+                    self.spec.keys[*key].eval_row(&self.input_row, &self.context)?
+                }
+                Source::Copied => Datum::Null,
+            };
         }
         Ok(())
     }
@@ -101,7 +127,9 @@ impl<'s> EntryWriter<'s> {
 
     /// Returns the packed value of the row taken up last.
     pub(super) fn value(&self) -> Result<Vec<u8>> {
-        self.spec.layout.pack(0, &self.values)
+        let mut packed = Vec::with_capacity(32);
+        self.packer.pack_into(&self.values, &mut packed)?;
+        Ok(packed)
     }
 
     /// Returns the put of a new entry for the row taken up last.
@@ -128,23 +156,28 @@ pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
         Expr::Column { index, .. } => Some(*index),
         _ => None,
     });
-    let mut columns: Vec<usize> = plain.chain(spec.include.iter().copied()).collect();
+    let primary_key = spec.base_layout.key.iter().map(|key| key.column);
+    let mut columns: Vec<usize> =
+        plain.chain(primary_key).chain(spec.include.iter().copied()).collect();
     columns.extend(function_inputs(spec));
     columns.sort_unstable();
     columns.dedup();
     columns
 }
 
-/// Returns the families of the base table that the entries are computed from.
-pub(super) fn base_families(spec: &IndexSpec) -> Vec<usize> {
-    let family = |column: usize| match spec.base_layout.columns[column].place {
-        Place::Packed { family, .. } => Some(family),
-        Place::Key(_) => None,
-    };
-    let mut families: Vec<usize> = base_columns(spec).into_iter().filter_map(family).collect();
-    families.sort_unstable();
-    families.dedup();
-    families
+/// Returns where the columns of the index row come from. A column of a copied primary key is decoded
+/// all the same if its key does not hold how the value looks: the packed row then does.
+fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<Source> {
+    let keys = spec.keys.iter().enumerate().map(|(position, key)| match key {
+        Expr::Column { index, .. } => Source::Column(*index),
+        _ => Source::Function(position),
+    });
+    let primary_key = spec.base_layout.key.iter().map(|key| {
+        let forgets = key_forgets(spec.base_layout.columns[key.column].data_type);
+        if copies_primary_key && !forgets { Source::Copied } else { Source::Column(key.column) }
+    });
+    let include = spec.include.iter().map(|&column| Source::Column(column));
+    keys.chain(primary_key).chain(include).collect()
 }
 
 fn function_inputs(spec: &IndexSpec) -> Vec<usize> {

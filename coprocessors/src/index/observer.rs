@@ -20,8 +20,9 @@ use store::transaction::{Expect, Locking};
 use store::{Edit, Mutation, Timestamp};
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, base_families, duplicate_veto, put};
+use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
 use crate::change::{Change, load_previous, net_changes};
+use crate::row;
 use crate::violation::{self, DuplicateKey, INDEX};
 
 /// Keeps one index in step with its table.
@@ -42,11 +43,14 @@ impl IndexObserver {
     /// Returns an observer for this index.
     pub fn new(spec: impl Into<Arc<IndexSpec>>) -> IndexObserver {
         let spec = spec.into();
-        IndexObserver { families: base_families(&spec), spec }
+        IndexObserver {
+            families: row::families_with(&spec.base_layout, &base_columns(&spec)),
+            spec,
+        }
     }
 
     fn additions(&self, changes: &[Change<'_>]) -> types::Result<Additions> {
-        let mut writer = EntryWriter::new(&self.spec);
+        let mut writer = EntryWriter::new(&self.spec)?;
         let mut additions = Additions::default();
         for change in changes {
             self.add_change(&mut writer, change, &mut additions)?;
@@ -191,6 +195,7 @@ mod tests {
     use crate::index::{base_key, index_row_key};
     use store::TableId;
     use types::expr::Expr;
+    use types::numeric::Numeric;
     use types::rowcode::RowLayout;
     use types::{DataType, Datum};
 
@@ -394,6 +399,33 @@ mod tests {
             added(&unique_a(&base), &FakeContext::default(), vec![put]),
             ["put [Int4(7), Int4(1), Int4(9)] Some(Timestamp(3)) Absent Row"]
         );
+    }
+
+    #[test]
+    fn entries_keep_how_a_key_looks() {
+        let columns = [(DataType::Numeric, 0), (DataType::Int4, 0)];
+        let base = Arc::new(layout(&columns, &[key(0, false)], 0));
+        let spec = index(&base, INDEX_TABLE, false, &[(column(&base, 1), false)], &[], 0);
+        let row = |mantissa: i128, scale: u32| {
+            vec![Datum::Numeric(Numeric::from_mantissa(mantissa, scale)), Datum::Int4(7)]
+        };
+        let scale_of_entry = |batch: Vec<Mutation>| {
+            let context = FakeContext::default();
+            added(&spec, &context, batch);
+            let mutation = &context.added.borrow()[0].1[0];
+            let Edit::Put { value, .. } = &mutation.edits[0] else { panic!("no put") };
+            match spec.layout.unpack_column(1, &mutation.row, &[Some(value)]) {
+                Ok(Datum::Numeric(number)) => number.scale(),
+                outcome => panic!("{outcome:?}"),
+            }
+        };
+        assert_eq!(scale_of_entry(vec![put_row(&base, &row(150, 2)).expect_absent()]), 2);
+        // The same key in other looks.
+        assert_eq!(scale_of_entry(vec![update(&base, &row(150, 2), &row(15, 1))]), 1);
+        let entry = crate::index::index_entry(&spec, &row(150, 2)).unwrap().unwrap();
+        let context = FakeContext::default();
+        added(&spec, &context, vec![put_row(&base, &row(150, 2)).expect_absent()]);
+        assert_eq!(entry.edits, context.added.borrow()[0].1[0].edits);
     }
 
     #[test]

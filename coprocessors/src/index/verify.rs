@@ -48,7 +48,7 @@ fn check_rows(
 ) -> store::Result<()> {
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
-    let mut writer = EntryWriter::new(spec);
+    let mut writer = EntryWriter::new(spec).map_err(value_error)?;
     let mut rows = CellBatch::new();
     let mut found = CellBatch::new();
     while scanner.next_batch(CHECK_ROWS, &mut rows)? {
@@ -80,7 +80,7 @@ fn check_entries(
     difference: &mut IndexDifference,
 ) -> store::Result<()> {
     let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
-    let mut writer = EntryWriter::new(spec);
+    let mut writer = EntryWriter::new(spec).map_err(value_error)?;
     let mut entries = CellBatch::new();
     let mut found = CellBatch::new();
     while scanner.next_batch(CHECK_ROWS, &mut entries)? {
