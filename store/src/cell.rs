@@ -62,6 +62,11 @@ pub enum CellType {
 }
 
 impl CellType {
+    /// Returns whether it masks cells of all columns of a family.
+    pub fn is_family_marker(self) -> bool {
+        matches!(self, CellType::DeleteFamily | CellType::DeleteFamilyVersion)
+    }
+
     /// Returns the type of a code on disk.
     pub fn from_code(code: u8) -> Option<CellType> {
         match code {

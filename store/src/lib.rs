@@ -31,6 +31,8 @@ pub mod memstore;
 pub mod cache;
 pub mod file;
 pub mod wal;
+pub mod compaction;
+pub mod read_view;
 pub mod manifest;
 pub mod family_store;
 pub mod observer;

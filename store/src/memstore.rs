@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 
-use crate::cell::{Cell, KeyParts, SearchKey, Sequence};
+use crate::cell::{Cell, CellType, KeyParts, SearchKey, Sequence};
 use crate::cell::{column_end_key, column_of, compare_keys, row_of, row_start_key};
 use crate::error::Result;
 use crate::scan::merge::{Cursor, RowOrder};
+use crate::scan::retention::Survivors;
 
 /// What a cell costs beside its key and value: its place in the tree and the allocator's header.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
@@ -40,6 +41,7 @@ pub struct Memstore {
     cells: RwLock<BTreeSet<Entry>>,
     byte_count: AtomicU64,
     cell_count: AtomicU64,
+    family_marker_count: AtomicU64,
 }
 
 /// One cell: key, then value, in one allocation.
@@ -145,6 +147,7 @@ impl Memstore {
     /// Inserts a cell. One with the same key is replaced.
     pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
         let entry = new_entry(cell, value, &mut Vec::new());
+        self.count_family_markers(cell.cell_type);
         self.insert_entries(std::iter::once(entry));
     }
 
@@ -153,7 +156,10 @@ impl Memstore {
         let mut key = Vec::new();
         let entries: Vec<Entry> = cells
             .into_iter()
-            .map(|cell| new_entry(&cell.key_parts(), &cell.value, &mut key))
+            .map(|cell| {
+                self.count_family_markers(cell.cell_type);
+                new_entry(&cell.key_parts(), &cell.value, &mut key)
+            })
             .collect();
         self.insert_entries(entries.into_iter());
     }
@@ -173,6 +179,17 @@ impl Memstore {
         self.byte_count.fetch_add(added_bytes, Relaxed);
         self.byte_count.fetch_sub(removed_bytes, Relaxed);
         self.cell_count.fetch_add(added_cells, Relaxed);
+    }
+
+    fn count_family_markers(&self, cell_type: CellType) {
+        if cell_type.is_family_marker() {
+            self.family_marker_count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Returns whether a family marker was ever inserted.
+    pub fn had_family_markers(&self) -> bool {
+        self.family_marker_count.load(Relaxed) > 0
     }
 
     /// Returns the bytes of all cells, with what holding them costs.
@@ -213,6 +230,35 @@ impl Memstore {
                 visit(parts, entry.value());
             }
         }
+    }
+
+    /// Returns the cells that a commit of these staged cells consists of, in cell order: without those
+    /// that a later write of the same transaction has masked or replaced.
+    ///
+    /// At commit all cells get one sequence, and a marker masks only what is strictly older; so what the
+    /// transaction itself deleted or wrote again must go now.
+    pub fn commit_cells(&self, family: u8) -> Vec<Cell> {
+        let mut survivors = Survivors::default();
+        let mut cells = Vec::with_capacity(self.cell_count() as usize);
+        let mut row: Option<Vec<u8>> = None;
+        self.for_each(|parts, value| {
+            if row.as_deref() != Some(parts.row) {
+                survivors.start_row();
+                row = Some(parts.row.to_vec());
+            }
+            if survivors.survives(&parts) {
+                cells.push(Cell {
+                    row: parts.row.to_vec(),
+                    family,
+                    qualifier: parts.qualifier.to_vec(),
+                    timestamp: parts.timestamp,
+                    sequence: parts.sequence,
+                    cell_type: parts.cell_type,
+                    value: value.to_vec(),
+                });
+            }
+        });
+        cells
     }
 
     /// Returns the highest sequence of any cell of a row.
@@ -449,7 +495,16 @@ impl<M: Deref<Target = Memstore>> Cursor for MemstoreCursor<M> {
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         self.chunk_cells = CHUNK_CELLS_FIRST;
         match self.order {
-            RowOrder::Forward => self.fill_forward(&row_start_key(row), None),
+            RowOrder::Forward => {
+                let ahead = &self.cells[self.position.min(self.cells.len())..];
+                let steps = ahead.partition_point(|&copied| row_of(self.copied_key(copied)) < row);
+                // Only forwards, and only if the answer is among the copied cells.
+                if 0 < steps && (steps < ahead.len() || self.exhausted) {
+                    self.position += steps;
+                } else {
+                    self.fill_forward(&row_start_key(row), None);
+                }
+            }
             RowOrder::Reverse => {
                 // The least row above `row`: nothing that belongs to it is wanted.
                 let mut above = SearchKey::from_slice(row);
@@ -466,7 +521,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cell::{CellType, Timestamp};
+    use crate::cell::Timestamp;
 
     fn put(memstore: &Memstore, row: &str, qualifier: &str, sequence: u64, value: &str) {
         let key = KeyParts {

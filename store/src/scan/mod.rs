@@ -8,7 +8,7 @@ pub mod retention;
 use std::sync::Arc;
 
 use crate::cell::RowRef;
-use crate::cell::Timestamp;
+use crate::cell::{Sequence, Timestamp};
 
 /// Versions from `min` (inclusive) to `max` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,31 @@ impl TimeRange {
     /// Returns the range of all versions at or before `at`.
     pub fn as_of(at: Timestamp) -> TimeRange {
         TimeRange { min: Timestamp(i64::MIN), max: Timestamp(at.0.saturating_add(1)) }
+    }
+}
+
+/// Which versions a read sees, within one family.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadSpec {
+    /// Commits up to here are visible.
+    pub snapshot: Sequence,
+    /// Staged cells up to here are visible; their sequences have
+    /// [`Sequence::STAGED`] set. `Sequence(0)` hides all of them.
+    pub staged_through: Sequence,
+    /// Versions considered.
+    pub time_range: TimeRange,
+    /// Versions returned of each column; also bounded by the family.
+    pub max_versions: u32,
+    /// Markers too, and no retention.
+    pub raw: bool,
+    /// The time that decides expiry: microseconds since 1970.
+    pub now_micros: i64,
+}
+
+impl ReadSpec {
+    /// Returns whether the read may see what happened at `sequence`.
+    pub fn sees(&self, sequence: Sequence) -> bool {
+        sequence <= if sequence.is_staged() { self.staged_through } else { self.snapshot }
     }
 }
 

@@ -1,1 +1,454 @@
-//! retention
+//! Which cells exist: the one rule that reads, flushes and compactions share.
+//!
+//! # The rule
+//!
+//! Take the commits of a column in the order of their sequences:
+//!
+//! * a put adds the version of its timestamp, or replaces it;
+//! * a marker removes the versions that it covers by timestamp (so only older commits' versions);
+//! * then, while there are more than VERSIONS, the one with the lowest timestamp goes.
+//!
+//! What is left at a snapshot is what a read at the snapshot sees. History alone decides, so no flush
+//! and no compaction can change an answer: a version is gone from the commit that ended it.
+//!
+//! [`Retention`] finds the same set in one pass over the cells in *cell order*. Each put has a life
+//! `[its sequence, the sequence that ended it)`, ended by a newer put of the same timestamp, by a
+//! marker, or by VERSIONS versions with higher timestamps that lived at one time. Those with higher
+//! timestamps come first in cell order, so their lives are known.
+//!
+//! In a column without markers of single versions no life ends in the middle but by being replaced, and
+//! the rule is plain counting.
+//!
+//! # KEEP_DELETED_CELLS
+//!
+//! With `True` markers end no life; they mask for the reader whose time range includes them. `Ttl` is
+//! the same while the marker is younger than the TTL.
+//!
+//! # What a rewrite may drop
+//!
+//! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a part:
+//! it drops what was evicted, what a marker of a range masked (that marker stays, and masks whatever
+//! the dropped version could have evicted), and what has expired. Versions ended by a marker of a
+//! single version, and versions replaced where VERSIONS > 1, stay: their lives may have ended a life
+//! in another file. A major compaction sees all files, drops all that is dead, and the markers.
+
+use smallvec::SmallVec;
+
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
+use crate::scan::ReadSpec;
+
+/// What to do with a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is part of the answer, or of the new file.
+    Keep,
+    /// It is not.
+    Skip,
+    /// Neither it nor anything that follows in its column is.
+    SkipColumn,
+}
+
+/// How much of a store a rewrite sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RewriteKind {
+    /// A memstore, or some of the files.
+    Partial,
+    /// All of the files.
+    Major,
+}
+
+/// A flush or a compaction.
+#[derive(Debug, Clone, Copy)]
+pub struct RewriteSpec {
+    /// How much it sees.
+    pub kind: RewriteKind,
+    /// Cells above it are kept.
+    pub oldest_snapshot: Sequence,
+    /// The time that decides expiry: microseconds since 1970.
+    pub now_micros: i64,
+    /// Lowest timestamp of any put it reads: a marker below masks nothing.
+    pub earliest_put: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Task {
+    Read(ReadSpec),
+    Rewrite(RewriteSpec),
+}
+
+/// Judges the cells of one family, row by row, in cell order.
+pub struct Retention {
+    versions: u32,
+    min_versions: u32,
+    keep_deleted: KeepDeletedCells,
+    /// Cells below have expired.
+    expiry: Timestamp,
+    task: Task,
+    /// Whether a family marker may follow in the column without a name.
+    family_markers: bool,
+    row: RowMarkers,
+    column: Column,
+}
+
+/// The family markers of a row that apply.
+#[derive(Default)]
+struct RowMarkers {
+    /// DeleteFamily, by descending timestamp, with the highest sequence so far.
+    ranges: SmallVec<[RangeMarker; 2]>,
+    /// DeleteFamilyVersion, by descending timestamp.
+    points: SmallVec<[(Timestamp, Sequence); 2]>,
+}
+
+#[derive(Clone, Copy)]
+struct RangeMarker {
+    timestamp: Timestamp,
+    highest: Sequence,
+}
+
+/// What was seen of a column.
+#[derive(Default)]
+struct Column {
+    begun: bool,
+    qualifier: SmallVec<[u8; 32]>,
+    /// DeleteColumn markers; all have timestamps at or above the cells that follow.
+    ranges: SmallVec<[Sequence; 2]>,
+    /// Delete markers of the newest timestamps seen.
+    points: SmallVec<[(Timestamp, Sequence); 2]>,
+    /// The last put seen.
+    put: Option<(Timestamp, Sequence)>,
+    /// Lives of the versions seen that may end another's.
+    lives: SmallVec<[(u64, u64); 4]>,
+    /// Lives that have no end.
+    live_count: u32,
+    /// Puts given to the reader.
+    returned_count: u32,
+    /// Every put that follows is dead or unwanted.
+    done: bool,
+}
+
+const FOREVER: u64 = u64::MAX;
+
+impl Retention {
+    /// Returns the judge of a read.
+    pub fn of_read(family: &FamilyDescriptor, spec: ReadSpec) -> Retention {
+        Retention::new(family, Task::Read(spec), spec.now_micros)
+    }
+
+    /// Returns the judge of a flush or compaction.
+    pub fn of_rewrite(family: &FamilyDescriptor, spec: RewriteSpec) -> Retention {
+        Retention::new(family, Task::Rewrite(spec), spec.now_micros)
+    }
+
+    fn new(family: &FamilyDescriptor, task: Task, now_micros: i64) -> Retention {
+        Retention {
+            versions: family.versions.max(1),
+            min_versions: family.min_versions,
+            keep_deleted: family.keep_deleted_cells,
+            expiry: expiry(family, now_micros),
+            task,
+            family_markers: true,
+            row: RowMarkers::default(),
+            column: Column::default(),
+        }
+    }
+
+    /// Promises that no visible cell is a family marker, so that the column without a name can be
+    /// skipped like any other.
+    pub fn without_family_markers(mut self) -> Retention {
+        self.family_markers = false;
+        self
+    }
+
+    /// Begins a row.
+    pub fn start_row(&mut self) {
+        self.row.ranges.clear();
+        self.row.points.clear();
+        self.column.begun = false;
+    }
+
+    /// Judges the next cell of the row.
+    pub fn judge(&mut self, cell: &KeyParts<'_>) -> Verdict {
+        match &self.task {
+            Task::Read(spec) if !spec.sees(cell.sequence) => return Verdict::Skip,
+            Task::Rewrite(spec) if cell.sequence > spec.oldest_snapshot => return Verdict::Keep,
+            _ => {}
+        }
+        if !self.column.begun || self.column.qualifier[..] != *cell.qualifier {
+            self.column.begin(cell.qualifier);
+        }
+        match &self.task {
+            Task::Read(spec) if spec.raw => {
+                let spec = *spec;
+                self.judge_raw(cell, &spec)
+            }
+            _ if cell.cell_type == CellType::Put => self.judge_put(cell),
+            _ => self.judge_marker(cell),
+        }
+    }
+
+    fn judge_raw(&mut self, cell: &KeyParts<'_>, spec: &ReadSpec) -> Verdict {
+        if !spec.time_range.contains(cell.timestamp) {
+            return Verdict::Skip;
+        }
+        if cell.cell_type == CellType::Put {
+            if self.column.returned_count >= spec.max_versions {
+                return Verdict::Skip;
+            }
+            self.column.returned_count += 1;
+        }
+        Verdict::Keep
+    }
+
+    /// Whether a marker of this timestamp masks anything for this task.
+    fn applies(&self, timestamp: Timestamp) -> bool {
+        let inside = match &self.task {
+            Task::Read(spec) => spec.time_range.is_before_max(timestamp),
+            Task::Rewrite(_) => false,
+        };
+        match self.keep_deleted {
+            KeepDeletedCells::False => true,
+            KeepDeletedCells::True => inside,
+            KeepDeletedCells::Ttl => inside || timestamp < self.expiry,
+        }
+    }
+
+    fn judge_marker(&mut self, marker: &KeyParts<'_>) -> Verdict {
+        let (timestamp, sequence) = (marker.timestamp, marker.sequence);
+        if self.applies(timestamp) {
+            match marker.cell_type {
+                CellType::DeleteFamily => {
+                    let before = self.row.ranges.last().map_or(Sequence(0), |last| last.highest);
+                    let highest = before.max(sequence);
+                    self.row.ranges.push(RangeMarker { timestamp, highest });
+                }
+                CellType::DeleteFamilyVersion => self.row.points.push((timestamp, sequence)),
+                CellType::DeleteColumn => self.column.ranges.push(sequence),
+                CellType::Delete => {
+                    self.column.points.retain(|(at, _)| *at == timestamp);
+                    self.column.points.push((timestamp, sequence));
+                }
+                CellType::Put => {}
+            }
+        }
+        match &self.task {
+            Task::Read(_) => Verdict::Skip,
+            Task::Rewrite(spec) if self.must_stay(marker, spec) => Verdict::Keep,
+            Task::Rewrite(_) => Verdict::Skip,
+        }
+    }
+
+    fn must_stay(&self, marker: &KeyParts<'_>, spec: &RewriteSpec) -> bool {
+        if spec.kind == RewriteKind::Partial {
+            return true;
+        }
+        let expired = marker.timestamp < self.expiry;
+        let may_mask = marker.timestamp >= spec.earliest_put
+            && (marker.cell_type.is_family_marker() || !self.column.done);
+        match self.keep_deleted {
+            KeepDeletedCells::False => false,
+            KeepDeletedCells::True => may_mask && !(expired && self.min_versions == 0),
+            KeepDeletedCells::Ttl => may_mask && !expired,
+        }
+    }
+
+    fn judge_put(&mut self, put: &KeyParts<'_>) -> Verdict {
+        if self.column.done {
+            return self.leave_column();
+        }
+        let ends_lives = self.keep_deleted == KeepDeletedCells::False;
+        let birth = put.sequence.0;
+        let replaced = self.column.put.filter(|(at, _)| *at == put.timestamp);
+        self.column.put = Some((put.timestamp, put.sequence));
+        let in_range = self.range_masks(put);
+        if in_range && ends_lives {
+            // Whatever it could have evicted is masked by the same marker, or was written after it.
+            return Verdict::Skip;
+        }
+        let point = self.first_point_mask(put);
+        let mut death = replaced.map_or(FOREVER, |(_, sequence)| sequence.0);
+        if ends_lives {
+            death = death.min(point.unwrap_or(FOREVER));
+        }
+        if ends_lives && self.column.has_ended_lives() {
+            let evicted = self.column.eviction(birth, self.versions as usize);
+            if evicted < death {
+                self.column.lives.push((birth, evicted));
+                return Verdict::Skip;
+            }
+        }
+        if death != FOREVER {
+            if ends_lives {
+                self.column.lives.push((birth, death));
+            }
+            let stays = ends_lives && (point.is_some() || self.versions > 1);
+            return if stays && self.is_partial() { Verdict::Keep } else { Verdict::Skip };
+        }
+        self.column.lives.push((birth, FOREVER));
+        self.column.live_count += 1;
+        let index = self.column.live_count - 1;
+        if self.column.live_count >= self.versions {
+            self.column.done = true;
+        }
+        self.judge_live(put, index, in_range || point.is_some())
+    }
+
+    /// Judges a put that is one of the newest VERSIONS; `index` of them are newer.
+    fn judge_live(&mut self, put: &KeyParts<'_>, index: u32, masked: bool) -> Verdict {
+        let expired = put.timestamp < self.expiry && index >= self.min_versions;
+        if expired {
+            self.column.done = true;
+            return self.leave_column();
+        }
+        let spec = match &self.task {
+            Task::Rewrite(spec) => {
+                // Only a marker that has outlived the TTL masks in a rewrite without ending lives.
+                let drop = masked && spec.kind == RewriteKind::Major;
+                return if drop { Verdict::Skip } else { Verdict::Keep };
+            }
+            Task::Read(spec) => *spec,
+        };
+        if put.timestamp < spec.time_range.min {
+            self.column.done = true;
+            return self.leave_column();
+        }
+        if masked || !spec.time_range.contains(put.timestamp) {
+            return Verdict::Skip;
+        }
+        if self.column.returned_count >= spec.max_versions {
+            self.column.done = true;
+            return self.leave_column();
+        }
+        self.column.returned_count += 1;
+        self.column.done |= self.column.returned_count >= spec.max_versions;
+        Verdict::Keep
+    }
+
+    /// Returns the verdict on a put after which no put of the column is wanted.
+    fn leave_column(&self) -> Verdict {
+        let nothing_hides = self.family_markers && self.column.qualifier.is_empty();
+        match &self.task {
+            Task::Read(_) if !nothing_hides => Verdict::SkipColumn,
+            _ => Verdict::Skip,
+        }
+    }
+
+    fn is_partial(&self) -> bool {
+        matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial)
+    }
+
+    fn range_masks(&self, put: &KeyParts<'_>) -> bool {
+        if self.column.ranges.iter().any(|marker| *marker > put.sequence) {
+            return true;
+        }
+        let ranges = &self.row.ranges;
+        let covering = ranges.partition_point(|marker| marker.timestamp >= put.timestamp);
+        covering > 0 && ranges[covering - 1].highest > put.sequence
+    }
+
+    /// Returns the sequence of the first marker of exactly this version that came after it.
+    fn first_point_mask(&self, put: &KeyParts<'_>) -> Option<u64> {
+        self.column
+            .points
+            .iter()
+            .chain(&self.row.points)
+            .filter(|(at, sequence)| *at == put.timestamp && *sequence > put.sequence)
+            .map(|(_, sequence)| sequence.0)
+            .min()
+    }
+}
+
+/// Returns the timestamp below which cells of a family have expired.
+pub fn expiry(family: &FamilyDescriptor, now_micros: i64) -> Timestamp {
+    let ttl = family.ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
+    Timestamp(ttl.map_or(i64::MIN, |ttl| now_micros.saturating_sub(ttl)))
+}
+
+impl Column {
+    fn begin(&mut self, qualifier: &[u8]) {
+        self.begun = true;
+        self.qualifier.clear();
+        self.qualifier.extend_from_slice(qualifier);
+        self.ranges.clear();
+        self.points.clear();
+        self.put = None;
+        self.lives.clear();
+        self.live_count = 0;
+        self.returned_count = 0;
+        self.done = false;
+    }
+
+    fn has_ended_lives(&self) -> bool {
+        self.lives.len() > self.live_count as usize
+    }
+
+    /// Returns the first moment from `birth` on at which `versions` of the lives seen went on, or
+    /// [`FOREVER`].
+    fn eviction(&self, birth: u64, versions: usize) -> u64 {
+        let mut starts: SmallVec<[u64; 8]> = SmallVec::new();
+        let mut ends: SmallVec<[u64; 8]> = SmallVec::new();
+        for &(start, end) in self.lives.iter().filter(|(_, end)| *end > birth) {
+            starts.push(start.max(birth));
+            ends.push(end);
+        }
+        starts.sort_unstable();
+        ends.sort_unstable();
+        let mut ended = 0;
+        for (begun, &start) in starts.iter().enumerate() {
+            while ends[ended] <= start {
+                ended += 1;
+            }
+            if begun + 1 - ended >= versions {
+                return start;
+            }
+        }
+        FOREVER
+    }
+}
+
+/// Finds which staged cells of a transaction are left when it commits: those that none of its own later
+/// writes has masked or replaced.
+#[derive(Default)]
+pub struct Survivors {
+    family: Vec<(Timestamp, Sequence, bool)>,
+    qualifier: Option<Vec<u8>>,
+    column: Vec<(Timestamp, Sequence, bool)>,
+    /// Timestamp of the last put seen.
+    put: Option<Timestamp>,
+}
+
+impl Survivors {
+    /// Begins a row.
+    pub fn start_row(&mut self) {
+        self.family.clear();
+        self.qualifier = None;
+    }
+
+    /// Returns whether the next cell of the row, in cell order, survives.
+    pub fn survives(&mut self, cell: &KeyParts<'_>) -> bool {
+        if self.qualifier.as_deref() != Some(cell.qualifier) {
+            self.qualifier = Some(cell.qualifier.to_vec());
+            self.column.clear();
+            self.put = None;
+        }
+        let (timestamp, sequence) = (cell.timestamp, cell.sequence);
+        match cell.cell_type {
+            CellType::Put => {
+                let replaced = self.put.replace(timestamp) == Some(timestamp);
+                let masked = self.family.iter().chain(&self.column).any(|&(at, by, exact)| {
+                    by > sequence && (at == timestamp || (!exact && at > timestamp))
+                });
+                !replaced && !masked
+            }
+            kind => {
+                let exact = matches!(kind, CellType::Delete | CellType::DeleteFamilyVersion);
+                let markers =
+                    if kind.is_family_marker() { &mut self.family } else { &mut self.column };
+                // The same marker again, older: it masks nothing that the newer one does not.
+                let again = markers.iter().any(|&(at, _, e)| at == timestamp && e == exact);
+                markers.push((timestamp, sequence, exact));
+                !again
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Reads of one family of one region: a consistent set of memstores and files, gets and scans over it.
+//!
+//! A view never changes and keeps its files on disk until it is dropped. [`crate::family_store`] makes
+//! views; which cells of them are visible is decided in [`crate::scan::retention`].
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::cell::{CellBatch, CellRef, CellType, KeyParts, Sequence, row_of};
+use crate::descriptor::FamilyDescriptor;
+use crate::error::Result;
+use crate::file::{Caching, FileCursor, StoreFile};
+use crate::memstore::{Memstore, MemstoreCursor};
+use crate::scan::ReadSpec;
+use crate::scan::merge::{Cursor, Merge, RowOrder};
+use crate::scan::retention::{Retention, Verdict, expiry};
+
+/// Names a store file within its region directory and family.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
+)]
+pub struct FileId(pub u64);
+
+/// An open file with its name.
+#[derive(Clone)]
+pub(crate) struct LiveFile {
+    pub(crate) id: FileId,
+    pub(crate) file: Arc<StoreFile>,
+}
+
+/// A consistent set of memstores and files of one family.
+#[derive(Clone)]
+pub struct ReadView {
+    pub(crate) family: Arc<FamilyDescriptor>,
+    pub(crate) family_index: u8,
+    pub(crate) active: Arc<Memstore>,
+    /// Memstores that wait for their flush, newest first, with the highest sequence in each.
+    pub(crate) frozen: Vec<(Arc<Memstore>, Sequence)>,
+    /// Oldest first; their sequences do not overlap.
+    pub(crate) files: Vec<LiveFile>,
+}
+
+/// A source of cells: memory or file.
+enum Source<M> {
+    Memstore(MemstoreCursor<M>),
+    File(FileCursor),
+}
+
+impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Source::Memstore(cursor) => cursor.key(),
+            Source::File(cursor) => cursor.key(),
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        match self {
+            Source::Memstore(cursor) => cursor.value(),
+            Source::File(cursor) => cursor.value(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Source::Memstore(cursor) => cursor.advance(),
+            Source::File(cursor) => cursor.advance(),
+        }
+    }
+
+    fn skip_column(&mut self) -> Result<()> {
+        match self {
+            Source::Memstore(cursor) => cursor.skip_column(),
+            Source::File(cursor) => cursor.skip_column(),
+        }
+    }
+
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        match self {
+            Source::Memstore(cursor) => cursor.seek_row(row),
+            Source::File(cursor) => cursor.seek_row(row),
+        }
+    }
+}
+
+impl ReadView {
+    /// Returns a view with other memstores over the same files: the base of region replicas.
+    pub fn files_only(&self) -> ReadView {
+        ReadView { active: Arc::default(), frozen: Vec::new(), ..self.clone() }
+    }
+
+    /// Returns the view with `memstore` as its only memstore: what a region replica reads.
+    pub fn with_memstore(&self, memstore: Arc<Memstore>) -> ReadView {
+        ReadView { active: memstore, ..self.files_only() }
+    }
+
+    /// Returns the family whose rules the view follows.
+    pub fn family(&self) -> &Arc<FamilyDescriptor> {
+        &self.family
+    }
+
+    /// Returns the memstores, newest first.
+    pub(crate) fn memstores(&self) -> impl Iterator<Item = &Arc<Memstore>> {
+        std::iter::once(&self.active).chain(self.frozen.iter().map(|(memstore, _)| memstore))
+    }
+
+    /// Returns the files that may have something for a read.
+    fn files_for<'a>(&'a self, spec: &'a ReadSpec) -> impl Iterator<Item = &'a Arc<StoreFile>> {
+        let live_from = if spec.raw || self.family.min_versions > 0 {
+            spec.time_range.min
+        } else {
+            spec.time_range.min.max(expiry(&self.family, spec.now_micros))
+        };
+        self.files.iter().map(|live| &live.file).filter(move |file| {
+            let properties = file.properties();
+            // Newer cells than the time range has must be read: they push out older versions.
+            properties.min_sequence <= spec.snapshot && properties.max_timestamp >= live_from
+        })
+    }
+
+    fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {
+        let retention = Retention::of_read(&self.family, *spec);
+        let any_markers = self.memstores().any(|memstore| memstore.had_family_markers())
+            || staged.is_some_and(Memstore::had_family_markers)
+            || self.files.iter().any(|live| {
+                let counts = live.file.properties();
+                counts.count_of(CellType::DeleteFamily) > 0
+                    || counts.count_of(CellType::DeleteFamilyVersion) > 0
+            });
+        if any_markers { retention } else { retention.without_family_markers() }
+    }
+
+    /// Appends the visible cells of one row to `out`, whose row the caller has begun. `staged` is an
+    /// open transaction's own cells of this family, in cell order, if it has any.
+    /// Returns whether there were any.
+    pub fn get(
+        &self,
+        row: &[u8],
+        spec: &ReadSpec,
+        staged: Option<&Memstore>,
+        out: &mut CellBatch,
+    ) -> Result<bool> {
+        let mut sources: SmallVec<[Source<&Memstore>; 4]> = SmallVec::new();
+        let memstores = self.memstores().map(|memstore| &**memstore);
+        for memstore in staged.into_iter().chain(memstores) {
+            let cursor = MemstoreCursor::over_row(memstore, row);
+            if cursor.key().is_some() {
+                sources.push(Source::Memstore(cursor));
+            }
+        }
+        for file in self.files_for(spec) {
+            if file.may_contain_row(row)? {
+                let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
+                if cursor.key().is_some_and(|key| row_of(key) == row) {
+                    sources.push(Source::File(cursor));
+                }
+            }
+        }
+        if sources.is_empty() {
+            return Ok(false);
+        }
+        let mut merge = Merge::new(sources, RowOrder::Forward);
+        let mut retention = self.retention(spec, staged);
+        retention.start_row();
+        let mut any = false;
+        while let Some(parts) = merge.key().and_then(KeyParts::decode) {
+            if parts.row != row {
+                break;
+            }
+            match retention.judge(&parts) {
+                Verdict::Keep => {
+                    push(out, self.family_index, &parts, merge.value());
+                    any = true;
+                    merge.advance()?;
+                }
+                Verdict::Skip => merge.advance()?,
+                Verdict::SkipColumn => merge.skip_column()?,
+            }
+        }
+        Ok(any)
+    }
+
+    /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
+    /// changed since a snapshot? Right for snapshots that compactions still respect.
+    pub fn newest_sequence(&self, row: &[u8]) -> Result<Option<Sequence>> {
+        // Newest first, and sequences do not overlap: the first source that has the row decides.
+        for memstore in self.memstores() {
+            if let Some(sequence) = memstore.newest_sequence(row) {
+                return Ok(Some(sequence));
+            }
+        }
+        for live in self.files.iter().rev() {
+            if !live.file.may_contain_row(row)? {
+                continue;
+            }
+            let mut cursor = FileCursor::forward(live.file.clone(), row, Caching::Keep)?;
+            let mut newest = None;
+            while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
+                if parts.row != row {
+                    break;
+                }
+                newest = newest.max(Some(parts.sequence));
+                cursor.advance()?;
+            }
+            if newest.is_some() {
+                return Ok(newest);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a scanner over `start..stop`, from the end if `reverse`.
+    pub fn scanner(
+        self: &Arc<ReadView>,
+        start: &[u8],
+        stop: Option<&[u8]>,
+        reverse: bool,
+        spec: &ReadSpec,
+        staged: Option<Arc<Memstore>>,
+    ) -> Result<FamilyScanner> {
+        let retention = self.retention(spec, staged.as_deref());
+        let mut sources: SmallVec<[Source<Arc<Memstore>>; 4]> = SmallVec::new();
+        for memstore in staged.into_iter().chain(self.memstores().cloned()) {
+            if memstore.is_empty() {
+                continue;
+            }
+            sources.push(Source::Memstore(match reverse {
+                false => MemstoreCursor::forward(memstore, start),
+                true => MemstoreCursor::reverse(memstore, stop),
+            }));
+        }
+        for file in self.files_for(spec) {
+            let properties = file.properties();
+            let outside = &properties.last_row[..] < start
+                || stop.is_some_and(|stop| stop <= &properties.first_row[..]);
+            if outside {
+                continue;
+            }
+            sources.push(Source::File(match reverse {
+                false => FileCursor::forward(file.clone(), start, Caching::Keep)?,
+                true => FileCursor::reverse(file.clone(), stop, Caching::Keep)?,
+            }));
+        }
+        let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
+        Ok(FamilyScanner {
+            merge: Merge::new(sources, order),
+            retention,
+            family_index: self.family_index,
+            order,
+            start: start.to_vec(),
+            stop: stop.map(<[u8]>::to_vec),
+            row: Vec::new(),
+            state: RowState::Outside,
+            _view: self.clone(),
+        })
+    }
+}
+
+fn push(out: &mut CellBatch, family: u8, parts: &KeyParts<'_>, value: &[u8]) {
+    out.push(CellRef {
+        row: parts.row,
+        family,
+        qualifier: parts.qualifier,
+        timestamp: parts.timestamp,
+        sequence: parts.sequence,
+        cell_type: parts.cell_type,
+        value,
+    });
+}
+
+/// Reads the visible rows of one family in order.
+pub struct FamilyScanner {
+    merge: Merge<Source<Arc<Memstore>>>,
+    retention: Retention,
+    family_index: u8,
+    order: RowOrder,
+    start: Vec<u8>,
+    stop: Option<Vec<u8>>,
+    /// The row that is being judged.
+    row: Vec<u8>,
+    state: RowState,
+    /// Keeps the files on disk.
+    _view: Arc<ReadView>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowState {
+    /// The next cell begins a row.
+    Outside,
+    /// The next cell may go on with `row`, of which no cell is known to be visible.
+    Inside,
+    /// The next cell belongs to `row` and was judged visible.
+    Ready,
+}
+
+impl FamilyScanner {
+    /// Returns the key of the next row that has a visible cell, or `None` at the end.
+    pub fn peek_row(&mut self) -> Result<Option<&[u8]>> {
+        while self.state != RowState::Ready {
+            let Some(parts) = self.merge.key().and_then(KeyParts::decode) else {
+                return Ok(None);
+            };
+            if self.state == RowState::Outside || parts.row != &self.row[..] {
+                let beyond = match self.order {
+                    RowOrder::Forward => {
+                        self.stop.as_ref().is_some_and(|stop| parts.row >= &stop[..])
+                    }
+                    RowOrder::Reverse => parts.row < &self.start[..],
+                };
+                if beyond {
+                    return Ok(None);
+                }
+                self.row.clear();
+                self.row.extend_from_slice(parts.row);
+                self.state = RowState::Inside;
+                self.retention.start_row();
+            }
+            match self.retention.judge(&parts) {
+                Verdict::Keep => self.state = RowState::Ready,
+                Verdict::Skip => self.merge.advance()?,
+                Verdict::SkipColumn => self.merge.skip_column()?,
+            }
+        }
+        Ok(Some(&self.row))
+    }
+
+    /// Appends the visible cells of the next row to `out`, whose row the caller has begun.
+    pub fn read_row(&mut self, out: &mut CellBatch) -> Result<()> {
+        if self.peek_row()?.is_none() {
+            return Ok(());
+        }
+        let mut verdict = Verdict::Keep;
+        while let Some(parts) = self.merge.key().and_then(KeyParts::decode) {
+            if self.state == RowState::Inside {
+                if parts.row != &self.row[..] {
+                    break;
+                }
+                verdict = self.retention.judge(&parts);
+            }
+            self.state = RowState::Inside;
+            match verdict {
+                Verdict::Keep => {
+                    push(out, self.family_index, &parts, self.merge.value());
+                    self.merge.advance()?;
+                }
+                Verdict::Skip => self.merge.advance()?,
+                Verdict::SkipColumn => self.merge.skip_column()?,
+            }
+        }
+        self.state = RowState::Outside;
+        Ok(())
+    }
+
+    /// Moves on so that the next row is at or after `row` (at or before it in reverse). Never moves
+    /// back.
+    pub fn seek(&mut self, row: &[u8]) -> Result<()> {
+        let there = match self.merge.key().map(row_of) {
+            None => true,
+            Some(next) => match self.order {
+                RowOrder::Forward => next >= row,
+                RowOrder::Reverse => next <= row,
+            },
+        };
+        if !there {
+            self.merge.seek_row(row)?;
+            self.state = RowState::Outside;
+        }
+        Ok(())
+    }
+}
