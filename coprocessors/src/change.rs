@@ -5,8 +5,8 @@
 //! 1. A put or marker with a timestamp of its own takes effect on the newest version only if that
 //!    version is not newer; without a timestamp it is written at the commit time and always does:
 //!    versions that lie in the future are not provided for.
-//! 2. A mutation's markers do not mask its own puts: they share a place in the order of writes, and
-//!    a marker masks what is older.
+//! 2. The edits of a mutation take effect in their order: a marker masks the puts before it and not
+//!    those after it.
 //! 3. If a batch changes a row twice, the second change starts from the outcome of the first. Who
 //!    derives other rows from it wants the net change.
 
@@ -99,29 +99,24 @@ impl<'a> RowState<'a> {
         }
     }
 
-    /// Applies a mutation's edits: markers first (rule 2).
+    /// Applies a mutation's edits.
     fn apply(&mut self, edits: &'a [Edit]) {
         for edit in edits {
             match edit {
-                Edit::Put { .. } => {}
+                Edit::Put { family, qualifier, timestamp, value } if qualifier.is_empty() => {
+                    self.put(usize::from(*family), time(*timestamp), value);
+                }
                 Edit::DeleteRow { timestamp } => {
                     (0..self.cells.len()).for_each(|family| self.clear(family, time(*timestamp)));
                 }
                 Edit::DeleteFamily { family, timestamp } => {
                     self.clear(usize::from(*family), time(*timestamp));
                 }
-                Edit::DeleteColumn { family, qualifier, timestamp } => {
-                    if qualifier.is_empty() {
-                        self.clear(usize::from(*family), time(*timestamp));
-                    }
+                Edit::DeleteColumn { family, qualifier, timestamp } if qualifier.is_empty() => {
+                    self.clear(usize::from(*family), time(*timestamp));
                 }
-            }
-        }
-        for edit in edits {
-            if let Edit::Put { family, qualifier, timestamp, value } = edit
-                && qualifier.is_empty()
-            {
-                self.put(usize::from(*family), time(*timestamp), value);
+                // Other columns are not part of a packed row.
+                Edit::Put { .. } | Edit::DeleteColumn { .. } => {}
             }
         }
     }
@@ -275,10 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn markers_do_not_mask_puts_of_their_mutation() {
+    fn edits_take_effect_in_their_order() {
+        let mutation = put(Mutation::new(b"r").delete_row(), 0, None, b"new");
+        assert_eq!(new_cells(&[with_previous(mutation, before())]), [[Some(&b"new"[..]), None]]);
         let mutation = put(Mutation::new(b"r"), 0, None, b"new").delete_row();
-        let batch = [with_previous(mutation, before())];
-        assert_eq!(new_cells(&batch), [[Some(&b"new"[..]), None]]);
+        assert!(!changes(2, &[with_previous(mutation, before())])[0].new.exists());
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl RegionObserver for ConstraintObserver {
         let rows: Vec<&Change<'_>> = batch
             .iter()
             .zip(&changes)
-            .filter(|(mutation, _)| puts_row(mutation))
+            .filter(|(mutation, change)| puts_row(mutation) && change.new.exists())
             .map(|(_, change)| change)
             .collect();
         // An error of a whole batch does not say which row is first: the rows decide below.

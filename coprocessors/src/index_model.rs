@@ -48,7 +48,8 @@ fn values() -> impl Strategy<Value = Values> {
 fn step() -> impl Strategy<Value = Step> {
     let id = || 0..10i32;
     prop_oneof![
-        8 => prop::collection::vec((id(), values()), 1..4).prop_map(Step::Put),
+        8 => prop::collection::btree_map(id(), values(), 1..4)
+            .prop_map(|rows| Step::Put(rows.into_iter().collect())),
         3 => (id(), prop::option::of(0..3)).prop_map(|(id, c)| Step::PutSecond(id, c)),
         3 => prop::collection::vec(id(), 1..3).prop_map(Step::Delete),
         2 => (id(), id()).prop_map(|(a, b)| Step::Swap(a, b)),
@@ -381,6 +382,12 @@ fn unique_values_are_swapped_by_one_statement() {
             Step::Swap(1, 2),
         ],
     );
+}
+
+#[test]
+fn a_row_that_a_batch_changes_twice_has_one_entry() {
+    let twice = vec![(1, (Some(5), Some(1), None)), (1, (Some(6), None, Some(2)))];
+    run(0, &[Step::Put(twice.clone()), Step::Commit, Step::Put(twice), Step::Delete(vec![1, 1])]);
 }
 
 #[test]
