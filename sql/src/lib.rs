@@ -15,6 +15,8 @@ pub mod error;
 pub mod catalog;
 pub mod logical;
 pub mod binder;
+pub mod plan;
+pub mod planner;
 pub mod session;
 pub mod engine;
 

@@ -1,0 +1,419 @@
+//! EXPLAIN: a plan as text, a line for each step.
+//!
+//! Each line names the operator, the table or index, how keys are found, what is filtered, how many
+//! regions are concerned, and whether the step runs in the regions or in the session.
+
+use types::aggregate::{Aggregate, AggregateKind};
+use types::expr::Expr;
+
+use crate::catalog::table::Table;
+use crate::logical::{ApplyKind, JoinKind, OnConflict, SortKey, TIMESTAMP_COLUMN};
+use crate::plan::expression::text;
+use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
+use crate::plan::{Node, Plan, RegionAggregateNode, Root};
+
+/// A step, its columns' names, and the steps below it.
+struct Step {
+    line: String,
+    names: Vec<String>,
+    inputs: Vec<Step>,
+}
+
+/// Returns the plan's lines.
+pub(super) fn lines(plan: &Plan) -> Vec<String> {
+    let step = match &plan.root {
+        Root::Query(node) => named(node, plan),
+        Root::Insert(insert) => {
+            let conflict = match &insert.on_conflict {
+                OnConflict::Error => "",
+                OnConflict::Overwrite => ", overwrite existing rows",
+                OnConflict::Ignore { .. } => ", on conflict do nothing",
+                OnConflict::Update { .. } => ", on conflict update",
+            };
+            let verb =
+                if matches!(insert.on_conflict, OnConflict::Overwrite) { "Upsert" } else { "Insert" };
+            let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
+            Step { line, names: Vec::new(), inputs: vec![step(&insert.source)] }
+        }
+        Root::Update(update) => {
+            let columns: Vec<&str> = update
+                .assignments
+                .iter()
+                .map(|assignment| update.table.columns[assignment.column].name.as_str())
+                .collect();
+            let columns = columns.join(", ");
+            let line = format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
+            Step { line, names: Vec::new(), inputs: vec![step(&update.source.node)] }
+        }
+        Root::Delete(delete) => {
+            let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
+            Step { line, names: Vec::new(), inputs: vec![step(&delete.source.node)] }
+        }
+    };
+    let mut lines = Vec::new();
+    draw(&step, "", "", &mut lines);
+    lines
+}
+
+/// Returns the plan in one line.
+pub(super) fn summary(plan: &Plan) -> String {
+    let mut parts = Vec::new();
+    match &plan.root {
+        Root::Query(node) => collect(node, &mut parts),
+        Root::Insert(insert) => parts.push(format!("Insert: {}", insert.table.name)),
+        Root::Update(update) => {
+            parts.push(format!("Update: {}", update.table.name));
+            collect(&update.source.node, &mut parts);
+        }
+        Root::Delete(delete) => {
+            parts.push(format!("Delete: {}", delete.table.name));
+            collect(&delete.source.node, &mut parts);
+        }
+    }
+    parts.join(" <- ")
+}
+
+/// The steps that say most: not projections, and of several inputs each.
+fn collect(node: &Node, parts: &mut Vec<String>) {
+    let inputs = node.inputs();
+    if !matches!(node, Node::Project(_)) || inputs.is_empty() {
+        parts.push(step(node).line);
+    }
+    for input in inputs {
+        collect(input, parts);
+    }
+}
+
+/// Index upkeep of a data-changing statement, which runs in the regions.
+fn upkeep(table: &Table) -> String {
+    if table.indexes.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = table.indexes.iter().map(|index| index.name.as_str()).collect();
+    format!(", keeps {} in the regions", names.join(", "))
+}
+
+fn draw(step: &Step, first: &str, rest: &str, lines: &mut Vec<String>) {
+    lines.push(format!("{first}{}", step.line));
+    for (position, input) in step.inputs.iter().enumerate() {
+        let last = position + 1 == step.inputs.len();
+        let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        draw(input, &format!("{rest}{branch}"), &format!("{rest}{stem}"), lines);
+    }
+}
+
+/// The root step: a projection is shown with the names that the client sees.
+fn named(node: &Node, plan: &Plan) -> Step {
+    let mut step = step(node);
+    if let Node::Project(_) = node {
+        step.names = plan.columns.iter().map(|column| column.name.clone()).collect();
+    }
+    step
+}
+
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
+fn step(node: &Node) -> Step {
+    let inputs: Vec<Step> = node.inputs().into_iter().map(step).collect();
+    let names: Vec<String> = inputs.iter().flat_map(|input| input.names.iter().cloned()).collect();
+    match node {
+        Node::Scan(scan) => scan_step(scan),
+        Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate),
+        Node::SystemRows(rows) => {
+            let arguments = texts(&rows.arguments, &[]);
+            let arguments =
+                if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+            let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
+            let line = format!("System rows: {}{arguments}, in the session", rows.name);
+            Step { line, names, inputs }
+        }
+        Node::Values(values) => {
+            let count = values.rows.len();
+            let line = format!("Values: {count} row{}", plural(count));
+            let names = (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
+            Step { line, names, inputs }
+        }
+        Node::Filter(filter) => {
+            let line = format!("Filter: {}, in the session", text(&filter.predicate, &names));
+            Step { line, names, inputs }
+        }
+        Node::Project(project) => {
+            let names: Vec<String> =
+                project.expressions.iter().map(|expression| text(expression, &names)).collect();
+            Step { line: format!("Project: {}", names.join(", ")), names, inputs }
+        }
+        Node::HashJoin(join) => {
+            let (left, right) = (&inputs[0].names, &inputs[1].names);
+            let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
+            let keys: Vec<String> =
+                join.left_keys.iter().zip(&join.right_keys).map(key).collect();
+            let mut line = format!("Hash join: {}{}", kind_name(join.kind), keys.join(" AND "));
+            if let Some(residual) = &join.residual {
+                line.push_str(&format!(", filter: {}", text(residual, &names)));
+            }
+            let names = if is_half(join.kind) { left.clone() } else { names.clone() };
+            Step { line: line + ", in the session", names, inputs }
+        }
+        Node::LoopJoin(join) => {
+            let on = join.on.as_ref().map_or("all pairs".to_owned(), |on| text(on, &names));
+            let line = format!("Loop join: {}{on}, in the session", kind_name(join.kind));
+            let names = if is_half(join.kind) { inputs[0].names.clone() } else { names };
+            Step { line, names, inputs }
+        }
+        Node::Apply(apply) => {
+            let (what, name) = match &apply.kind {
+                ApplyKind::Scalar => ("value of a subquery", "(subquery)"),
+                ApplyKind::Exists => ("EXISTS (subquery)", "EXISTS (subquery)"),
+                ApplyKind::Any { .. } => ("ANY (subquery)", "ANY (subquery)"),
+                ApplyKind::All { .. } => ("ALL (subquery)", "ALL (subquery)"),
+            };
+            let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
+            let mut names = inputs[0].names.clone();
+            names.push(name.to_owned());
+            Step { line: format!("Apply: {what}, {how}, in the session"), names, inputs }
+        }
+        Node::Aggregate(aggregate) => {
+            let (line, names) = aggregate_text(&aggregate.group_by, &aggregate.aggregates, &names);
+            Step { line: format!("Aggregate: {line}, in the session"), names, inputs }
+        }
+        Node::Sort(sort) => {
+            let top = match &sort.goal {
+                Some(goal) => format!("first {} by ", text(&goal.limit, &[])),
+                None => String::new(),
+            };
+            let line = format!("Sort: {top}{}, in the session", sort_text(&sort.keys, &names));
+            Step { line, names, inputs }
+        }
+        Node::Limit(limit) => {
+            let mut parts = Vec::new();
+            parts.extend(limit.limit.as_ref().map(|limit| text(limit, &[])));
+            parts.extend(limit.offset.as_ref().map(|offset| format!("offset {}", text(offset, &[]))));
+            Step { line: format!("Limit: {}", parts.join(", ")), names, inputs }
+        }
+        Node::Distinct(_) => Step { line: "Distinct: in the session".to_owned(), names, inputs },
+        Node::Append(_) => {
+            let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
+            Step { line: format!("Append: {} inputs", inputs.len()), names, inputs }
+        }
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn column_name(source: &str, index: usize) -> String {
+    let source = source.rsplit('.').next().unwrap_or(source);
+    if index == 0 { source.to_owned() } else { format!("{source}.{}", index + 1) }
+}
+
+fn texts(expressions: &[Expr], names: &[String]) -> String {
+    let texts: Vec<String> = expressions.iter().map(|expression| text(expression, names)).collect();
+    texts.join(", ")
+}
+
+fn is_half(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Semi | JoinKind::Anti)
+}
+
+fn kind_name(kind: JoinKind) -> &'static str {
+    match kind {
+        JoinKind::Inner => "",
+        JoinKind::Left => "left, ",
+        JoinKind::Right => "right, ",
+        JoinKind::Full => "full, ",
+        JoinKind::Semi => "semi, ",
+        JoinKind::Anti => "anti, ",
+    }
+}
+
+fn sort_text(keys: &[SortKey], names: &[String]) -> String {
+    let key = |key: &SortKey| {
+        let nulls = match (key.descending, key.nulls_first) {
+            (false, true) => " NULLS FIRST",
+            (true, false) => " NULLS LAST",
+            _ => "",
+        };
+        let direction = if key.descending { " DESC" } else { "" };
+        format!("{}{direction}{nulls}", text(&key.expression, names))
+    };
+    keys.iter().map(key).collect::<Vec<String>>().join(", ")
+}
+
+fn aggregate_text(
+    group_by: &[Expr],
+    aggregates: &[Aggregate],
+    names: &[String],
+) -> (String, Vec<String>) {
+    let keys: Vec<String> = group_by.iter().map(|key| text(key, names)).collect();
+    let calls: Vec<String> =
+        aggregates.iter().map(|aggregate| aggregate_call(aggregate, names)).collect();
+    let mut line = calls.join(", ");
+    if !keys.is_empty() {
+        let separator = if line.is_empty() { "" } else { " " };
+        line.push_str(&format!("{separator}by {}", keys.join(", ")));
+    }
+    (line, keys.into_iter().chain(calls).collect())
+}
+
+fn aggregate_call(aggregate: &Aggregate, names: &[String]) -> String {
+    let name = match aggregate.kind {
+        AggregateKind::CountRows | AggregateKind::Count => "count",
+        AggregateKind::Sum => "sum",
+        AggregateKind::Min => "min",
+        AggregateKind::Max => "max",
+        AggregateKind::Avg => "avg",
+        AggregateKind::BoolAnd => "bool_and",
+        AggregateKind::BoolOr => "bool_or",
+    };
+    let distinct = if aggregate.distinct { "DISTINCT " } else { "" };
+    let argument =
+        aggregate.argument.as_ref().map_or("*".to_owned(), |argument| text(argument, names));
+    let filter = aggregate
+        .filter
+        .as_ref()
+        .map_or(String::new(), |filter| format!(" FILTER (WHERE {})", text(filter, names)));
+    format!("{name}({distinct}{argument}){filter}")
+}
+
+/// Names of the columns of the table or index that a path reads, by position in its layout.
+fn layout_names(table: &Table, path: &AccessPath) -> Vec<String> {
+    let table_names = || table.columns.iter().map(|column| column.name.clone());
+    let Some(index) = &path.index else { return table_names().collect() };
+    let name = |column: usize| table.columns[column].name.clone();
+    let keys = index.spec.keys.iter().map(|key| text(key, &table_names().collect::<Vec<_>>()));
+    let primary_key = table.key_columns().map(name);
+    keys.chain(primary_key).chain(index.spec.include.iter().copied().map(name)).collect()
+}
+
+fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
+    read.iter()
+        .map(|&column| match column {
+            TIMESTAMP_COLUMN => "_timestamp".to_owned(),
+            column => layout_names.get(column).cloned().unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn scan_step(scan: &ScanNode) -> Step {
+    let names = read_names(&scan.read, &layout_names(&scan.table, &scan.path));
+    let mut line = format!("Scan: {}", scan.table.name);
+    if scan.alias != scan.table.name {
+        line.push_str(&format!(" {}", scan.alias));
+    }
+    line.push_str(&path_text(&scan.table, &scan.path, scan.lookup.is_some()));
+    if let Some(as_of) = &scan.as_of {
+        line.push_str(&format!(", as of {}", text(as_of, &[])));
+    }
+    if let Some(filter) = &scan.filter {
+        line.push_str(&format!(", filter: {}", text(filter, &names)));
+    }
+    let names = match &scan.lookup {
+        None => names,
+        Some(lookup) => {
+            let table_names: Vec<String> =
+                scan.table.columns.iter().map(|column| column.name.clone()).collect();
+            let names = read_names(&lookup.read, &table_names);
+            if let Some(filter) = &lookup.filter {
+                line.push_str(&format!(", filter on rows: {}", text(filter, &names)));
+            }
+            names
+        }
+    };
+    if let Some(goal) = &scan.goal {
+        line.push_str(&format!(", limit {}", text(&goal.limit, &[])));
+    }
+    if scan.lock.is_some() {
+        line.push_str(", locks rows");
+    }
+    line.push_str(&region_text(&scan.table, &scan.path));
+    let names = scan.output.iter().map(|&position| names[position].clone()).collect();
+    Step { line, names, inputs: Vec::new() }
+}
+
+/// `, index t_city, range scan, key: city = 'Oslo'`
+fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
+    let mut line = String::new();
+    if let Some(index) = &path.index {
+        let how = if lookup { "then rows" } else { "covering" };
+        line.push_str(&format!(", index {} ({how})", index.name));
+    }
+    line.push_str(", ");
+    line.push_str(&match path.shape {
+        PathShape::Points(1) => "point get".to_owned(),
+        PathShape::Points(count) => format!("multi get ({count} keys)"),
+        PathShape::Ranges(1) => "range scan".to_owned(),
+        PathShape::Ranges(count) => format!("skip scan ({count} ranges)"),
+        PathShape::Full => "full scan".to_owned(),
+    });
+    if path.reverse {
+        line.push_str(", reverse");
+    }
+    if !path.conditions.is_empty() {
+        let conditions: Vec<String> = path.conditions.iter().map(condition_text).collect();
+        line.push_str(&format!(", key: {}", conditions.join(" AND ")));
+    }
+    let _ = table;
+    line
+}
+
+fn region_text(table: &Table, path: &AccessPath) -> String {
+    let mut line = String::new();
+    let buckets = path.layout.salt_buckets;
+    match path.shape {
+        PathShape::Points(_) => {}
+        _ if buckets > 0 => {
+            let merge = if path.ordered { ", merged in key order" } else { "" };
+            line.push_str(&format!(", {buckets} salt buckets{merge}"));
+        }
+        PathShape::Full => {
+            let count = path.region_count(table);
+            line.push_str(&format!(", {count} region{}", plural(count)));
+        }
+        PathShape::Ranges(_) => {}
+    }
+    line
+}
+
+fn condition_text(condition: &KeyCondition) -> String {
+    let terms: Vec<String> =
+        condition.terms.iter().map(|term| term_text(&condition.name, term)).collect();
+    terms.join(" AND ")
+}
+
+fn term_text(name: &str, term: &KeyTerm) -> String {
+    match term {
+        KeyTerm::Equal(value) => format!("{name} = {}", text(value, &[])),
+        KeyTerm::In(values) => format!("{name} IN ({})", texts(values, &[])),
+        KeyTerm::IsNull => format!("{name} IS NULL"),
+        KeyTerm::IsNotNull => format!("{name} IS NOT NULL"),
+        KeyTerm::Compare(comparison, value) => {
+            format!("{name} {} {}", comparison.symbol(), text(value, &[]))
+        }
+        KeyTerm::Like(pattern) => format!("{name} LIKE {}", text(pattern, &[])),
+        KeyTerm::Any(terms) => {
+            let terms: Vec<String> = terms.iter().map(|term| term_text(name, term)).collect();
+            format!("({})", terms.join(" OR "))
+        }
+    }
+}
+
+fn region_aggregate_step(node: &RegionAggregateNode) -> Step {
+    let names = read_names(&node.read, &layout_names(&node.table, &node.path));
+    let count = node.path.region_count(&node.table);
+    let (line, output) = aggregate_text(&node.group_by, &node.aggregates, &names);
+    let mut scan = format!("Scan: {}", node.table.name);
+    if node.alias != node.table.name {
+        scan.push_str(&format!(" {}", node.alias));
+    }
+    scan.push_str(&path_text(&node.table, &node.path, false));
+    if let Some(filter) = &node.filter {
+        scan.push_str(&format!(", filter: {}", text(filter, &names)));
+    }
+    scan.push_str(", in the regions");
+    let input = Step { line: scan, names, inputs: Vec::new() };
+    let line = match node.path.shape {
+        PathShape::Full => format!("Aggregate: {line}, in {count} region{}", plural(count)),
+        PathShape::Points(_) | PathShape::Ranges(_) => format!("Aggregate: {line}, in the regions"),
+    };
+    Step { line, names: output, inputs: vec![input] }
+}

@@ -1,0 +1,392 @@
+//! Physical plans: what the planner makes of a logical plan, and what the executor runs.
+//!
+//! ```text
+//! logical::Bound --planner--> Plan --exec--> batches
+//! ```
+//!
+//! A [`Plan`] is immutable and shared: prepared statements keep it, any number of executions run it
+//! at once. Nothing in it depends on parameter values; key ranges are expressions
+//! ([`scan::KeyCondition`]) that are computed when the plan is opened.
+//!
+//! Nodes refer to the columns of their input by position, as [`crate::logical`] does.
+
+pub mod scan;
+mod expression;
+mod explain;
+
+use std::sync::Arc;
+
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::catalog::table::Table;
+use crate::logical::{
+    ApplyKind, Assignment, JoinKind, OnConflict, OutputColumn, Returning, SortKey,
+};
+use crate::plan::scan::{AccessPath, ScanNode};
+
+/// A statement, ready to run.
+#[derive(Debug)]
+pub struct Plan {
+    /// What runs.
+    pub root: Root,
+    columns: Vec<OutputColumn>,
+    /// One more than the largest parameter index in the plan, subquery bindings included.
+    pub parameter_count: usize,
+    /// The short path of a single-key get.
+    pub point: Option<PointGet>,
+}
+
+/// What a plan does.
+#[derive(Debug)]
+pub enum Root {
+    /// Yields rows.
+    Query(Node),
+    /// INSERT, UPSERT.
+    Insert(InsertPlan),
+    /// UPDATE.
+    Update(UpdatePlan),
+    /// DELETE.
+    Delete(DeletePlan),
+}
+
+/// A step that yields rows. Cheap to clone.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// Rows of a table, by key or index.
+    Scan(Arc<ScanNode>),
+    /// Aggregates computed in the regions of a table.
+    RegionAggregate(Arc<RegionAggregateNode>),
+    /// A system view or table function.
+    SystemRows(Arc<SystemRowsNode>),
+    /// Constant rows.
+    Values(Arc<ValuesNode>),
+    /// Rows for which a predicate is true.
+    Filter(Arc<FilterNode>),
+    /// New columns out of old.
+    Project(Arc<ProjectNode>),
+    /// Pairs of rows with equal keys.
+    HashJoin(Arc<HashJoinNode>),
+    /// Pairs of rows, all of them tried.
+    LoopJoin(Arc<LoopJoinNode>),
+    /// A subquery for each row.
+    Apply(Arc<ApplyNode>),
+    /// Groups.
+    Aggregate(Arc<AggregateNode>),
+    /// Sorted rows.
+    Sort(Arc<SortNode>),
+    /// Some of the rows.
+    Limit(Arc<LimitNode>),
+    /// Each row once.
+    Distinct(Arc<DistinctNode>),
+    /// The rows of all inputs.
+    Append(Arc<AppendNode>),
+}
+
+/// See [`Node::RegionAggregate`]. Output: group keys, then aggregates.
+#[derive(Debug)]
+pub struct RegionAggregateNode {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The name it goes by.
+    pub alias: String,
+    /// Which rows of the table or of a covering index.
+    pub path: AccessPath,
+    /// Columns read, by position in the layout of the path; what the expressions below refer to.
+    pub read: Vec<usize>,
+    /// Rows wanted.
+    pub filter: Option<Expr>,
+    /// The keys.
+    pub group_by: Vec<Expr>,
+    /// The aggregates, none of them DISTINCT.
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// See [`Node::SystemRows`].
+#[derive(Debug)]
+pub struct SystemRowsNode {
+    /// Which.
+    pub name: String,
+    /// Arguments of a table function.
+    pub arguments: Vec<Expr>,
+    /// Types of the columns.
+    pub types: Vec<DataType>,
+}
+
+/// See [`Node::Values`].
+#[derive(Debug)]
+pub struct ValuesNode {
+    /// Types of the columns.
+    pub types: Vec<DataType>,
+    /// The rows.
+    pub rows: Vec<Vec<Expr>>,
+}
+
+/// See [`Node::Filter`].
+#[derive(Debug)]
+pub struct FilterNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// Boolean.
+    pub predicate: Expr,
+}
+
+/// See [`Node::Project`].
+#[derive(Debug)]
+pub struct ProjectNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// One for each output column.
+    pub expressions: Vec<Expr>,
+}
+
+/// See [`Node::HashJoin`]. The hash table is built from the right side.
+#[derive(Debug)]
+pub struct HashJoinNode {
+    /// How rows pair up.
+    pub kind: JoinKind,
+    /// Probes.
+    pub left: Node,
+    /// Is built from.
+    pub right: Node,
+    /// Keys over the left columns.
+    pub left_keys: Vec<Expr>,
+    /// Keys over the right columns, of the same types.
+    pub right_keys: Vec<Expr>,
+    /// What must hold besides, over left columns followed by right columns.
+    pub residual: Option<Expr>,
+    /// Types of the left columns.
+    pub left_types: Vec<DataType>,
+    /// Types of the right columns.
+    pub right_types: Vec<DataType>,
+}
+
+/// See [`Node::LoopJoin`]. The right side is kept in memory.
+#[derive(Debug)]
+pub struct LoopJoinNode {
+    /// How rows pair up.
+    pub kind: JoinKind,
+    /// Outer side.
+    pub left: Node,
+    /// Inner side.
+    pub right: Node,
+    /// What must hold, over left columns followed by right columns; `None`: all pairs.
+    pub on: Option<Expr>,
+    /// Types of the left columns.
+    pub left_types: Vec<DataType>,
+    /// Types of the right columns.
+    pub right_types: Vec<DataType>,
+}
+
+/// See [`Node::Apply`].
+#[derive(Debug)]
+pub struct ApplyNode {
+    /// The outer rows.
+    pub input: Node,
+    /// The subquery.
+    pub subquery: Node,
+    /// Parameter index and the input column it takes its value from.
+    pub bindings: Vec<(usize, usize)>,
+    /// What is added.
+    pub kind: ApplyKind,
+    /// Types of the input's columns.
+    pub input_types: Vec<DataType>,
+    /// Types of the subquery's columns.
+    pub subquery_types: Vec<DataType>,
+}
+
+/// See [`Node::Aggregate`].
+#[derive(Debug)]
+pub struct AggregateNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// The keys.
+    pub group_by: Vec<Expr>,
+    /// The aggregates.
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// See [`Node::Sort`].
+#[derive(Debug)]
+pub struct SortNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// Most significant first.
+    pub keys: Vec<SortKey>,
+    /// Only so many of the first rows are wanted.
+    pub goal: Option<RowGoal>,
+    /// Types of the columns.
+    pub types: Vec<DataType>,
+}
+
+/// See [`Node::Limit`].
+#[derive(Debug)]
+pub struct LimitNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// `None` or NULL: all.
+    pub limit: Option<Expr>,
+    /// Rows to skip.
+    pub offset: Option<Expr>,
+}
+
+/// See [`Node::Distinct`].
+#[derive(Debug)]
+pub struct DistinctNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// Types of the columns.
+    pub types: Vec<DataType>,
+}
+
+/// See [`Node::Append`].
+#[derive(Debug)]
+pub struct AppendNode {
+    /// The inputs.
+    pub inputs: Vec<Node>,
+}
+
+/// How many rows the step above will take: limit plus offset of a LIMIT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowGoal {
+    /// The limit; bigint without columns. NULL: no goal.
+    pub limit: Expr,
+    /// The offset.
+    pub offset: Option<Expr>,
+}
+
+/// A get by the whole primary key whose answer is plain columns of the row.
+#[derive(Debug)]
+pub struct PointGet {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The key, in key order; constants and parameters of the key columns' own representation, or
+    /// integers of another width.
+    pub key: Vec<Expr>,
+    /// Columns of the answer, by position in the table.
+    pub columns: Vec<usize>,
+    /// Families to read; `None` for all.
+    pub families: Option<Vec<u8>>,
+}
+
+/// INSERT, UPSERT.
+#[derive(Debug)]
+pub struct InsertPlan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Yields full rows in table order.
+    pub source: Node,
+    /// Columns that an UPSERT names.
+    pub named_columns: Vec<usize>,
+    /// What happens when the row exists.
+    pub on_conflict: OnConflict,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub struct UpdatePlan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Which rows.
+    pub source: TargetRows,
+    /// Checked again on the locked row.
+    pub recheck: Option<Expr>,
+    /// Over the row in table order, followed by [`TargetRows::extra_types`] columns.
+    pub assignments: Vec<Assignment>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub struct DeletePlan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Which rows.
+    pub source: TargetRows,
+    /// Checked again on the locked row.
+    pub recheck: Option<Expr>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// The rows that UPDATE and DELETE change.
+#[derive(Debug)]
+pub struct TargetRows {
+    /// Yields the key columns in key order, then the columns that subqueries added.
+    pub node: Node,
+    /// Types of the latter.
+    pub extra_types: Vec<DataType>,
+    /// Set if there is one row and its key is all that the statement says of it: the short path.
+    pub point: Option<Vec<Expr>>,
+}
+
+impl Plan {
+    /// Returns a plan; the planner's part.
+    pub(crate) fn new(
+        root: Root,
+        columns: Vec<OutputColumn>,
+        parameter_count: usize,
+        point: Option<PointGet>,
+    ) -> Plan {
+        Plan { root, columns, parameter_count, point }
+    }
+
+    /// Returns the columns of the result: of a query, or of RETURNING; empty for a statement that
+    /// returns no rows.
+    pub fn columns(&self) -> &[OutputColumn] {
+        &self.columns
+    }
+
+    /// Returns whether the plan yields rows, and is for [`exec::open`](crate::exec::open); other
+    /// plans are for [`exec::modify`](crate::exec::modify).
+    pub fn is_query(&self) -> bool {
+        matches!(self.root, Root::Query(_))
+    }
+
+    /// Returns the plan as text, a line for each step, the last step first.
+    pub fn explain(&self) -> Vec<String> {
+        explain::lines(self)
+    }
+
+    /// Returns the plan in one line: how rows are found, and what happens to them.
+    pub fn summary(&self) -> String {
+        explain::summary(self)
+    }
+}
+
+impl RowGoal {
+    /// Returns the goal of a LIMIT without columns.
+    pub fn of(limit: &Option<Expr>, offset: &Option<Expr>) -> Option<RowGoal> {
+        limit.as_ref().map(|limit| RowGoal { limit: limit.clone(), offset: offset.clone() })
+    }
+}
+
+impl Node {
+    /// Returns the steps below this one.
+    pub fn inputs(&self) -> Vec<&Node> {
+        match self {
+            Node::Scan(_) | Node::RegionAggregate(_) | Node::SystemRows(_) | Node::Values(_) => {
+                Vec::new()
+            }
+            Node::Filter(node) => vec![&node.input],
+            Node::Project(node) => vec![&node.input],
+            Node::HashJoin(node) => vec![&node.left, &node.right],
+            Node::LoopJoin(node) => vec![&node.left, &node.right],
+            Node::Apply(node) => vec![&node.input, &node.subquery],
+            Node::Aggregate(node) => vec![&node.input],
+            Node::Sort(node) => vec![&node.input],
+            Node::Limit(node) => vec![&node.input],
+            Node::Distinct(node) => vec![&node.input],
+            Node::Append(node) => node.inputs.iter().collect(),
+        }
+    }
+}
+
+/// Returns the constant TRUE.
+pub(crate) fn constant_true() -> Expr {
+    Expr::Constant { value: Datum::Bool(true), data_type: DataType::Bool }
+}

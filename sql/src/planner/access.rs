@@ -1,0 +1,308 @@
+//! Access paths: which keys or ranges of the table, or of which index, answer a scan.
+//!
+//! Candidates are the primary key and every active index. Each is matched against the conjuncts,
+//! key column by key column: while a column is fixed to values the next one counts, the first that
+//! is a range is the last. The best is taken by rule, in this order: whole primary key, whole key
+//! of a unique index, more columns fixed, a range after them, the order that is wanted, no look-up
+//! in the table, the primary key before indexes.
+
+use std::sync::Arc;
+
+use store::TableId;
+use types::DataType;
+use types::expr::Expr;
+use types::rowcode::{KeyColumn, RowLayout};
+
+use crate::catalog::table::{Index, IndexState};
+use crate::logical::{SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::plan::scan::{KeyCondition, PathShape};
+use crate::planner::conjunct::{Columns, add_columns, column};
+use crate::planner::key_term;
+
+/// Lists of values multiply; past so many keys or ranges the next column is left to the filter.
+const RANGES_MAX: usize = 4096;
+
+/// A way to read a table, and what it leaves to do.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    /// The index; `None` for the table itself.
+    pub index: Option<Arc<Index>>,
+    /// Table in the store.
+    pub store_table: TableId,
+    /// How its rows are stored.
+    pub layout: Arc<RowLayout>,
+    /// What is known of the leading key columns.
+    pub conditions: Vec<KeyCondition>,
+    /// What comes out of that.
+    pub shape: PathShape,
+    /// Conjuncts still to be checked, by position.
+    pub rest: Vec<usize>,
+    /// The rows that index entries name must be read.
+    pub lookup: bool,
+    /// The wanted order: `Some(reverse)`.
+    pub order: Option<bool>,
+}
+
+/// What a scan is asked for, over table columns.
+pub(super) struct Question<'a> {
+    /// The scan.
+    pub scan: &'a TableScan,
+    /// What must hold.
+    pub conjuncts: &'a [Expr],
+    /// The order that the step above would like, over table columns.
+    pub order: &'a [SortKey],
+    /// Only a few of the first rows will be taken.
+    pub has_goal: bool,
+}
+
+/// Returns the best candidate.
+pub(super) fn choose(question: &Question<'_>) -> Candidate {
+    let mut best = primary(question);
+    for index in &question.scan.table.indexes {
+        if !is_usable(index, question.scan) {
+            continue;
+        }
+        let candidate = secondary(index, question);
+        let hinted = question.scan.index_hint.is_some();
+        let useful = hinted
+            || candidate.shape != PathShape::Full
+            || (candidate.order.is_some() && (question.has_goal || !candidate.lookup));
+        if useful && candidate.rank(question) > best.rank(question) {
+            best = candidate;
+        }
+    }
+    best
+}
+
+fn is_usable(index: &Index, scan: &TableScan) -> bool {
+    let hinted =
+        scan.index_hint.as_ref().is_none_or(|names| names.iter().any(|name| *name == index.name));
+    // An entry says nothing of older versions of its row.
+    hinted && index.state == IndexState::Active && scan.as_of.is_none()
+}
+
+impl Candidate {
+    /// Larger is better.
+    fn rank(&self, question: &Question<'_>) -> [usize; 7] {
+        let points = matches!(self.shape, PathShape::Points(_));
+        let primary = self.index.is_none();
+        let unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
+        let fixed = self.conditions.iter().take_while(|c| c.point_count().is_some()).count();
+        let range = self.conditions.len() - fixed;
+        let hinted =
+            !primary && question.scan.index_hint.as_ref().is_some_and(|names| !names.is_empty());
+        let ordered = self.order.is_some() && !question.order.is_empty();
+        let class = if points && primary {
+            3
+        } else if hinted {
+            2
+        } else {
+            usize::from(points && unique)
+        };
+        // With a goal, the wanted order saves reading and sorting everything else.
+        let goal_order = usize::from(ordered && question.has_goal);
+        [
+            class,
+            fixed,
+            range + goal_order,
+            goal_order,
+            usize::from(ordered),
+            usize::from(!self.lookup),
+            usize::from(primary),
+        ]
+    }
+}
+
+/// One key column of a candidate.
+struct KeyPart {
+    /// Its value, over table columns.
+    value: Expr,
+    key: KeyColumn,
+    data_type: DataType,
+    name: String,
+    nullable: bool,
+}
+
+fn primary(question: &Question<'_>) -> Candidate {
+    let table = &question.scan.table;
+    let parts: Vec<KeyPart> = table
+        .layout
+        .key
+        .iter()
+        .map(|&key| {
+            let data_type = table.layout.columns[key.column].data_type;
+            KeyPart {
+                value: column(key.column, data_type),
+                key,
+                data_type,
+                name: table.columns[key.column].name.clone(),
+                nullable: false,
+            }
+        })
+        .collect();
+    candidate(question, &parts, None, table.id, Arc::clone(&table.layout))
+}
+
+fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
+    let spec = &index.spec;
+    let table = &question.scan.table;
+    let primary_key: Vec<usize> = table.key_columns().collect();
+    let parts: Vec<KeyPart> = spec
+        .layout
+        .key
+        .iter()
+        .map(|&key| {
+            let data_type = spec.layout.columns[key.column].data_type;
+            match spec.keys.get(key.column) {
+                Some(value) => KeyPart {
+                    value: value.clone(),
+                    key,
+                    data_type,
+                    name: spec.key_names.get(key.column).cloned().unwrap_or_default(),
+                    nullable: match value {
+                        Expr::Column { index, .. } => {
+                            !table.columns[*index].not_null && !primary_key.contains(index)
+                        }
+                        _ => true,
+                    },
+                },
+                None => {
+                    let base = primary_key[key.column - spec.keys.len()];
+                    KeyPart {
+                        value: column(base, data_type),
+                        key,
+                        data_type,
+                        name: table.columns[base].name.clone(),
+                        nullable: false,
+                    }
+                }
+            }
+        })
+        .collect();
+    candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout))
+}
+
+fn candidate(
+    question: &Question<'_>,
+    parts: &[KeyPart],
+    index: Option<&Arc<Index>>,
+    store_table: TableId,
+    layout: Arc<RowLayout>,
+) -> Candidate {
+    let mut conditions: Vec<KeyCondition> = Vec::new();
+    let mut done = vec![false; question.conjuncts.len()];
+    let mut count = 1;
+    for part in parts {
+        let Some(condition) = condition(part, question.conjuncts, &mut count, &mut done) else {
+            break;
+        };
+        let fixed = condition.point_count().is_some();
+        conditions.push(condition);
+        if !fixed {
+            break;
+        }
+    }
+    // The index entry of a NULL goes on after its key, and so is a range.
+    let whole = conditions.len() == parts.len()
+        && conditions.iter().all(|condition| {
+            condition.point_count().is_some()
+                && (index.is_none() || !condition.terms.iter().any(|term| term.allows_null()))
+        });
+    let shape = match (conditions.is_empty(), whole) {
+        (true, _) => PathShape::Full,
+        (false, true) => PathShape::Points(count),
+        (false, false) => PathShape::Ranges(count),
+    };
+    let rest: Vec<usize> = (0..done.len()).filter(|&position| !done[position]).collect();
+    let lookup = index.is_some_and(|index| needs_lookup(index, question));
+    let order = order_of(parts, &conditions, question.order);
+    Candidate { index: index.cloned(), store_table, layout, conditions, shape, rest, lookup, order }
+}
+
+/// Gathers what the conjuncts say of a key column. Marks those that are answered in full.
+fn condition(
+    part: &KeyPart,
+    conjuncts: &[Expr],
+    count: &mut usize,
+    done: &mut [bool],
+) -> Option<KeyCondition> {
+    let mut terms = Vec::new();
+    let mut exact = Vec::new();
+    for (position, conjunct) in conjuncts.iter().enumerate() {
+        if let Some(matched) = key_term::of_conjunct(conjunct, &part.value) {
+            terms.push(matched.term);
+            if matched.exact {
+                exact.push(position);
+            }
+        }
+    }
+    let condition = KeyCondition {
+        terms,
+        data_type: part.data_type,
+        key: part.key,
+        name: part.name.clone(),
+    };
+    let only_not_null = condition
+        .terms
+        .iter()
+        .all(|term| matches!(term, crate::plan::scan::KeyTerm::IsNotNull) && !part.nullable);
+    let product = count.saturating_mul(condition.range_count());
+    if condition.terms.is_empty() || only_not_null || product > RANGES_MAX {
+        return None;
+    }
+    *count = product;
+    exact.into_iter().for_each(|position| done[position] = true);
+    Some(condition)
+}
+
+fn needs_lookup(index: &Index, question: &Question<'_>) -> bool {
+    if question.scan.lock.is_some() {
+        return true;
+    }
+    let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+    needed(question).iter().any(|column| !covered.contains(column))
+}
+
+/// Table columns that the scan must yield or check.
+pub(super) fn needed(question: &Question<'_>) -> Columns {
+    let mut columns: Columns = question.scan.columns.iter().copied().collect();
+    question.conjuncts.iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
+    debug_assert!(columns.iter().all(|&c| {
+        c == TIMESTAMP_COLUMN || c < question.scan.table.layout.columns.len()
+    }));
+    columns
+}
+
+/// Returns whether reading the keys in order, or in reverse (`Some(true)`), yields the wanted order.
+fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -> Option<bool> {
+    let mut reverse = None;
+    let all_present = parts.iter().all(|part| !part.nullable);
+    let mut parts = parts.iter().enumerate();
+    'keys: for key in order {
+        for (position, part) in parts.by_ref() {
+            let fixed = conditions.get(position).is_some_and(KeyCondition::is_single_point);
+            if part.value != key.expression {
+                // A column with one value does not disturb the order.
+                if fixed {
+                    continue;
+                }
+                return None;
+            }
+            if fixed {
+                continue 'keys;
+            }
+            let nulls_agree = part.key.nulls_first == key.nulls_first;
+            let same = part.key.descending == key.descending;
+            if part.nullable && nulls_agree != same {
+                return None;
+            }
+            if *reverse.get_or_insert(!same) == same {
+                return None;
+            }
+            continue 'keys;
+        }
+        // Past the whole key no two rows are left to be put in order, unless a NULL is in it.
+        return all_present.then_some(reverse.unwrap_or(false));
+    }
+    Some(reverse.unwrap_or(false))
+}

@@ -1,0 +1,316 @@
+//! Logical to physical: operators, and for scans their paths.
+//!
+//! Works from the top, carrying down what the step above would like ([`Wanted`]): an order, which a
+//! scan may have for nothing, and how many rows will be taken.
+
+use std::sync::Arc;
+
+use types::DataType;
+use types::SqlType;
+use types::expr::Expr;
+
+use crate::logical::{Join, JoinKind, Logical, SortKey};
+use crate::plan::{
+    AggregateNode, AppendNode, ApplyNode, DistinctNode, FilterNode, HashJoinNode, LimitNode,
+    LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
+};
+use crate::planner::conjunct::{
+    Columns, add_columns, all, as_operator, is_volatile, renumber, split, substitute, within,
+};
+use crate::planner::key_term::is_integer;
+use crate::planner::scan::{self, narrow};
+use crate::planner::shape::types_of;
+
+/// What the step above would like.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// An order, over the plan's columns; empty: any.
+    pub order: Vec<SortKey>,
+    /// How many rows will be taken.
+    pub goal: Option<RowGoal>,
+}
+
+/// A step, and whether its rows come in the wanted order.
+pub(super) struct Built {
+    /// The step.
+    pub node: Node,
+    /// The order is as wanted.
+    pub ordered: bool,
+}
+
+/// Returns the physical plan of a query.
+pub(super) fn build(plan: Logical) -> Node {
+    build_wanted(plan, Wanted::default()).node
+}
+
+fn unordered(node: Node) -> Built {
+    Built { node, ordered: false }
+}
+
+fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
+    match plan {
+        Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted),
+        Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
+            types: rows.columns.iter().map(|column| column.sql_type.base).collect(),
+            name: rows.name,
+            arguments: rows.arguments,
+        }))),
+        Logical::Values { types, rows } => {
+            unordered(Node::Values(Arc::new(ValuesNode { types, rows })))
+        }
+        Logical::Filter { input, predicate } => match *input {
+            Logical::Scan(table_scan) => build_filtered_scan(&table_scan, predicate, &wanted),
+            input => {
+                // Rows that the filter drops do not count towards the goal.
+                let wanted = Wanted { goal: None, ..wanted };
+                let input = build_wanted(input, wanted);
+                let node = FilterNode { input: input.node, predicate };
+                Built { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
+            }
+        },
+        Logical::Project { input, expressions } => build_project(*input, expressions, wanted),
+        Logical::Join(join) => unordered(build_join(join)),
+        Logical::Apply(apply) => {
+            let input_types = types_of(&apply.input);
+            let width = input_types.len();
+            let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
+            let wanted = if passes { wanted } else { Wanted::default() };
+            let input = build_wanted(*apply.input, wanted);
+            let node = ApplyNode {
+                input: input.node,
+                subquery_types: types_of(&apply.subquery),
+                subquery: build(*apply.subquery),
+                bindings: apply.bindings,
+                kind: apply.kind,
+                input_types,
+            };
+            Built { node: Node::Apply(Arc::new(node)), ordered: passes && input.ordered }
+        }
+        Logical::Aggregate { input, group_by, aggregates } => {
+            unordered(build_aggregate(*input, group_by, aggregates))
+        }
+        Logical::Sort { input, keys } => Built { node: build_sort(*input, keys, wanted.goal), ordered: false },
+        Logical::Limit { input, limit, offset } => {
+            let goal = RowGoal::of(&limit, &offset);
+            let input = build_wanted(*input, Wanted { order: Vec::new(), goal }).node;
+            unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset })))
+        }
+        Logical::Distinct { input } => {
+            let types = types_of(&input);
+            let input = build(*input);
+            unordered(Node::Distinct(Arc::new(DistinctNode { input, types })))
+        }
+        Logical::Append { inputs } => {
+            let goal = wanted.goal;
+            let build_input =
+                |input| build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }).node;
+            let inputs = inputs.into_iter().map(build_input).collect();
+            unordered(Node::Append(Arc::new(AppendNode { inputs })))
+        }
+    }
+}
+
+fn build_filtered_scan(
+    table_scan: &crate::logical::TableScan,
+    predicate: Expr,
+    wanted: &Wanted,
+) -> Built {
+    let mut conjuncts = Vec::new();
+    split(predicate, &mut conjuncts);
+    let (volatile, conjuncts): (Vec<Expr>, Vec<Expr>) =
+        conjuncts.into_iter().partition(is_volatile);
+    let Some(predicate) = all(volatile) else { return scan::build(table_scan, conjuncts, wanted) };
+    let wanted = Wanted { order: wanted.order.clone(), goal: None };
+    let built = scan::build(table_scan, conjuncts, &wanted);
+    let node = FilterNode { input: built.node, predicate };
+    Built { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
+}
+
+fn build_project(input: Logical, mut expressions: Vec<Expr>, wanted: Wanted) -> Built {
+    let mut input = input;
+    // Projections one above the other become one, unless that would compute something twice.
+    while let Logical::Project { input: below, expressions: inner } = input {
+        let plain = |e: &Expr| {
+            matches!(e, Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. })
+        };
+        if !inner.iter().all(plain) {
+            input = Logical::Project { input: below, expressions: inner };
+            break;
+        }
+        expressions = expressions.into_iter().map(|e| substitute(e, &inner)).collect();
+        input = *below;
+    }
+    let order = wanted
+        .order
+        .into_iter()
+        .map(|key| SortKey { expression: substitute(key.expression, &expressions), ..key })
+        .collect();
+    let built = build_wanted(input, Wanted { order, goal: wanted.goal });
+    let (node, expressions) = narrowed(built.node, expressions);
+    let identity = |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
+    let node = match &node {
+        Node::Scan(scan)
+            if scan.output.len() == expressions.len()
+                && expressions.iter().enumerate().all(identity) =>
+        {
+            node
+        }
+        _ => Node::Project(Arc::new(ProjectNode { input: node, expressions })),
+    };
+    Built { node, ordered: built.ordered }
+}
+
+/// Lets a scan yield only the columns that the expressions use, in the order of their first use.
+fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
+    let Node::Scan(scan) = node else { return (node, expressions) };
+    let mut used: Vec<usize> = Vec::new();
+    for expression in &expressions {
+        expression.walk(&mut |part| {
+            if let Expr::Column { index, .. } = part
+                && !used.contains(index)
+            {
+                used.push(*index);
+            }
+        });
+    }
+    let expressions = expressions
+        .into_iter()
+        .map(|expression| {
+            renumber(expression, &|index| {
+                used.iter().position(|&column| column == index).expect("it was gathered above")
+            })
+        })
+        .collect();
+    (Node::Scan(narrow(scan, &used)), expressions)
+}
+
+/// Tries to have the order for nothing; sorts otherwise.
+fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node {
+    let types = types_of(&input);
+    if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
+        let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
+        let built = build_wanted(input.clone(), wanted);
+        if built.ordered {
+            return built.node;
+        }
+    }
+    let input = build(input);
+    Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
+}
+
+fn reaches_scan(plan: &Logical) -> bool {
+    match plan {
+        Logical::Scan(_) => true,
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => reaches_scan(input),
+        Logical::Apply(apply) => reaches_scan(&apply.input),
+        _ => false,
+    }
+}
+
+fn build_aggregate(
+    mut input: Logical,
+    mut group_by: Vec<Expr>,
+    mut aggregates: Vec<types::aggregate::Aggregate>,
+) -> Node {
+    // Expressions below are computed with the aggregate's own.
+    while let Logical::Project { input: below, expressions } = input {
+        if expressions.iter().any(is_volatile) {
+            input = Logical::Project { input: below, expressions };
+            break;
+        }
+        group_by = group_by.into_iter().map(|key| substitute(key, &expressions)).collect();
+        for aggregate in &mut aggregates {
+            let put_in = |part: Expr| substitute(part, &expressions);
+            aggregate.argument = aggregate.argument.take().map(put_in);
+            aggregate.filter = aggregate.filter.take().map(put_in);
+        }
+        input = *below;
+    }
+    if let Some(node) = scan::region_aggregate(&input, &group_by, &aggregates) {
+        return node;
+    }
+    let input = build(input);
+    Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
+}
+
+fn build_join(join: Join) -> Node {
+    let left_types = types_of(&join.left);
+    let right_types = types_of(&join.right);
+    let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
+    let mut conjuncts = Vec::new();
+    split(join.on, &mut conjuncts);
+    let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    for conjunct in conjuncts {
+        match equality(&conjunct, left_width, width) {
+            Some((left, right)) => {
+                left_keys.push(left);
+                right_keys.push(right);
+            }
+            None => rest.push(conjunct),
+        }
+    }
+    let kind = join.kind;
+    let (left, right) = (build(*join.left), build(*join.right));
+    let residual = all(rest);
+    if left_keys.is_empty() {
+        let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
+        return Node::LoopJoin(Arc::new(node));
+    }
+    debug_assert!(matches!(
+        kind,
+        JoinKind::Inner
+            | JoinKind::Left
+            | JoinKind::Right
+            | JoinKind::Full
+            | JoinKind::Semi
+            | JoinKind::Anti
+    ));
+    Node::HashJoin(Arc::new(HashJoinNode {
+        kind,
+        left,
+        right,
+        left_keys,
+        right_keys,
+        residual,
+        left_types,
+        right_types,
+    }))
+}
+
+/// An equality between the sides whose values can be hashed: the key of each side.
+fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, Expr)> {
+    let (symbol, a, b) = as_operator(conjunct)?;
+    if symbol != "=" || is_volatile(conjunct) {
+        return None;
+    }
+    let uses_any = |side: &Expr| {
+        let mut columns = Columns::new();
+        add_columns(side, &mut columns);
+        !columns.is_empty()
+    };
+    let is_left = |side: &Expr| within(side, 0..left_width) && uses_any(side);
+    let is_right = |side: &Expr| within(side, left_width..width) && uses_any(side);
+    let (left, right) = if is_left(a) && is_right(b) {
+        (a, b)
+    } else if is_left(b) && is_right(a) {
+        (b, a)
+    } else {
+        return None;
+    };
+    let right = renumber(right.clone(), &|index| index - left_width);
+    let (left_type, right_type) = (left.data_type(), right.data_type());
+    if is_integer(left_type) && is_integer(right_type) {
+        return Some((as_bigint(left.clone()), as_bigint(right)));
+    }
+    let padded = left_type == DataType::Char || right_type == DataType::Char;
+    let alike = left_type == right_type || (left_type.is_text() && right_type.is_text());
+    (alike && !padded).then(|| (left.clone(), right))
+}
+
+fn as_bigint(operand: Expr) -> Expr {
+    let from = operand.data_type();
+    if from == DataType::Int8 {
+        return operand;
+    }
+    Expr::Cast { operand: Box::new(operand), from, to: SqlType::from(DataType::Int8), explicit: false }
+}

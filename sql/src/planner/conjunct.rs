@@ -1,0 +1,146 @@
+//! Predicates as lists of conjuncts, and what columns expressions use.
+
+use std::collections::BTreeSet;
+
+use types::expr::Expr;
+use types::function::Volatility;
+use types::{DataType, Datum};
+
+/// A set of column positions.
+pub(super) type Columns = BTreeSet<usize>;
+
+/// Appends the conjuncts of a predicate; TRUE has none.
+pub(super) fn split(predicate: Expr, out: &mut Vec<Expr>) {
+    match predicate {
+        Expr::And(operands) => operands.into_iter().for_each(|operand| split(operand, out)),
+        Expr::Constant { value: Datum::Bool(true), .. } => {}
+        Expr::Not(operand) => match *operand {
+            Expr::Not(inner) => split(*inner, out),
+            // NOT (a OR b) is NOT a AND NOT b, NULLs included.
+            Expr::Or(operands) => {
+                operands.into_iter().for_each(|operand| split(Expr::Not(Box::new(operand)), out));
+            }
+            operand => out.push(Expr::Not(Box::new(operand))),
+        },
+        predicate => out.push(predicate),
+    }
+}
+
+/// Returns the predicate that all of these hold; `None` if there are none.
+pub(super) fn all(mut conjuncts: Vec<Expr>) -> Option<Expr> {
+    match conjuncts.len() {
+        0 => None,
+        1 => conjuncts.pop(),
+        _ => Some(Expr::And(conjuncts)),
+    }
+}
+
+/// Adds the columns that an expression uses.
+pub(super) fn add_columns(expression: &Expr, out: &mut Columns) {
+    expression.walk(&mut |part| {
+        if let Expr::Column { index, .. } = part {
+            out.insert(*index);
+        }
+    });
+}
+
+/// Returns the columns that an expression uses.
+pub(super) fn columns_of(expression: &Expr) -> Columns {
+    let mut columns = Columns::new();
+    add_columns(expression, &mut columns);
+    columns
+}
+
+/// Returns whether an expression uses columns of `range` only.
+pub(super) fn within(expression: &Expr, range: std::ops::Range<usize>) -> bool {
+    let mut inside = true;
+    expression.walk(&mut |part| {
+        if let Expr::Column { index, .. } = part {
+            inside &= range.contains(index);
+        }
+    });
+    inside
+}
+
+/// Returns whether an expression uses no column.
+pub(super) fn is_free(expression: &Expr) -> bool {
+    within(expression, 0..0)
+}
+
+/// Returns whether each evaluation may give another value (`random()`).
+pub(super) fn is_volatile(expression: &Expr) -> bool {
+    let mut volatile = false;
+    expression.walk(&mut |part| {
+        if let Expr::Call { function, .. } = part {
+            volatile |= types::function::signature(*function).volatility == Volatility::Volatile;
+        }
+    });
+    volatile
+}
+
+/// Returns whether the expression is a column as it is.
+pub(super) fn as_column(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Column { index, .. } => Some(*index),
+        _ => None,
+    }
+}
+
+/// Returns the expression with its columns renumbered.
+pub(super) fn renumber(expression: Expr, position: &dyn Fn(usize) -> usize) -> Expr {
+    expression.transform(&mut |part| match part {
+        Expr::Column { index, data_type } => Expr::Column { index: position(index), data_type },
+        part => part,
+    })
+}
+
+/// Returns the expression with each column replaced by the expression of that number.
+pub(super) fn substitute(expression: Expr, by: &[Expr]) -> Expr {
+    expression.transform(&mut |part| match part {
+        Expr::Column { index, .. } => by[index].clone(),
+        part => part,
+    })
+}
+
+/// Returns a column.
+pub(super) fn column(index: usize, data_type: DataType) -> Expr {
+    Expr::Column { index, data_type }
+}
+
+/// Returns a boolean constant.
+pub(super) fn boolean(value: bool) -> Expr {
+    Expr::Constant { value: Datum::Bool(value), data_type: DataType::Bool }
+}
+
+/// Returns the largest parameter index that an expression uses, plus one.
+pub(super) fn parameter_count(expression: &Expr) -> usize {
+    let mut count = 0;
+    expression.walk(&mut |part| {
+        if let Expr::Parameter { index, .. } = part {
+            count = count.max(index + 1);
+        }
+    });
+    count
+}
+
+/// Returns whether an expression uses one of these parameters.
+pub(super) fn uses_parameters(expression: &Expr, parameters: &Columns) -> bool {
+    let mut uses = false;
+    expression.walk(&mut |part| {
+        if let Expr::Parameter { index, .. } = part {
+            uses |= parameters.contains(index);
+        }
+    });
+    uses
+}
+
+/// A call of a binary operator by its symbol.
+pub(super) fn as_operator(expression: &Expr) -> Option<(&'static str, &Expr, &Expr)> {
+    match expression {
+        Expr::Call { function, arguments, .. } => match arguments.as_slice() {
+            [left, right] => Some((types::function::signature(*function).name, left, right)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! Conditions that a key can answer: which conjuncts are about a key column, as [`KeyTerm`]s.
+//!
+//! A bound is used only if the comparison is within one type, or between integers of different
+//! widths (which the executor converts without loss); everything else stays a filter. `int_col =
+//! 5.5` and `date_col < timestamp` are therefore filtered, and right.
+
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::planner::conjunct::{as_operator, boolean, is_free, is_volatile};
+use crate::plan::scan::{Comparison, KeyTerm};
+
+/// A term, and whether it says all that the conjunct says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Matched {
+    /// The term.
+    pub term: KeyTerm,
+    /// Rows that the term lets through need not be checked for the conjunct.
+    pub exact: bool,
+}
+
+impl Matched {
+    fn exact(term: KeyTerm) -> Option<Matched> {
+        Some(Matched { term, exact: true })
+    }
+}
+
+/// Returns what `conjunct` says of the key column whose value is `key`, an expression over the same
+/// columns as the conjunct.
+pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
+    let is_key = |side: &Expr| strip(side, key.data_type()) == Some(key);
+    match conjunct {
+        Expr::IsNull(operand) if operand.as_ref() == key => Matched::exact(KeyTerm::IsNull),
+        Expr::Not(operand) => match operand.as_ref() {
+            Expr::IsNull(operand) if operand.as_ref() == key => {
+                Matched::exact(KeyTerm::IsNotNull)
+            }
+            operand if operand == key => Matched::exact(KeyTerm::Equal(boolean(false))),
+            _ => None,
+        },
+        Expr::InList { operand, list } if is_key(operand) => {
+            let usable = list.iter().all(|value| is_bound(value, key.data_type()));
+            usable.then(|| Matched { term: KeyTerm::In(list.clone()), exact: true })
+        }
+        Expr::Or(operands) => {
+            let mut terms = Vec::with_capacity(operands.len());
+            let mut exact = true;
+            for operand in operands {
+                let matched = of_conjunct(operand, key)?;
+                exact &= matched.exact;
+                terms.push(matched.term);
+            }
+            Some(Matched { term: KeyTerm::Any(terms), exact })
+        }
+        conjunct if conjunct == key && key.data_type() == DataType::Bool => {
+            Matched::exact(KeyTerm::Equal(boolean(true)))
+        }
+        conjunct => {
+            let (symbol, left, right) = as_operator(conjunct)?;
+            if is_key(left) && is_bound(right, key.data_type()) {
+                comparison(symbol, right, false)
+            } else if is_key(right) && is_bound(left, key.data_type()) {
+                comparison(symbol, left, true)
+            } else {
+                None
+            }
+        }
+    }
+}
+
+fn comparison(symbol: &str, value: &Expr, flipped: bool) -> Option<Matched> {
+    let comparison = match symbol {
+        "=" => return Matched::exact(KeyTerm::Equal(value.clone())),
+        "~~" if !flipped => return like(value),
+        "<" => Comparison::Less,
+        "<=" => Comparison::LessOrEqual,
+        ">" => Comparison::Greater,
+        ">=" => Comparison::GreaterOrEqual,
+        _ => return None,
+    };
+    let comparison = match (comparison, flipped) {
+        (comparison, false) => comparison,
+        (Comparison::Less, true) => Comparison::Greater,
+        (Comparison::LessOrEqual, true) => Comparison::GreaterOrEqual,
+        (Comparison::Greater, true) => Comparison::Less,
+        (Comparison::GreaterOrEqual, true) => Comparison::LessOrEqual,
+    };
+    Matched::exact(KeyTerm::Compare(comparison, value.clone()))
+}
+
+/// A LIKE with a constant pattern that begins with plain text; the pattern of a parameter is not
+/// known now, but its prefix will be.
+fn like(pattern: &Expr) -> Option<Matched> {
+    let exact = match pattern {
+        Expr::Constant { value: Datum::Text(pattern), .. } => {
+            let (prefix, rest) = like_prefix(pattern);
+            if prefix.is_empty() {
+                return None;
+            }
+            rest == "%"
+        }
+        _ => false,
+    };
+    Some(Matched { term: KeyTerm::Like(pattern.clone()), exact })
+}
+
+/// Returns the plain text before a pattern's first wildcard, escapes resolved, and the rest.
+pub(crate) fn like_prefix(pattern: &str) -> (String, &str) {
+    let mut prefix = String::new();
+    let mut characters = pattern.char_indices();
+    while let Some((position, character)) = characters.next() {
+        match character {
+            '%' | '_' => return (prefix, &pattern[position..]),
+            '\\' => match characters.next() {
+                Some((_, escaped)) => prefix.push(escaped),
+                None => return (prefix, &pattern[position..]),
+            },
+            character => prefix.push(character),
+        }
+    }
+    (prefix, "")
+}
+
+/// Whether the value can be compared with a key column of this type by its key form.
+fn is_bound(value: &Expr, key: DataType) -> bool {
+    is_free(value) && !is_volatile(value) && comparable(value.data_type(), key)
+}
+
+fn comparable(value: DataType, key: DataType) -> bool {
+    value == key || (is_integer(value) && is_integer(key)) || (is_varying(value) && is_varying(key))
+}
+
+/// Returns whether values are integers of some width.
+pub(crate) fn is_integer(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
+}
+
+/// Text without padding: the types whose values are compared byte by byte.
+fn is_varying(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Text | DataType::Varchar | DataType::Name)
+}
+
+/// Takes off casts that change neither the value nor its order.
+fn strip(side: &Expr, key: DataType) -> Option<&Expr> {
+    match side {
+        Expr::Cast { operand, from, to, .. }
+            if *from == key
+                && ((is_integer(*from) && is_integer(to.base) && wider(to.base, *from))
+                    || (is_varying(*from) && is_varying(to.base) && to.modifier < 0)) =>
+        {
+            strip(operand, key)
+        }
+        side => Some(side),
+    }
+}
+
+fn wider(a: DataType, b: DataType) -> bool {
+    let width = |data_type| match data_type {
+        DataType::Int2 => 2,
+        DataType::Int4 => 4,
+        _ => 8,
+    };
+    width(a) >= width(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like_prefix;
+
+    #[test]
+    fn like_prefixes_end_at_the_first_wildcard() {
+        assert_eq!(like_prefix("abc%"), ("abc".to_owned(), "%"));
+        assert_eq!(like_prefix("a\\%b_c"), ("a%b".to_owned(), "_c"));
+        assert_eq!(like_prefix("%x"), (String::new(), "%x"));
+        assert_eq!(like_prefix("plain"), ("plain".to_owned(), ""));
+    }
+}

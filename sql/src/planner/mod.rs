@@ -1,0 +1,125 @@
+//! The planner: from a bound statement to a physical plan, by rules.
+//!
+//! ```text
+//! Bound -> push_down (with semi_join) -> prune -> build (with access, scan) -> Plan
+//! ```
+//!
+//! * [`push_down`]: conditions move to where their columns come from; EXISTS and IN become joins.
+//! * [`prune`]: columns that nobody reads go.
+//! * [`build`]: operators are chosen; each scan gets its access path, sorts that a key already
+//!   does go, aggregates over a table move into its regions.
+
+mod conjunct;
+mod shape;
+mod semi_join;
+mod push_down;
+mod prune;
+pub(crate) mod key_term;
+mod access;
+mod scan;
+mod build;
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Update};
+use crate::plan::{DeletePlan, InsertPlan, Node, Plan, Root, TargetRows, UpdatePlan};
+use crate::planner::conjunct::{column, parameter_count};
+use crate::planner::shape::{parameters_of, types_of};
+
+/// Returns the plan of a bound statement.
+///
+/// # Errors
+///
+/// None today; statements that cannot be planned are refused by the binder.
+pub fn plan(bound: &Bound) -> Result<Plan> {
+    Ok(match bound {
+        Bound::Query(query) => {
+            let node = plan_rows(query.plan.clone());
+            let point = scan::point_get(&node);
+            let count = parameters_of(&query.plan);
+            Plan::new(Root::Query(node), query.columns.clone(), count, point)
+        }
+        Bound::Insert(insert) => plan_insert(insert),
+        Bound::Update(update) => plan_update(update),
+        Bound::Delete(delete) => plan_delete(delete),
+    })
+}
+
+fn plan_rows(logical: Logical) -> Node {
+    build::build(prune::prune(push_down::push_down(logical)))
+}
+
+fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
+    returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
+}
+
+/// One more than the largest parameter of these expressions.
+fn largest<'a>(expressions: impl Iterator<Item = &'a Expr>) -> usize {
+    expressions.map(parameter_count).max().unwrap_or(0)
+}
+
+fn plan_insert(insert: &Insert) -> Plan {
+    let mut count = parameters_of(&insert.source);
+    if let OnConflict::Update { assignments, predicate, .. } = &insert.on_conflict {
+        let values = assignments.iter().map(|assignment| &assignment.value);
+        count = count.max(largest(values.chain(predicate)));
+    }
+    let returning = insert.returning.iter().flat_map(|returning| &returning.expressions);
+    count = count.max(largest(returning));
+    let root = Root::Insert(InsertPlan {
+        table: Arc::clone(&insert.table),
+        source: plan_rows(insert.source.clone()),
+        named_columns: insert.named_columns.clone(),
+        on_conflict: insert.on_conflict.clone(),
+        returning: insert.returning.clone(),
+    });
+    Plan::new(root, columns_of(&insert.returning), count, None)
+}
+
+/// The key columns and what subqueries added: the rest is read again under the row's lock.
+fn target_rows(table: &Arc<Table>, source: &Logical) -> TargetRows {
+    let types = types_of(source);
+    let extra = table.columns.len()..types.len();
+    let columns: Vec<usize> = table.key_columns().chain(extra.clone()).collect();
+    let node = plan_rows(Logical::Project {
+        input: Box::new(source.clone()),
+        expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
+    });
+    let point = match &node {
+        Node::Scan(scan) if extra.is_empty() => scan::point_key(scan),
+        _ => None,
+    };
+    TargetRows { node, extra_types: types[extra].to_vec(), point }
+}
+
+fn plan_update(update: &Update) -> Plan {
+    let values = update.assignments.iter().map(|assignment| &assignment.value);
+    let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
+    let count = largest(values.chain(returning).chain(&update.recheck));
+    let root = Root::Update(UpdatePlan {
+        table: Arc::clone(&update.table),
+        source: target_rows(&update.table, &update.source),
+        recheck: update.recheck.clone(),
+        assignments: update.assignments.clone(),
+        returning: update.returning.clone(),
+    });
+    let count = count.max(parameters_of(&update.source));
+    Plan::new(root, columns_of(&update.returning), count, None)
+}
+
+fn plan_delete(delete: &Delete) -> Plan {
+    let returning = delete.returning.iter().flat_map(|returning| &returning.expressions);
+    let count = largest(returning.chain(&delete.recheck));
+    let root = Root::Delete(DeletePlan {
+        table: Arc::clone(&delete.table),
+        source: target_rows(&delete.table, &delete.source),
+        recheck: delete.recheck.clone(),
+        returning: delete.returning.clone(),
+    });
+    let count = count.max(parameters_of(&delete.source));
+    Plan::new(root, columns_of(&delete.returning), count, None)
+}

@@ -1,0 +1,219 @@
+//! Rule: columns that nobody reads are not made.
+//!
+//! Works from the top: each step is told which of its columns are read above it, and says which it
+//! kept ([`Pruned::kept`], positions before, ascending); whoever is above renumbers.
+
+use types::expr::Expr;
+
+use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+use crate::planner::conjunct::{Columns, add_columns, column, renumber};
+use crate::planner::shape::{types_of, width_of};
+
+/// A plan that yields some of its columns.
+struct Pruned {
+    plan: Logical,
+    /// The columns it had before, by position, ascending.
+    kept: Vec<usize>,
+}
+
+impl Pruned {
+    fn position(&self, index: usize) -> usize {
+        self.kept.binary_search(&index).expect("a column that is read was asked for")
+    }
+
+    fn renumber(&self, expression: Expr) -> Expr {
+        renumber(expression, &|index| self.position(index))
+    }
+}
+
+/// Returns the plan, with the same columns, computed from fewer columns below.
+pub(super) fn prune(plan: Logical) -> Logical {
+    let all = (0..width_of(&plan)).collect();
+    exactly(plan, &all)
+}
+
+/// Prunes to these columns and no others.
+fn exactly(plan: Logical, required: &Columns) -> Logical {
+    let pruned = pruned(plan, required);
+    if pruned.kept.len() == required.len() {
+        return pruned.plan;
+    }
+    let types = types_of(&pruned.plan);
+    let expressions = required
+        .iter()
+        .map(|&index| pruned.position(index))
+        .map(|position| column(position, types[position]))
+        .collect();
+    Logical::Project { input: Box::new(pruned.plan), expressions }
+}
+
+fn keep<T>(items: Vec<T>, required: &Columns) -> Vec<T> {
+    let items = items.into_iter().enumerate();
+    items.filter(|(index, _)| required.contains(index)).map(|(_, item)| item).collect()
+}
+
+fn list(required: &Columns) -> Vec<usize> {
+    required.iter().copied().collect()
+}
+
+/// Yields at least the required columns.
+fn pruned(plan: Logical, required: &Columns) -> Pruned {
+    match plan {
+        Logical::Scan(mut scan) => {
+            scan.columns = keep(scan.columns, required);
+            Pruned { plan: Logical::Scan(scan), kept: list(required) }
+        }
+        Logical::SystemRows(rows) => {
+            let kept = (0..rows.columns.len()).collect();
+            Pruned { plan: Logical::SystemRows(rows), kept }
+        }
+        Logical::Values { types, rows } => {
+            let rows = rows.into_iter().map(|row| keep(row, required)).collect();
+            let plan = Logical::Values { types: keep(types, required), rows };
+            Pruned { plan, kept: list(required) }
+        }
+        Logical::Filter { input, predicate } => {
+            let mut need = required.clone();
+            add_columns(&predicate, &mut need);
+            let input = pruned(*input, &need);
+            let predicate = input.renumber(predicate);
+            let kept = input.kept.clone();
+            Pruned { plan: Logical::Filter { input: Box::new(input.plan), predicate }, kept }
+        }
+        Logical::Project { input, expressions } => {
+            let expressions = keep(expressions, required);
+            let mut need = Columns::new();
+            expressions.iter().for_each(|expression| add_columns(expression, &mut need));
+            let input = pruned(*input, &need);
+            let expressions = expressions.into_iter().map(|e| input.renumber(e)).collect();
+            let plan = Logical::Project { input: Box::new(input.plan), expressions };
+            Pruned { plan, kept: list(required) }
+        }
+        Logical::Join(join) => prune_join(join, required),
+        Logical::Apply(apply) => prune_apply(apply, required),
+        Logical::Aggregate { input, group_by, aggregates } => {
+            let keys = group_by.len();
+            let aggregates: Vec<_> = aggregates
+                .into_iter()
+                .enumerate()
+                .filter(|(index, _)| required.contains(&(keys + index)))
+                .map(|(_, aggregate)| aggregate)
+                .collect();
+            let mut need = Columns::new();
+            group_by.iter().for_each(|key| add_columns(key, &mut need));
+            for aggregate in &aggregates {
+                let parts = aggregate.argument.iter().chain(&aggregate.filter);
+                parts.for_each(|part| add_columns(part, &mut need));
+            }
+            let input = pruned(*input, &need);
+            let group_by = group_by.into_iter().map(|key| input.renumber(key)).collect();
+            let aggregates = aggregates
+                .into_iter()
+                .map(|mut aggregate| {
+                    aggregate.argument = aggregate.argument.map(|part| input.renumber(part));
+                    aggregate.filter = aggregate.filter.map(|part| input.renumber(part));
+                    aggregate
+                })
+                .collect();
+            let kept = (0..keys).chain(required.range(keys..).copied()).collect();
+            let input = Box::new(input.plan);
+            Pruned { plan: Logical::Aggregate { input, group_by, aggregates }, kept }
+        }
+        Logical::Sort { input, mut keys } => {
+            let mut need = required.clone();
+            keys.iter().for_each(|key| add_columns(&key.expression, &mut need));
+            let input = pruned(*input, &need);
+            for key in &mut keys {
+                key.expression = input.renumber(key.expression.clone());
+            }
+            let kept = input.kept.clone();
+            Pruned { plan: Logical::Sort { input: Box::new(input.plan), keys }, kept }
+        }
+        Logical::Limit { input, limit, offset } => {
+            let input = pruned(*input, required);
+            let plan = Logical::Limit { input: Box::new(input.plan), limit, offset };
+            Pruned { plan, kept: input.kept }
+        }
+        Logical::Distinct { input } => {
+            let all: Columns = (0..width_of(&input)).collect();
+            let kept = list(&all);
+            Pruned { plan: Logical::Distinct { input: Box::new(exactly(*input, &all)) }, kept }
+        }
+        Logical::Append { inputs } => {
+            let inputs = inputs.into_iter().map(|input| exactly(input, required)).collect();
+            Pruned { plan: Logical::Append { inputs }, kept: list(required) }
+        }
+    }
+}
+
+fn prune_join(join: Join, required: &Columns) -> Pruned {
+    let left_width = width_of(&join.left);
+    let mut need = required.clone();
+    add_columns(&join.on, &mut need);
+    let right_need: Columns = need.range(left_width..).map(|index| index - left_width).collect();
+    let left_need: Columns = need.range(..left_width).copied().collect();
+    let left = pruned(*join.left, &left_need);
+    let right = pruned(*join.right, &right_need);
+    let width = left.kept.len();
+    let on = renumber(join.on, &|index| {
+        if index < left_width {
+            left.position(index)
+        } else {
+            width + right.position(index - left_width)
+        }
+    });
+    let mut kept = left.kept;
+    if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+        kept.extend(right.kept.iter().map(|index| index + left_width));
+    }
+    let (left, right) = (Box::new(left.plan), Box::new(right.plan));
+    Pruned { plan: Logical::Join(Join { kind: join.kind, left, right, on }), kept }
+}
+
+fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
+    let width = width_of(&apply.input);
+    if !required.contains(&width) {
+        return pruned(*apply.input, required);
+    }
+    let mut need: Columns = required.range(..width).copied().collect();
+    need.extend(apply.bindings.iter().map(|(_, input)| *input));
+    let mut subquery_need = Columns::new();
+    match &apply.kind {
+        ApplyKind::Scalar => {
+            subquery_need.insert(0);
+        }
+        ApplyKind::Exists => {}
+        ApplyKind::Any { comparison } | ApplyKind::All { comparison } => {
+            let mut used = Columns::new();
+            add_columns(comparison, &mut used);
+            need.extend(used.range(..width));
+            subquery_need.extend(used.range(width..).map(|index| index - width));
+        }
+    }
+    let input = pruned(*apply.input, &need);
+    let subquery = pruned(*apply.subquery, &subquery_need);
+    let bindings = apply
+        .bindings
+        .into_iter()
+        .map(|(parameter, index)| (parameter, input.position(index)))
+        .collect();
+    let new_width = input.kept.len();
+    let compare = |comparison: Expr| {
+        renumber(comparison, &|index| {
+            if index < width {
+                input.position(index)
+            } else {
+                new_width + subquery.position(index - width)
+            }
+        })
+    };
+    let kind = match apply.kind {
+        ApplyKind::Any { comparison } => ApplyKind::Any { comparison: compare(comparison) },
+        ApplyKind::All { comparison } => ApplyKind::All { comparison: compare(comparison) },
+        kind => kind,
+    };
+    let mut kept = input.kept.clone();
+    kept.push(width);
+    let (input, subquery) = (Box::new(input.plan), Box::new(subquery.plan));
+    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind }), kept }
+}

@@ -1,0 +1,294 @@
+//! Scans: from a chosen path to the columns read along it and the checks left to do.
+
+use std::sync::Arc;
+
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+
+use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
+use crate::plan::{Node, PointGet, RegionAggregateNode};
+use crate::planner::access::{Candidate, Question, choose, needed};
+use crate::planner::build::{Built, Wanted};
+use crate::planner::conjunct::{
+    Columns, add_columns, all, as_column, is_volatile, renumber, split, within,
+};
+use crate::planner::shape::column_type;
+
+/// Returns the scan of a table under these conditions, which are over its columns.
+pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> Built {
+    let conjuncts = over_table(scan, conjuncts);
+    let order = wanted
+        .order
+        .iter()
+        .map(|key| SortKey { expression: to_table(scan, key.expression.clone()), ..*key })
+        .collect::<Vec<SortKey>>();
+    let question =
+        Question { scan, conjuncts: &conjuncts, order: &order, has_goal: wanted.goal.is_some() };
+    let candidate = choose(&question);
+    let reverse = candidate.order.unwrap_or(false);
+    let ordered = candidate.order.is_some() && !order.is_empty();
+    let rest: Vec<Expr> =
+        candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
+    let reading = match candidate.lookup {
+        false => direct(scan, &candidate, rest),
+        true => with_lookup(scan, &candidate, rest),
+    };
+    let lock = scan.lock.map(|lock| {
+        let read = reading.lookup.as_ref().map_or(&reading.read, |lookup| &lookup.read);
+        LockRows { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
+    });
+    let path = path_of(candidate, reverse, ordered);
+    let node = ScanNode {
+        table: Arc::clone(&scan.table),
+        alias: scan.alias.clone(),
+        path,
+        read: reading.read,
+        filter: reading.filter,
+        lookup: reading.lookup,
+        output: reading.output,
+        types: scan.columns.iter().map(|&column| column_type(scan, column)).collect(),
+        as_of: scan.as_of.clone(),
+        lock,
+        // Sorting needs all rows.
+        goal: wanted.goal.clone().filter(|_| order.is_empty() || ordered),
+    };
+    Built { node: Node::Scan(Arc::new(node)), ordered }
+}
+
+fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> AccessPath {
+    AccessPath {
+        index: candidate.index,
+        store_table: candidate.store_table,
+        layout: candidate.layout,
+        conditions: candidate.conditions,
+        shape: candidate.shape,
+        reverse,
+        ordered,
+    }
+}
+
+/// Expressions over the scan's columns, made over the table's.
+fn over_table(scan: &TableScan, expressions: Vec<Expr>) -> Vec<Expr> {
+    expressions.into_iter().map(|expression| to_table(scan, expression)).collect()
+}
+
+fn to_table(scan: &TableScan, expression: Expr) -> Expr {
+    renumber(expression, &|index| scan.columns[index])
+}
+
+/// An expression over table columns, made over `read`.
+fn over(expression: Expr, read: &[usize]) -> Expr {
+    renumber(expression, &|column| position(read, column))
+}
+
+fn position(read: &[usize], column: usize) -> usize {
+    read.iter().position(|&other| other == column).expect("all columns that are used are read")
+}
+
+struct Reading {
+    read: Vec<usize>,
+    filter: Option<Expr>,
+    lookup: Option<Lookup>,
+    output: Vec<usize>,
+}
+
+/// Columns that must be read of the table: yielded, checked, checked again under a lock.
+fn table_columns(scan: &TableScan, rest: &[Expr]) -> Vec<usize> {
+    let mut columns: Columns = scan.columns.iter().copied().collect();
+    rest.iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
+    columns.into_iter().collect()
+}
+
+/// All that is needed is in the table that the path reads.
+fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
+    let mut columns = table_columns(scan, &rest);
+    if scan.lock.is_some() {
+        let empty = [];
+        let question = Question { scan, conjuncts: &empty, order: &[], has_goal: false };
+        let mut all_columns = needed(&question);
+        all_columns.extend(columns.iter().copied());
+        all_columns.extend(scan.table.key_columns());
+        columns = all_columns.into_iter().collect();
+    }
+    let filter = all(rest).map(|predicate| over(predicate, &columns));
+    let output = scan.columns.iter().map(|&column| position(&columns, column)).collect();
+    let read = match &candidate.index {
+        None => columns,
+        Some(index) => columns.iter().map(|&column| in_index(index, column)).collect(),
+    };
+    Reading { read, filter, lookup: None, output }
+}
+
+/// Where a table column stands in an index's layout.
+fn in_index(index: &crate::catalog::table::Index, column: usize) -> usize {
+    let covered = index.spec.covered_columns();
+    let found = covered.iter().find(|(base, _)| *base == column);
+    found.map(|(_, position)| *position).expect("the index covers the columns that are needed")
+}
+
+/// The index names the rows; what it covers is checked before they are read.
+fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
+    let index = candidate.index.as_ref().expect("only an index needs a look-up");
+    let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+    let is_covered = |conjunct: &Expr| {
+        let mut columns = Columns::new();
+        add_columns(conjunct, &mut columns);
+        columns.is_subset(&covered)
+    };
+    let (before, after): (Vec<Expr>, Vec<Expr>) = rest.into_iter().partition(is_covered);
+    let mut first: Columns = scan.table.key_columns().collect();
+    before.iter().for_each(|conjunct| add_columns(conjunct, &mut first));
+    let first: Vec<usize> = first.into_iter().collect();
+    let mut rows = table_columns(scan, &after);
+    if scan.lock.is_some() {
+        // What the index answered is checked again on the locked row.
+        let mut again: Columns = rows.iter().copied().collect();
+        again.extend(0..scan.table.layout.columns.len());
+        rows = again.into_iter().collect();
+    }
+    let lookup = Lookup {
+        key: scan.table.key_columns().map(|column| position(&first, column)).collect(),
+        filter: all(after).map(|predicate| over(predicate, &rows)),
+        read: rows,
+    };
+    Reading {
+        filter: all(before).map(|predicate| over(predicate, &first)),
+        read: first.iter().map(|&column| in_index(index, column)).collect(),
+        output: scan.columns.iter().map(|&column| position(&lookup.read, column)).collect(),
+        lookup: Some(lookup),
+    }
+}
+
+/// Lets a scan yield `used` of its columns only, and read no more than that takes.
+pub(super) fn narrow(scan: Arc<ScanNode>, used: &[usize]) -> Arc<ScanNode> {
+    let Ok(mut scan) = Arc::try_unwrap(scan) else { unreachable!("a scan is shared once built") };
+    scan.output = used.iter().map(|&column| scan.output[column]).collect();
+    scan.types = used.iter().map(|&column| scan.types[column]).collect();
+    let recheck = scan.lock.as_mut().and_then(|lock| lock.recheck.as_mut());
+    match &mut scan.lookup {
+        Some(lookup) => {
+            shrink(&mut lookup.read, &mut scan.output, [lookup.filter.as_mut(), recheck]);
+        }
+        None => shrink(&mut scan.read, &mut scan.output, [scan.filter.as_mut(), recheck]),
+    }
+    Arc::new(scan)
+}
+
+/// Drops columns that are read for nothing.
+fn shrink(read: &mut Vec<usize>, output: &mut [usize], checks: [Option<&mut Expr>; 2]) {
+    let mut kept: Columns = output.iter().copied().collect();
+    checks.iter().flatten().for_each(|check| add_columns(check, &mut kept));
+    let kept: Vec<usize> = kept.into_iter().collect();
+    *read = kept.iter().map(|&old| read[old]).collect();
+    let new = |old: usize| kept.binary_search(&old).expect("it was kept");
+    output.iter_mut().for_each(|old| *old = new(*old));
+    for check in checks.into_iter().flatten() {
+        *check = renumber(check.clone(), &new);
+    }
+}
+
+/// Returns the aggregate run in the regions, if the input is one table read without look-ups.
+pub(super) fn region_aggregate(
+    input: &Logical,
+    group_by: &[Expr],
+    aggregates: &[Aggregate],
+) -> Option<Node> {
+    let mut conjuncts = Vec::new();
+    let scan = match input {
+        Logical::Scan(scan) => scan,
+        Logical::Filter { input, predicate } => match input.as_ref() {
+            Logical::Scan(scan) => {
+                split(predicate.clone(), &mut conjuncts);
+                scan
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let parts = || aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+    let volatile = parts().chain(group_by).chain(&conjuncts).any(is_volatile);
+    let distinct = aggregates.iter().any(|aggregate| aggregate.distinct);
+    let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
+    if volatile || distinct || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
+        return None;
+    }
+    let conjuncts = over_table(scan, conjuncts);
+    // Only what the expressions use must be read.
+    let mut used = Columns::new();
+    parts().chain(group_by).for_each(|part| add_columns(part, &mut used));
+    let columns = used.iter().map(|&index| scan.columns[index]).collect();
+    let narrowed = TableScan { columns, ..scan.clone() };
+    let question =
+        Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
+    let candidate = choose(&question);
+    if candidate.lookup || matches!(candidate.shape, PathShape::Points(_)) {
+        return None;
+    }
+    let rest = candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
+    let reading = direct(&narrowed, &candidate, rest);
+    let used: Vec<usize> = used.into_iter().collect();
+    let put = |part: Expr| {
+        renumber(part, &|index| {
+            let narrow = used.binary_search(&index).expect("it was gathered above");
+            reading.output[narrow]
+        })
+    };
+    let aggregates = aggregates
+        .iter()
+        .cloned()
+        .map(|mut aggregate| {
+            aggregate.argument = aggregate.argument.map(put);
+            aggregate.filter = aggregate.filter.map(put);
+            aggregate
+        })
+        .collect();
+    Some(Node::RegionAggregate(Arc::new(RegionAggregateNode {
+        table: Arc::clone(&scan.table),
+        alias: scan.alias.clone(),
+        path: path_of(candidate, false, false),
+        group_by: group_by.iter().cloned().map(put).collect(),
+        aggregates,
+        filter: reading.filter,
+        read: reading.read,
+    })))
+}
+
+/// Returns the key of a scan that is one get by the primary key with nothing left to check.
+pub(super) fn point_key(scan: &ScanNode) -> Option<Vec<Expr>> {
+    let plain = scan.path.index.is_none()
+        && scan.path.shape == PathShape::Points(1)
+        && scan.filter.is_none()
+        && scan.lock.is_none()
+        && scan.as_of.is_none();
+    if !plain {
+        return None;
+    }
+    let value = |condition: &crate::plan::scan::KeyCondition| match condition.terms.as_slice() {
+        [crate::plan::scan::KeyTerm::Equal(value)] => Some(value.clone()),
+        _ => None,
+    };
+    scan.path.conditions.iter().map(value).collect()
+}
+
+/// Returns the short path of a plan that is one get of plain columns.
+pub(super) fn point_get(node: &Node) -> Option<PointGet> {
+    let (scan, columns): (&ScanNode, Vec<usize>) = match node {
+        Node::Scan(scan) => (scan, (0..scan.output.len()).collect()),
+        Node::Project(project) => match &project.input {
+            Node::Scan(scan) => {
+                (scan, project.expressions.iter().map(as_column).collect::<Option<_>>()?)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let key = point_key(scan)?;
+    let columns: Vec<usize> =
+        columns.into_iter().map(|column| scan.read[scan.output[column]]).collect();
+    if columns.contains(&TIMESTAMP_COLUMN) || !key.iter().all(|value| within(value, 0..0)) {
+        return None;
+    }
+    let families = coprocessors::row::families_of(&scan.table.layout, &columns);
+    Some(PointGet { table: Arc::clone(&scan.table), key, columns, families })
+}

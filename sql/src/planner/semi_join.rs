@@ -1,0 +1,143 @@
+//! Rule: `WHERE [NOT] EXISTS (…)` and `WHERE … [NOT] IN (…)` become semi and anti joins.
+//!
+//! The conditions of the subquery that use outer columns become the join's condition. The rule
+//! holds back where it would change the answer: when the outer columns are used anywhere but in
+//! WHERE, when the subquery limits or groups its rows, and for NOT IN unless neither side can be
+//! NULL. It also holds back where there is no equality to hash by.
+//!
+//! The apply's column is put back as a constant, since in every row that is left it has the value
+//! that was asked for; [`prune`](super::prune) drops it where nobody reads it.
+
+use types::DataType;
+use types::expr::Expr;
+
+use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+use crate::planner::conjunct::{
+    Columns, all, as_operator, boolean, column, renumber, split, substitute, uses_parameters,
+    within,
+};
+use crate::planner::shape::{expressions, is_never_null, types_of, width_of};
+
+/// Returns the join that stands for the apply under the condition that its column is `wanted`.
+pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
+    let comparison = match &apply.kind {
+        ApplyKind::Exists if apply.bindings.is_empty() => return None,
+        ApplyKind::Exists => None,
+        ApplyKind::Any { comparison } => Some(comparison),
+        ApplyKind::Scalar | ApplyKind::All { .. } => return None,
+    };
+    let left_types = types_of(&apply.input);
+    let left_width = left_types.len();
+    if let Some(comparison) = comparison
+        && !wanted
+        && !comparison_is_never_null(comparison, apply, left_width)
+    {
+        return None;
+    }
+    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
+    let Inner { plan, output, correlated } = pull_up(&apply.subquery, &outer)?;
+    let mut on: Vec<Expr> = Vec::new();
+    for conjunct in correlated {
+        on.push(bind(shift(conjunct, left_width), apply, &left_types));
+    }
+    if let Some(comparison) = comparison {
+        let mut by: Vec<Expr> =
+            left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+        by.extend(output.into_iter().map(|e| bind(shift(e, left_width), apply, &left_types)));
+        split(substitute(comparison.clone(), &by), &mut on);
+    }
+    let width = left_width + width_of(&plan);
+    if !on.iter().any(|conjunct| is_hash_key(conjunct, left_width, width)) {
+        return None;
+    }
+    let join = Join {
+        kind: if wanted { JoinKind::Semi } else { JoinKind::Anti },
+        left: apply.input.clone(),
+        right: Box::new(plan),
+        on: all(on).unwrap_or_else(|| boolean(true)),
+    };
+    let mut output: Vec<Expr> =
+        left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+    output.push(boolean(wanted));
+    Some(Logical::Project { input: Box::new(Logical::Join(join)), expressions: output })
+}
+
+/// A subquery without its conditions on outer columns.
+struct Inner {
+    plan: Logical,
+    /// The subquery's columns, over the plan's.
+    output: Vec<Expr>,
+    /// The conditions, over the plan's columns and the outer parameters.
+    correlated: Vec<Expr>,
+}
+
+fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
+    match subquery {
+        Logical::Project { input, expressions } => {
+            let inner = pull_up(input, outer)?;
+            let output: Vec<Expr> =
+                expressions.iter().map(|e| substitute(e.clone(), &inner.output)).collect();
+            Some(Inner { output, ..inner })
+        }
+        Logical::Filter { input, predicate } => {
+            let mut inner = pull_up(input, outer)?;
+            let mut conjuncts = Vec::new();
+            split(substitute(predicate.clone(), &inner.output), &mut conjuncts);
+            let (correlated, plain): (Vec<Expr>, Vec<Expr>) =
+                conjuncts.into_iter().partition(|conjunct| uses_parameters(conjunct, outer));
+            inner.correlated.extend(correlated);
+            if let Some(predicate) = all(plain) {
+                inner.plan = Logical::Filter { input: Box::new(inner.plan), predicate };
+            }
+            Some(inner)
+        }
+        // Order does not matter to EXISTS and IN.
+        Logical::Sort { input, .. } => pull_up(input, outer),
+        plan => {
+            let mut correlated = false;
+            expressions(plan, &mut |e| correlated |= uses_parameters(e, outer));
+            let output = types_of(plan).iter().enumerate().map(|(i, &t)| column(i, t)).collect();
+            (!correlated).then(|| Inner { plan: plan.clone(), output, correlated: Vec::new() })
+        }
+    }
+}
+
+fn shift(expression: Expr, by: usize) -> Expr {
+    renumber(expression, &|index| index + by)
+}
+
+/// Puts the outer columns in for the parameters that stand for them.
+fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> Expr {
+    expression.transform(&mut |part| match part {
+        Expr::Parameter { index, data_type } => {
+            match apply.bindings.iter().find(|(parameter, _)| *parameter == index) {
+                Some(&(_, input)) => column(input, left_types[input]),
+                None => Expr::Parameter { index, data_type },
+            }
+        }
+        part => part,
+    })
+}
+
+/// `operand = column` where neither can be NULL.
+fn comparison_is_never_null(comparison: &Expr, apply: &Apply, left_width: usize) -> bool {
+    let Some(("=", left, right)) = as_operator(comparison) else { return false };
+    let never_null = |side: &Expr| {
+        if within(side, 0..left_width) {
+            is_never_null(side, &apply.input)
+        } else if within(side, left_width..usize::MAX) {
+            let side = renumber(side.clone(), &|index| index - left_width);
+            is_never_null(&side, &apply.subquery)
+        } else {
+            false
+        }
+    };
+    never_null(left) && never_null(right)
+}
+
+/// Returns whether a join condition is an equality between the sides.
+fn is_hash_key(conjunct: &Expr, left_width: usize, width: usize) -> bool {
+    let Some(("=", a, b)) = as_operator(conjunct) else { return false };
+    let sides = |a: &Expr, b: &Expr| within(a, 0..left_width) && within(b, left_width..width);
+    sides(a, b) || sides(b, a)
+}

@@ -1,0 +1,170 @@
+//! What can be read off a logical plan: the types of its columns, its expressions.
+
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::logical::{ApplyKind, JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
+use crate::planner::conjunct::parameter_count;
+
+/// Returns the types of a plan's columns.
+pub(super) fn types_of(plan: &Logical) -> Vec<DataType> {
+    match plan {
+        Logical::Scan(scan) => scan.columns.iter().map(|&column| column_type(scan, column)).collect(),
+        Logical::SystemRows(rows) => {
+            rows.columns.iter().map(|column| column.sql_type.base).collect()
+        }
+        Logical::Values { types, .. } => types.clone(),
+        Logical::Filter { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => types_of(input),
+        Logical::Project { expressions, .. } => expressions.iter().map(Expr::data_type).collect(),
+        Logical::Join(join) => {
+            let mut types = types_of(&join.left);
+            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+                types.extend(types_of(&join.right));
+            }
+            types
+        }
+        Logical::Apply(apply) => {
+            let mut types = types_of(&apply.input);
+            types.push(match apply.kind {
+                ApplyKind::Scalar => {
+                    types_of(&apply.subquery).first().copied().unwrap_or(DataType::Unknown)
+                }
+                ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => DataType::Bool,
+            });
+            types
+        }
+        Logical::Aggregate { group_by, aggregates, .. } => group_by
+            .iter()
+            .map(Expr::data_type)
+            .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
+            .collect(),
+        Logical::Append { inputs } => inputs.first().map(types_of).unwrap_or_default(),
+    }
+}
+
+/// Returns the type of a column of a table scan.
+pub(super) fn column_type(scan: &TableScan, column: usize) -> DataType {
+    match column {
+        TIMESTAMP_COLUMN => DataType::Timestamptz,
+        column => scan.table.layout.columns[column].data_type,
+    }
+}
+
+/// Returns the number of a plan's columns.
+pub(super) fn width_of(plan: &Logical) -> usize {
+    match plan {
+        Logical::Scan(scan) => scan.columns.len(),
+        Logical::Filter { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => width_of(input),
+        Logical::Apply(apply) => width_of(&apply.input) + 1,
+        plan => types_of(plan).len(),
+    }
+}
+
+/// Returns whether a column of a plan can never be NULL, as far as is easily seen.
+pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
+    match expression {
+        Expr::Constant { value, .. } => !matches!(value, Datum::Null),
+        Expr::Cast { operand, .. } => is_never_null(operand, input),
+        Expr::Column { index, .. } => match input {
+            Logical::Scan(scan) => match scan.columns[*index] {
+                TIMESTAMP_COLUMN => true,
+                column => {
+                    scan.table.columns[column].not_null
+                        || scan.table.key_columns().any(|key| key == column)
+                }
+            },
+            Logical::Project { input, expressions } => is_never_null(&expressions[*index], input),
+            Logical::Filter { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input } => is_never_null(expression, input),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Calls `visit` on every expression of a plan.
+pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
+    match plan {
+        Logical::Scan(scan) => scan.as_of.iter().for_each(visit),
+        Logical::SystemRows(rows) => rows.arguments.iter().for_each(visit),
+        Logical::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+        Logical::Filter { input, predicate } => {
+            visit(predicate);
+            expressions(input, visit);
+        }
+        Logical::Project { input, expressions: list } => {
+            list.iter().for_each(&mut *visit);
+            expressions(input, visit);
+        }
+        Logical::Join(join) => {
+            visit(&join.on);
+            expressions(&join.left, visit);
+            expressions(&join.right, visit);
+        }
+        Logical::Apply(apply) => {
+            if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &apply.kind {
+                visit(comparison);
+            }
+            expressions(&apply.input, visit);
+            expressions(&apply.subquery, visit);
+        }
+        Logical::Aggregate { input, group_by, aggregates } => {
+            group_by.iter().for_each(&mut *visit);
+            for aggregate in aggregates {
+                aggregate.argument.iter().chain(&aggregate.filter).for_each(&mut *visit);
+            }
+            expressions(input, visit);
+        }
+        Logical::Sort { input, keys } => {
+            keys.iter().for_each(|key| visit(&key.expression));
+            expressions(input, visit);
+        }
+        Logical::Limit { input, limit, offset } => {
+            limit.iter().chain(offset).for_each(&mut *visit);
+            expressions(input, visit);
+        }
+        Logical::Distinct { input } => expressions(input, visit),
+        Logical::Append { inputs } => {
+            inputs.iter().for_each(|input| expressions(input, visit));
+        }
+    }
+}
+
+/// Returns one more than the largest parameter index of a plan, subquery bindings included.
+pub(super) fn parameters_of(plan: &Logical) -> usize {
+    let mut count = 0;
+    expressions(plan, &mut |expression| count = count.max(parameter_count(expression)));
+    bindings(plan, &mut |parameter| count = count.max(parameter + 1));
+    count
+}
+
+/// Calls `visit` on every parameter that a subquery of the plan is bound by.
+pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
+    match plan {
+        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => {}
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Aggregate { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => bindings(input, visit),
+        Logical::Join(join) => {
+            bindings(&join.left, visit);
+            bindings(&join.right, visit);
+        }
+        Logical::Apply(apply) => {
+            apply.bindings.iter().for_each(|(parameter, _)| visit(*parameter));
+            bindings(&apply.input, visit);
+            bindings(&apply.subquery, visit);
+        }
+        Logical::Append { inputs } => inputs.iter().for_each(|input| bindings(input, visit)),
+    }
+}
