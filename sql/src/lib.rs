@@ -17,6 +17,7 @@ pub mod logical;
 pub mod binder;
 pub mod plan;
 pub mod planner;
+pub mod exec;
 pub mod session;
 pub mod engine;
 

@@ -264,6 +264,10 @@ fn aggregate_call(aggregate: &Aggregate, names: &[String]) -> String {
         AggregateKind::Avg => "avg",
         AggregateKind::BoolAnd => "bool_and",
         AggregateKind::BoolOr => "bool_or",
+        AggregateKind::StddevPop => "stddev_pop",
+        AggregateKind::StddevSamp => "stddev_samp",
+        AggregateKind::VarPop => "var_pop",
+        AggregateKind::VarSamp => "var_samp",
     };
     let distinct = if aggregate.distinct { "DISTINCT " } else { "" };
     let argument =

@@ -207,7 +207,7 @@ pub(super) fn region_aggregate(
         _ => return None,
     };
     let parts = || aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
-    let volatile = parts().chain(group_by).chain(&conjuncts).any(is_volatile);
+    let volatile = parts().chain(group_by).any(is_volatile) || conjuncts.iter().any(is_volatile);
     let distinct = aggregates.iter().any(|aggregate| aggregate.distinct);
     let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
     if volatile || distinct || timestamp || scan.lock.is_some() || scan.as_of.is_some() {

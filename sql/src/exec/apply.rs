@@ -1,0 +1,173 @@
+//! Apply: a subquery for each row, with columns of the row as its parameters.
+//!
+//! A subquery without outer columns runs once, when the first row asks for it. Otherwise the
+//! results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use types::expr::Expr;
+use types::keycode;
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::{Context, Operator, build, memory};
+use crate::logical::ApplyKind;
+use crate::plan::ApplyNode;
+
+/// Results kept; past it all are forgotten.
+const MEMO_ENTRIES: usize = 1024;
+
+/// See the module.
+pub(super) struct Apply {
+    node: Arc<ApplyNode>,
+    context: Arc<Context>,
+    input: Box<dyn Operator>,
+    memo: AHashMap<Vec<u8>, Arc<Answer>>,
+}
+
+/// What the subquery said.
+enum Answer {
+    /// The value of a scalar subquery or EXISTS.
+    Value(Datum),
+    /// Its rows, to be compared with each outer row.
+    Rows(Vec<Batch>),
+}
+
+impl Apply {
+    /// Opens it and its input.
+    pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<Apply> {
+        Ok(Apply {
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            input: build(&node.input, context)?,
+            memo: AHashMap::new(),
+        })
+    }
+
+    fn value_type(&self) -> DataType {
+        match self.node.kind {
+            ApplyKind::Scalar => {
+                self.node.subquery_types.first().copied().unwrap_or(DataType::Unknown)
+            }
+            ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => DataType::Bool,
+        }
+    }
+
+    fn value(&mut self, batch: &Batch, row: usize) -> Result<Datum> {
+        let answer = self.answer(batch, row)?;
+        match (answer.as_ref(), &self.node.kind) {
+            (Answer::Value(value), _) => Ok(value.clone()),
+            (Answer::Rows(rows), ApplyKind::Any { comparison }) => {
+                self.compare(comparison, batch, row, rows, true)
+            }
+            (Answer::Rows(rows), ApplyKind::All { comparison }) => {
+                self.compare(comparison, batch, row, rows, false)
+            }
+            (Answer::Rows(_), ApplyKind::Scalar | ApplyKind::Exists) => Ok(Datum::Null),
+        }
+    }
+
+    /// Runs the subquery for a row, or remembers what it said.
+    fn answer(&mut self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
+        let mut key = Vec::new();
+        let mut values = Vec::with_capacity(self.node.bindings.len());
+        for &(parameter, column) in &self.node.bindings {
+            let value = batch.columns[column].datum(row);
+            keycode::encode(&value, self.node.input_types[column], false, false, &mut key)?;
+            values.push((parameter, value));
+        }
+        if let Some(answer) = self.memo.get(&key) {
+            return Ok(Arc::clone(answer));
+        }
+        let context = if values.is_empty() {
+            Arc::clone(&self.context)
+        } else {
+            let mut context = self.context.as_ref().clone();
+            for (parameter, value) in values {
+                context.eval.parameters[parameter] = value;
+            }
+            Arc::new(context)
+        };
+        let answer = Arc::new(self.run(&context)?);
+        if self.memo.len() >= MEMO_ENTRIES {
+            self.memo.clear();
+        }
+        self.memo.insert(key, Arc::clone(&answer));
+        Ok(answer)
+    }
+
+    fn run(&self, context: &Arc<Context>) -> Result<Answer> {
+        context.check()?;
+        let mut subquery = build(&self.node.subquery, context)?;
+        match self.node.kind {
+            ApplyKind::Exists => Ok(Answer::Value(Datum::Bool(subquery.next()?.is_some()))),
+            ApplyKind::Scalar => {
+                let Some(batch) = subquery.next()? else { return Ok(Answer::Value(Datum::Null)) };
+                if batch.row_count > 1 || subquery.next()?.is_some() {
+                    return Err(Error::new(
+                        sqlstate::CARDINALITY_VIOLATION,
+                        "more than one row returned by a subquery used as an expression",
+                    ));
+                }
+                Ok(Answer::Value(batch.columns[0].datum(0)))
+            }
+            ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+                let mut batches: Vec<Batch> = Vec::new();
+                let mut bytes = 0;
+                while let Some(batch) = subquery.next()? {
+                    bytes += batch.columns.iter().map(|c| c.byte_count()).sum::<usize>();
+                    memory::check(bytes, context.work_mem)?;
+                    batches.push(batch);
+                }
+                Ok(Answer::Rows(batches))
+            }
+        }
+    }
+
+    /// Compares an outer row with all rows of the subquery, in three-valued logic. `decisive`: TRUE
+    /// for ANY, FALSE for ALL; one such comparison decides, NULLs come next.
+    fn compare(
+        &self,
+        comparison: &Expr,
+        batch: &Batch,
+        row: usize,
+        rows: &[Batch],
+        decisive: bool,
+    ) -> Result<Datum> {
+        let width = self.node.input_types.len();
+        let comparison = comparison.clone().transform(&mut |part| match part {
+            Expr::Column { index, data_type } if index < width => {
+                Expr::Constant { value: batch.columns[index].datum(row), data_type }
+            }
+            Expr::Column { index, data_type } => Expr::Column { index: index - width, data_type },
+            part => part,
+        });
+        let mut any_null = false;
+        for rows in rows {
+            let results = comparison.eval_batch(rows, &self.context.eval)?;
+            for row in 0..rows.row_count {
+                match results.datum(row) {
+                    Datum::Bool(value) if value == decisive => return Ok(Datum::Bool(decisive)),
+                    Datum::Null => any_null = true,
+                    _ => {}
+                }
+            }
+        }
+        Ok(if any_null { Datum::Null } else { Datum::Bool(!decisive) })
+    }
+}
+
+impl Operator for Apply {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let Some(mut batch) = self.input.next()? else { return Ok(None) };
+        let mut values = Vector::new(self.value_type(), batch.row_count);
+        for row in 0..batch.row_count {
+            self.context.check()?;
+            let value = self.value(&batch, row)?;
+            values.push(&value);
+        }
+        batch.columns.push(Arc::new(values));
+        Ok(Some(batch))
+    }
+}

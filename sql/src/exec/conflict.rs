@@ -1,0 +1,209 @@
+//! INSERT … ON CONFLICT and UPSERT: each row is looked for under its lock before it is written.
+
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use coprocessors::row::packed_cells;
+use store::transaction::{LockMode, LockWait, Previous};
+use store::{CellBatch, Get};
+use types::Datum;
+
+use crate::catalog::table::{Index, Table};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::Context;
+use crate::exec::row::{RowWriter, previous};
+use crate::exec::target::lock_and_read;
+use crate::exec::update;
+use crate::logical::{Assignment, ConflictTarget, OnConflict};
+use crate::plan::InsertPlan;
+use types::expr::Expr;
+
+/// Writes rows that may exist.
+pub(super) struct ConflictWriter<'a> {
+    plan: &'a InsertPlan,
+    table: &'a Arc<Table>,
+    writer: RowWriter,
+    cells: CellBatch,
+    /// Rows that the statement has inserted or updated.
+    touched: AHashSet<Vec<u8>>,
+    /// UPSERT names every column that is not in the key: nothing of an old row remains.
+    names_all: bool,
+}
+
+/// A row in the way: its key and values. Its cells are in [`ConflictWriter::cells`].
+struct Existing {
+    key: Vec<u8>,
+    row: Vec<Datum>,
+}
+
+impl<'a> ConflictWriter<'a> {
+    /// Returns a writer with nothing staged.
+    pub(super) fn new(plan: &'a InsertPlan) -> ConflictWriter<'a> {
+        let table = &plan.table;
+        let keys: Vec<usize> = table.key_columns().collect();
+        let names_all = (0..table.columns.len())
+            .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
+        let writer = RowWriter::new(table);
+        let (cells, touched) = (CellBatch::new(), AHashSet::new());
+        ConflictWriter { plan, table, writer, cells, touched, names_all }
+    }
+
+    /// Stages what is pending.
+    pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
+        self.writer.flush(context)
+    }
+
+    /// Writes a row. Returns it as it is now; `None` if it was left alone.
+    pub(super) fn write(
+        &mut self,
+        values: Vec<Datum>,
+        context: &Context,
+    ) -> Result<Option<Vec<Datum>>> {
+        match &self.plan.on_conflict {
+            OnConflict::Error => {
+                self.writer.insert(&values, context)?;
+                Ok(Some(values))
+            }
+            OnConflict::Overwrite => self.upsert(values, context).map(Some),
+            OnConflict::Ignore { target } => {
+                if self.existing(target, &values, context)?.is_some() {
+                    return Ok(None);
+                }
+                self.writer.insert(&values, context)?;
+                Ok(Some(values))
+            }
+            OnConflict::Update { target, assignments, predicate } => {
+                let Some(existing) = self.existing(target, &values, context)? else {
+                    self.touched.insert(self.table.layout.encode_key(&values)?);
+                    self.writer.insert(&values, context)?;
+                    return Ok(Some(values));
+                };
+                self.update(existing, values, assignments, predicate, context)
+            }
+        }
+    }
+
+    fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Vec<Datum>> {
+        let key = self.table.layout.encode_key(&values)?;
+        self.writer.flush_row(&key, context)?;
+        if self.names_all {
+            self.writer.overwrite(key, &values, Previous::Unknown, context)?;
+            return Ok(values);
+        }
+        let old = lock_and_read(self.table, &key, &mut self.cells, context)?;
+        let previous = match old {
+            None => Previous::Absent,
+            Some(mut old) => {
+                for &column in &self.plan.named_columns {
+                    old[column] = std::mem::replace(&mut values[column], Datum::Null);
+                }
+                values = old;
+                previous(self.table, &mut self.cells)
+            }
+        };
+        self.writer.overwrite(key, &values, previous, context)?;
+        Ok(values)
+    }
+
+    fn update(
+        &mut self,
+        existing: Existing,
+        mut excluded: Vec<Datum>,
+        assignments: &[Assignment],
+        predicate: &Option<Expr>,
+        context: &Context,
+    ) -> Result<Option<Vec<Datum>>> {
+        if self.touched.contains(&existing.key) {
+            return Err(Error::new(
+                sqlstate::CARDINALITY_VIOLATION,
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            )
+            .with_hint(
+                "Ensure that no rows proposed for insertion within the same command have \
+                 duplicate constrained values.",
+            ));
+        }
+        let mut new = existing.row.clone();
+        let mut both = existing.row;
+        both.append(&mut excluded);
+        if let Some(predicate) = predicate
+            && predicate.eval_row(&both, &context.eval)?.as_bool() != Some(true)
+        {
+            return Ok(None);
+        }
+        update::assign(assignments, &both, &mut new, context)?;
+        self.touched.insert(existing.key.clone());
+        let key = existing.key;
+        let (writer, cells) = (&mut self.writer, &mut self.cells);
+        update::write(self.table, writer, key, &new, assignments, cells, context)?;
+        Ok(Some(new))
+    }
+
+    /// Looks for the row that the conflict is about, and locks it.
+    fn existing(
+        &mut self,
+        target: &ConflictTarget,
+        values: &[Datum],
+        context: &Context,
+    ) -> Result<Option<Existing>> {
+        let table = self.table;
+        let unique = |index: &&Arc<Index>| index.spec.unique;
+        let indexes: Vec<&Arc<Index>> = match target {
+            ConflictTarget::PrimaryKey => Vec::new(),
+            ConflictTarget::Any => table.indexes.iter().filter(unique).collect(),
+            ConflictTarget::Index(name) => {
+                table.indexes.iter().filter(|index| index.name == *name).collect()
+            }
+        };
+        if !matches!(target, ConflictTarget::Index(_)) {
+            let key = table.layout.encode_key(values)?;
+            self.writer.flush_row(&key, context)?;
+            if let Some(row) = lock_and_read(table, &key, &mut self.cells, context)? {
+                return Ok(Some(Existing { key, row }));
+            }
+        }
+        for index in indexes {
+            // Entries of rows before this one are staged with their rows.
+            self.writer.flush(context)?;
+            if let Some(existing) = self.by_index(index, values, context)? {
+                return Ok(Some(existing));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for a row with the same values in a unique index. NULLs are never the same.
+    fn by_index(
+        &mut self,
+        index: &Index,
+        values: &[Datum],
+        context: &Context,
+    ) -> Result<Option<Existing>> {
+        let spec = &index.spec;
+        let mut key = Vec::with_capacity(spec.keys.len());
+        for part in &spec.keys {
+            let value = part.eval_row(values, &context.eval)?;
+            if value.is_null() {
+                return Ok(None);
+            }
+            key.push(value);
+        }
+        let entry = spec.layout.encode_key_values(&key)?;
+        let transaction = &context.transaction;
+        transaction.lock_row(spec.store_table, &entry, LockMode::Exclusive, LockWait::Wait)?;
+        self.cells.clear();
+        if !transaction.get_locked(spec.store_table, &Get::new(entry), &mut self.cells)? {
+            return Ok(None);
+        }
+        let mut primary_key = Vec::new();
+        let row = self.cells.row(0);
+        let packed = packed_cells(&row, spec.layout.family_count);
+        for position in 0..self.table.layout.key.len() {
+            let column = spec.keys.len() + position;
+            primary_key.push(spec.layout.unpack_column(column, row.key(), &packed)?);
+        }
+        let key = self.table.layout.encode_key_values(&primary_key)?;
+        let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
+        Ok(row.map(|row| Existing { key, row }))
+    }
+}

@@ -1,0 +1,33 @@
+//! DELETE.
+
+use std::sync::Arc;
+
+use store::CellBatch;
+
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::modify::ModifyOutcome;
+use crate::exec::row::{RowWriter, previous};
+use crate::exec::target::{Returned, Targets, take_target};
+use crate::plan::DeletePlan;
+
+/// Runs a DELETE to its end.
+pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
+    let table = &plan.table;
+    let mut targets = Targets::open(table, &plan.source, context)?;
+    let mut writer = RowWriter::new(table);
+    let mut returned = Returned::new(&plan.returning);
+    let mut cells = CellBatch::new();
+    let mut row_count = 0;
+    while let Some(mut target) = targets.next()? {
+        writer.flush_row(&target.key, context)?;
+        let Some(row) = take_target(table, &mut target, &plan.recheck, &mut cells, context)? else {
+            continue;
+        };
+        writer.delete(target.key, previous(table, &mut cells), context)?;
+        returned.add(&row[..table.columns.len()], context)?;
+        row_count += 1;
+    }
+    writer.flush(context)?;
+    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+}

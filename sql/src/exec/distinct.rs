@@ -1,0 +1,72 @@
+//! Each row once, in order of first appearance.
+
+use std::sync::Arc;
+
+use types::aggregate::GroupTable;
+use types::{Batch, Vector};
+
+use crate::error::Result;
+use crate::exec::{Context, Operator, build, memory};
+use crate::plan::DistinctNode;
+
+/// Keeps the rows seen in a hash table.
+pub(super) struct Distinct {
+    context: Arc<Context>,
+    input: Box<dyn Operator>,
+    seen: GroupTable,
+    /// Reused from batch to batch.
+    groups: Vec<u32>,
+}
+
+/// Returns the positions of the rows whose group was not there before, the first of each.
+pub(super) fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
+    let mut next = before as u32;
+    let mut first = Vec::new();
+    for (row, &group) in groups.iter().enumerate() {
+        // Groups are numbered in order of appearance.
+        if group == next {
+            first.push(row as u32);
+            next += 1;
+        }
+    }
+    first
+}
+
+impl Distinct {
+    /// Opens it and what is below.
+    pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Distinct> {
+        Ok(Distinct {
+            context: Arc::clone(context),
+            input: build(&node.input, context)?,
+            seen: GroupTable::new(&node.types),
+            groups: Vec::new(),
+        })
+    }
+}
+
+impl Operator for Distinct {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        while let Some(batch) = self.input.next()? {
+            self.context.check()?;
+            let before = self.seen.group_count();
+            let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+            self.seen.assign(&keys, batch.row_count, &mut self.groups);
+            memory::check(self.seen.byte_count(), self.context.work_mem)?;
+            let first = first_of_each(&self.groups, before);
+            if !first.is_empty() {
+                return Ok(Some(batch.take(&first)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_of_each;
+
+    #[test]
+    fn only_new_groups_count() {
+        assert_eq!(first_of_each(&[0, 2, 1, 2, 3, 3], 2), vec![1, 4]);
+    }
+}

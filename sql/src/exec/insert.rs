@@ -1,0 +1,68 @@
+//! INSERT and UPSERT, and the sink that COPY feeds.
+
+use std::sync::Arc;
+
+use types::Datum;
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::conflict::ConflictWriter;
+use crate::exec::modify::ModifyOutcome;
+use crate::exec::row::RowWriter;
+use crate::exec::target::Returned;
+use crate::exec::{Context, build};
+use crate::plan::InsertPlan;
+
+/// Stages new rows of a table, about a thousand at a time.
+pub struct RowSink {
+    writer: RowWriter,
+    context: Context,
+    row_count: u64,
+}
+
+impl RowSink {
+    /// Returns a sink for a table.
+    pub fn new(table: Arc<Table>, context: Context) -> RowSink {
+        RowSink { writer: RowWriter::new(&table), context, row_count: 0 }
+    }
+
+    /// Adds a full row, in table order, of the columns' types.
+    ///
+    /// # Errors
+    ///
+    /// 23505 if the key of this row, or of one pushed before it, is taken; what observers refuse.
+    pub fn push(&mut self, values: &[Datum]) -> Result<()> {
+        self.writer.insert(values, &self.context)?;
+        self.row_count += 1;
+        Ok(())
+    }
+
+    /// Stages what is left and returns the number of rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`RowSink::push`].
+    pub fn finish(mut self) -> Result<u64> {
+        self.writer.flush(&self.context)?;
+        Ok(self.row_count)
+    }
+}
+
+/// Runs an INSERT or UPSERT to its end.
+pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
+    let mut source = build(&plan.source, context)?;
+    let mut writer = ConflictWriter::new(plan);
+    let mut returned = Returned::new(&plan.returning);
+    let mut row_count = 0;
+    while let Some(batch) = source.next()? {
+        context.check()?;
+        for row in 0..batch.row_count {
+            if let Some(written) = writer.write(batch.row(row), context)? {
+                returned.add(&written, context)?;
+                row_count += 1;
+            }
+        }
+    }
+    writer.flush(context)?;
+    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+}

@@ -1,0 +1,322 @@
+//! From key conditions to keys: computes the values of a path and the byte ranges they stand for.
+//!
+//! Sets of values of one column are sets of disjoint byte ranges of its key form ([`Span`]), which
+//! order, direction and the place of NULLs have become part of; so intersecting conditions is
+//! intersecting byte ranges, and `a > 3 and a > $1` needs no special case.
+
+use types::expr::EvalContext;
+use types::keycode::{self, prefix_end};
+use types::{DataType, Datum};
+
+use crate::error::Result;
+use crate::plan::scan::{AccessPath, Comparison, KeyCondition, KeyTerm, PathShape};
+use crate::planner::key_term::{is_integer, like_prefix};
+
+/// What a path reads, without salt bytes, in key order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Whole row keys, each once.
+    Points(Vec<Vec<u8>>),
+    /// Disjoint ranges.
+    Ranges(Vec<RowRange>),
+}
+
+/// Row keys from `start` to before `stop`; `None`: to the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RowRange {
+    /// First key inside.
+    pub start: Vec<u8>,
+    /// First key outside.
+    pub stop: Option<Vec<u8>>,
+}
+
+/// Key forms of one column from `start` to before `stop`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Span {
+    start: Vec<u8>,
+    stop: Option<Vec<u8>>,
+    /// All of one value: the keys that begin with `start`.
+    point: bool,
+}
+
+/// Computes the keys of a path.
+pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<Keys> {
+    let mut columns = Vec::with_capacity(path.conditions.len());
+    for condition in &path.conditions {
+        columns.push(spans(condition, context)?);
+    }
+    if let PathShape::Points(count) = path.shape {
+        let mut keys = Vec::with_capacity(count);
+        points(&mut Vec::new(), &columns, &mut keys);
+        return Ok(Keys::Points(keys));
+    }
+    let mut ranges = Vec::new();
+    string_together(&mut Vec::new(), &columns, &mut ranges);
+    Ok(Keys::Ranges(ranges))
+}
+
+fn points(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Vec<u8>>) {
+    let Some((first, rest)) = columns.split_first() else {
+        out.push(prefix.clone());
+        return;
+    };
+    let length = prefix.len();
+    for span in first {
+        prefix.extend_from_slice(&span.start);
+        points(prefix, rest, out);
+        prefix.truncate(length);
+    }
+}
+
+fn string_together(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<RowRange>) {
+    let Some((first, rest)) = columns.split_first() else {
+        let stop = prefix_end(prefix);
+        out.push(RowRange { start: prefix.clone(), stop });
+        return;
+    };
+    let length = prefix.len();
+    for span in first {
+        prefix.extend_from_slice(&span.start);
+        if span.point {
+            string_together(prefix, rest, out);
+            prefix.truncate(length);
+            continue;
+        }
+        let start = prefix.clone();
+        prefix.truncate(length);
+        let stop = match &span.stop {
+            Some(stop) => Some([prefix.as_slice(), stop].concat()),
+            None => prefix_end(prefix),
+        };
+        out.push(RowRange { start, stop });
+    }
+}
+
+/// Returns the values that all terms of a condition allow, in key order.
+fn spans(condition: &KeyCondition, context: &EvalContext) -> Result<Vec<Span>> {
+    let mut all: Option<Vec<Span>> = None;
+    for term in &condition.terms {
+        let spans = term_spans(term, condition, context)?;
+        all = Some(match all {
+            None => spans,
+            Some(all) => intersect(&all, &spans),
+        });
+    }
+    Ok(all.unwrap_or_else(|| vec![Span { start: Vec::new(), stop: None, point: false }]))
+}
+
+fn term_spans(
+    term: &KeyTerm,
+    condition: &KeyCondition,
+    context: &EvalContext,
+) -> Result<Vec<Span>> {
+    match term {
+        KeyTerm::Equal(value) => equal(&value.eval_row(&[], context)?, condition),
+        KeyTerm::In(values) => {
+            let mut spans = Vec::with_capacity(values.len());
+            for value in values {
+                spans.extend(equal(&value.eval_row(&[], context)?, condition)?);
+            }
+            Ok(unite(spans))
+        }
+        KeyTerm::IsNull => Ok(vec![point(encode(&Datum::Null, condition)?)]),
+        KeyTerm::IsNotNull => Ok(vec![not_null(condition)?]),
+        KeyTerm::Compare(comparison, value) => {
+            compare(*comparison, &value.eval_row(&[], context)?, condition)
+        }
+        KeyTerm::Like(pattern) => like(&pattern.eval_row(&[], context)?, condition),
+        KeyTerm::Any(terms) => {
+            let mut spans = Vec::new();
+            for term in terms {
+                spans.extend(term_spans(term, condition, context)?);
+            }
+            Ok(unite(spans))
+        }
+    }
+}
+
+/// A value as the key column's type has it.
+enum Converted {
+    /// The same value.
+    Value(Datum),
+    /// Less than all values of the type.
+    Below,
+    /// Greater than all.
+    Above,
+    Null,
+}
+
+fn convert(value: &Datum, to: DataType) -> Converted {
+    let integer = match value {
+        Datum::Null => return Converted::Null,
+        Datum::Int2(value) => i64::from(*value),
+        Datum::Int4(value) => i64::from(*value),
+        Datum::Int8(value) => *value,
+        value => return Converted::Value(value.clone()),
+    };
+    if !is_integer(to) {
+        return Converted::Value(value.clone());
+    }
+    let fitting = match to {
+        DataType::Int2 => i16::try_from(integer).ok().map(Datum::Int2),
+        DataType::Int4 => i32::try_from(integer).ok().map(Datum::Int4),
+        _ => Some(Datum::Int8(integer)),
+    };
+    match fitting {
+        Some(value) => Converted::Value(value),
+        None if integer < 0 => Converted::Below,
+        None => Converted::Above,
+    }
+}
+
+/// Returns the value as a key column of type `to` holds it; `None` if no row can have it.
+pub(super) fn as_key(value: &Datum, to: DataType) -> Option<Datum> {
+    match convert(value, to) {
+        Converted::Value(value) => Some(value),
+        Converted::Below | Converted::Above | Converted::Null => None,
+    }
+}
+
+fn encode(value: &Datum, condition: &KeyCondition) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let key = condition.key;
+    keycode::encode(value, condition.data_type, key.descending, key.nulls_first, &mut out)?;
+    Ok(out)
+}
+
+fn point(start: Vec<u8>) -> Span {
+    let stop = prefix_end(&start);
+    Span { start, stop, point: true }
+}
+
+fn not_null(condition: &KeyCondition) -> Result<Span> {
+    let null = encode(&Datum::Null, condition)?;
+    Ok(if condition.key.nulls_first {
+        Span { start: prefix_end(&null).unwrap_or_default(), stop: None, point: false }
+    } else {
+        Span { start: Vec::new(), stop: Some(null), point: false }
+    })
+}
+
+fn equal(value: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
+    match as_key(value, condition.data_type) {
+        Some(value) => Ok(vec![point(encode(&value, condition)?)]),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn compare(
+    comparison: Comparison,
+    value: &Datum,
+    condition: &KeyCondition,
+) -> Result<Vec<Span>> {
+    let present = not_null(condition)?;
+    let smaller = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+    let value = match convert(value, condition.data_type) {
+        Converted::Null => return Ok(Vec::new()),
+        Converted::Below => return Ok(if smaller { Vec::new() } else { vec![present] }),
+        Converted::Above => return Ok(if smaller { vec![present] } else { Vec::new() }),
+        Converted::Value(value) => encode(&value, condition)?,
+    };
+    let inclusive =
+        matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
+    let after = prefix_end(&value);
+    // Whether the wanted values come before the bound in the order of the key.
+    let span = if smaller != condition.key.descending {
+        let stop = if inclusive { after } else { Some(value) };
+        Span { start: present.start, stop, point: false }
+    } else {
+        let start = if inclusive { Some(value) } else { after };
+        let Some(start) = start else { return Ok(Vec::new()) };
+        Span { start, stop: present.stop, point: false }
+    };
+    Ok(intersect(&[span], &[not_null(condition)?]))
+}
+
+fn like(pattern: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
+    let Some(pattern) = pattern.as_str() else { return Ok(Vec::new()) };
+    let (prefix, rest) = like_prefix(pattern);
+    if rest.is_empty() {
+        return equal(&Datum::text(prefix), condition);
+    }
+    if prefix.is_empty() {
+        return Ok(vec![not_null(condition)?]);
+    }
+    let after = text_after(&prefix);
+    let from = compare(Comparison::GreaterOrEqual, &Datum::text(prefix), condition)?;
+    match after {
+        None => Ok(from),
+        Some(after) => {
+            let to = compare(Comparison::Less, &Datum::text(after), condition)?;
+            Ok(intersect(&from, &to))
+        }
+    }
+}
+
+/// Returns the smallest text greater than every text that begins with `prefix`.
+fn text_after(prefix: &str) -> Option<String> {
+    let mut after = prefix.to_owned();
+    while let Some(last) = after.pop() {
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            last => char::from_u32(u32::from(last) + 1),
+        };
+        if let Some(next) = next {
+            after.push(next);
+            return Some(after);
+        }
+    }
+    None
+}
+
+/// Whether `a` ends before `b` does.
+fn ends_before(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a < b,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+/// Sorts spans and puts those together that overlap.
+fn unite(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut united: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match united.last_mut() {
+            Some(last) if last.stop.as_ref().is_none_or(|stop| span.start < *stop) => {
+                if last.start == span.start && last.stop == span.stop {
+                    last.point |= span.point;
+                    continue;
+                }
+                last.point = false;
+                if ends_before(&last.stop, &span.stop) {
+                    last.stop = span.stop;
+                }
+            }
+            _ => united.push(span),
+        }
+    }
+    united
+}
+
+/// Returns what is in both of two sorted lists of disjoint spans.
+fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let (mut i, mut j) = (0, 0);
+    let mut out = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let start = x.start.as_slice().max(&y.start).to_vec();
+        let x_first = ends_before(&x.stop, &y.stop);
+        let stop = if x_first { x.stop.clone() } else { y.stop.clone() };
+        if stop.as_ref().is_none_or(|stop| start < *stop) {
+            // A value is inside a range or outside of it, never cut by it.
+            out.push(Span { start, stop, point: x.point || y.point });
+        }
+        if x_first {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}

@@ -1,0 +1,65 @@
+//! Loop join: every right row is a candidate. For joins without an equality.
+
+use std::sync::Arc;
+
+use types::Batch;
+
+use crate::error::Result;
+use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
+use crate::exec::{Context, Operator, build};
+use crate::plan::LoopJoinNode;
+
+/// All right rows.
+pub(super) struct AllRows {
+    row_count: u32,
+}
+
+/// See the module.
+pub(super) struct LoopJoin {
+    pairs: PairJoin<AllRows>,
+}
+
+impl LoopJoin {
+    /// Opens it and both sides.
+    pub(super) fn open(node: &Arc<LoopJoinNode>, context: &Arc<Context>) -> Result<LoopJoin> {
+        let parts = JoinParts {
+            kind: node.kind,
+            left: build(&node.left, context)?,
+            right: build(&node.right, context)?,
+            candidates: AllRows { row_count: 0 },
+            on: node.on.clone(),
+            left_types: node.left_types.clone(),
+            right_types: node.right_types.clone(),
+        };
+        Ok(LoopJoin { pairs: PairJoin::new(parts, context) })
+    }
+}
+
+impl Operator for LoopJoin {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.pairs.next()
+    }
+}
+
+impl Candidates for AllRows {
+    fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
+        self.row_count += batch.row_count as u32;
+        Ok(())
+    }
+
+    fn probe(&mut self, _batch: &Batch, _context: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn first(&self, _left_row: usize) -> Option<u32> {
+        (self.row_count > 0).then_some(0)
+    }
+
+    fn after(&self, right_row: u32) -> Option<u32> {
+        (right_row + 1 < self.row_count).then_some(right_row + 1)
+    }
+
+    fn byte_count(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,151 @@
+//! The executor: runs plans.
+//!
+//! Operators pull batches of at most about [`types::vector::BATCH_ROWS`] rows from those below
+//! them. What changes data ([`modify`]) runs to its end in one call; what is one get by key
+//! ([`point`]) has a path of its own, without batches or operators.
+//!
+//! Sorts, joins, groups and subquery results are kept in memory. There is no spilling to disk:
+//! past a generous multiple of `work_mem` ([`memory`]) a statement fails with 53200.
+
+mod memory;
+mod key_range;
+mod feed;
+mod decode;
+mod lock;
+mod scan;
+mod region_aggregate;
+mod system_rows;
+mod values;
+mod filter;
+mod project;
+mod pairs;
+mod hash_join;
+mod loop_join;
+mod apply;
+mod aggregate;
+mod sort;
+mod limit;
+mod distinct;
+mod append;
+mod point;
+mod violation;
+mod row;
+mod target;
+mod conflict;
+pub mod insert;
+mod update;
+mod delete;
+mod modify;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::Transaction;
+use types::expr::{EvalContext, Expr};
+use types::{Batch, Datum};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::plan::{Node, Plan, Root};
+
+pub use modify::{ModifyOutcome, modify};
+pub use point::point;
+
+/// What a plan runs with.
+#[derive(Clone)]
+pub struct Context {
+    /// Reads and writes.
+    pub transaction: Arc<Transaction>,
+    /// Parameters, clocks, time zone.
+    pub eval: EvalContext,
+    /// Set by another thread to stop the statement.
+    pub cancelled: Arc<AtomicBool>,
+    /// System views.
+    pub system: Arc<dyn SystemSource>,
+    /// Bytes that a sort or hash table may take before it counts as large.
+    pub work_mem: usize,
+}
+
+/// Where the rows of system views and table functions come from.
+pub trait SystemSource: Send + Sync {
+    /// Returns all rows of a view, or of a table function called with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What the view or function raises.
+    fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Vec<Datum>>>;
+}
+
+/// A running step of a plan.
+pub trait Operator: Send {
+    /// Returns the next rows, at least one; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// Whatever evaluation, the store or a cancellation raises; the operator is not to be used
+    /// after that.
+    fn next(&mut self) -> Result<Option<Batch>>;
+}
+
+impl Context {
+    /// Fails once the statement was cancelled.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::new(
+                sqlstate::QUERY_CANCELED,
+                "canceling statement due to user request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the context with room for all parameters of the plan.
+    fn prepared_for(mut self, plan: &Plan) -> Context {
+        if self.eval.parameters.len() < plan.parameter_count {
+            self.eval.parameters.resize(plan.parameter_count, Datum::Null);
+        }
+        self
+    }
+
+    /// Computes an expression without columns.
+    fn value(&self, expression: &Expr) -> Result<Datum> {
+        Ok(expression.eval_row(&[], &self.eval)?)
+    }
+}
+
+/// Opens a plan that yields rows.
+///
+/// # Errors
+///
+/// What computing its key ranges raises; XX000 if the plan changes data.
+pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
+    let context = Arc::new(context.prepared_for(plan));
+    match &plan.root {
+        Root::Query(node) => build(node, &context),
+        Root::Insert(_) | Root::Update(_) | Root::Delete(_) => Err(Error::new(
+            sqlstate::INTERNAL_ERROR,
+            "a statement that changes data was opened as a query",
+        )),
+    }
+}
+
+/// Opens a step.
+fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
+    Ok(match node {
+        Node::Scan(node) => Box::new(scan::TableScan::open(node, context)?),
+        Node::RegionAggregate(node) => {
+            Box::new(region_aggregate::RegionAggregate::open(node, context))
+        }
+        Node::SystemRows(node) => system_rows::open(node, context)?,
+        Node::Values(node) => Box::new(values::Values::open(node, context)),
+        Node::Filter(node) => Box::new(filter::Filter::open(node, context)?),
+        Node::Project(node) => Box::new(project::Project::open(node, context)?),
+        Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
+        Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
+        Node::Apply(node) => Box::new(apply::Apply::open(node, context)?),
+        Node::Aggregate(node) => Box::new(aggregate::HashAggregate::open(node, context)?),
+        Node::Sort(node) => Box::new(sort::Sort::open(node, context)?),
+        Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
+        Node::Distinct(node) => Box::new(distinct::Distinct::open(node, context)?),
+        Node::Append(node) => Box::new(append::Append::open(node, context)?),
+    })
+}

@@ -1,0 +1,54 @@
+//! New columns out of old.
+
+use std::sync::Arc;
+
+use types::expr::{EvalContext, Expr};
+use types::{Batch, Vector};
+
+use crate::error::Result;
+use crate::exec::{Context, Operator, build};
+use crate::plan::ProjectNode;
+
+/// Computes columns.
+pub(super) struct Project {
+    node: Arc<ProjectNode>,
+    context: Arc<Context>,
+    input: Box<dyn Operator>,
+}
+
+/// Computes one column; a column as it is costs nothing.
+pub(super) fn column_of(
+    expression: &Expr,
+    batch: &Batch,
+    context: &EvalContext,
+) -> Result<Arc<Vector>> {
+    match expression {
+        Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
+        expression => Ok(Arc::new(expression.eval_batch(batch, context)?)),
+    }
+}
+
+/// Computes columns.
+pub(super) fn columns_of(
+    expressions: &[Expr],
+    batch: &Batch,
+    context: &EvalContext,
+) -> Result<Vec<Arc<Vector>>> {
+    expressions.iter().map(|expression| column_of(expression, batch, context)).collect()
+}
+
+impl Project {
+    /// Opens it and what is below.
+    pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
+        let input = build(&node.input, context)?;
+        Ok(Project { node: Arc::clone(node), context: Arc::clone(context), input })
+    }
+}
+
+impl Operator for Project {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let Some(batch) = self.input.next()? else { return Ok(None) };
+        let columns = columns_of(&self.node.expressions, &batch, &self.context.eval)?;
+        Ok(Some(Batch { columns, row_count: batch.row_count }))
+    }
+}

@@ -1,0 +1,156 @@
+//! Single rows: from values to mutations, staged in batches, and from cells to values.
+
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use coprocessors::row::packed_cells;
+use store::transaction::{Expect, Previous};
+use store::{CellBatch, Mutation};
+use types::Datum;
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::violation;
+
+/// Rows staged at once.
+const BATCH_MUTATIONS: usize = 1000;
+
+/// Stages rows of one table, in batches.
+pub(super) struct RowWriter {
+    table: Arc<Table>,
+    pending: Vec<Mutation>,
+    /// Whether the keys of `pending` ascend, so that none is there twice.
+    ascending: bool,
+}
+
+impl RowWriter {
+    /// Returns a writer with nothing staged.
+    pub(super) fn new(table: &Arc<Table>) -> RowWriter {
+        RowWriter { table: Arc::clone(table), pending: Vec::new(), ascending: true }
+    }
+
+    /// Writes a row that must not exist.
+    pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        let key = self.table.layout.encode_key(values)?;
+        let mut mutation = self.puts(key, values, Written::Fresh)?;
+        mutation.expect = Expect::Absent;
+        mutation.previous = Previous::Absent;
+        self.push(mutation, context)
+    }
+
+    /// Writes a row over whatever has its key.
+    pub(super) fn overwrite(
+        &mut self,
+        key: Vec<u8>,
+        values: &[Datum],
+        previous: Previous,
+        context: &Context,
+    ) -> Result<()> {
+        let mut mutation = self.puts(key, values, Written::Over)?;
+        mutation.previous = previous;
+        self.push(mutation, context)
+    }
+
+    /// Deletes a row.
+    pub(super) fn delete(
+        &mut self,
+        key: Vec<u8>,
+        previous: Previous,
+        context: &Context,
+    ) -> Result<()> {
+        let mut mutation = Mutation::new(key).delete_row();
+        mutation.previous = previous;
+        self.push(mutation, context)
+    }
+
+    /// Stages what is pending, so that locked reads see it.
+    pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        context.check()?;
+        self.refuse_duplicates()?;
+        self.ascending = true;
+        let batch = std::mem::take(&mut self.pending);
+        let staged = context.transaction.mutate(self.table.id, batch);
+        staged.map_err(|error| violation::of_store(error, &self.table))
+    }
+
+    /// Stages what is pending if a mutation of this row is among it.
+    pub(super) fn flush_row(&mut self, key: &[u8], context: &Context) -> Result<()> {
+        let after_all = self.ascending
+            && self.pending.last().is_none_or(|last| last.row.as_slice() < key);
+        if after_all || self.pending.iter().all(|mutation| mutation.row != key) {
+            return Ok(());
+        }
+        self.flush(context)
+    }
+
+    fn push(&mut self, mutation: Mutation, context: &Context) -> Result<()> {
+        if let Some(last) = self.pending.last() {
+            self.ascending &= last.row < mutation.row;
+        }
+        self.pending.push(mutation);
+        if self.pending.len() >= BATCH_MUTATIONS { self.flush(context) } else { Ok(()) }
+    }
+
+    /// Two new rows of one batch may not have one key.
+    fn refuse_duplicates(&self) -> Result<()> {
+        if self.ascending {
+            return Ok(());
+        }
+        let mut keys = AHashSet::with_capacity(self.pending.len());
+        for mutation in &self.pending {
+            if !keys.insert(mutation.row.as_slice()) && mutation.expect == Expect::Absent {
+                return Err(violation::duplicate(&self.table, &mutation.row));
+            }
+        }
+        Ok(())
+    }
+
+    fn puts(&self, key: Vec<u8>, values: &[Datum], written: Written) -> Result<Mutation> {
+        let layout = &self.table.layout;
+        let mut mutation = Mutation::new(key);
+        for family in 0..layout.family_count {
+            // A new row needs no cell for a family that is all NULL, save the first.
+            if family > 0 && written == Written::Fresh && self.is_null(family, values) {
+                continue;
+            }
+            mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, values)?);
+        }
+        Ok(mutation)
+    }
+
+    fn is_null(&self, family: usize, values: &[Datum]) -> bool {
+        let columns = self.table.layout.columns.iter().zip(values);
+        columns.filter(|(column, _)| in_family(column, family)).all(|(_, value)| value.is_null())
+    }
+}
+
+fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
+    matches!(column.place, types::rowcode::Place::Packed { family: of, .. } if of == family)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// There is no such row.
+    Fresh,
+    /// There may be one, whose cells are to be covered.
+    Over,
+}
+
+/// Returns the values of the one row of a batch, in table order.
+pub(super) fn unpack(table: &Table, cells: &CellBatch) -> Result<Vec<Datum>> {
+    let row = cells.row(0);
+    let packed = packed_cells(&row, table.layout.family_count);
+    Ok(table.layout.unpack(row.key(), &packed)?)
+}
+
+/// Returns the state of a row before its mutation, for the observers, if there are any who ask.
+pub(super) fn previous(table: &Table, cells: &mut CellBatch) -> Previous {
+    if table.indexes.is_empty() {
+        return Previous::Unknown;
+    }
+    Previous::Row(Arc::new(std::mem::take(cells)))
+}

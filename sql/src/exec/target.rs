@@ -1,0 +1,158 @@
+//! The rows that UPDATE and DELETE change: found, locked, read again, checked again.
+
+use std::sync::Arc;
+
+use store::transaction::{LockMode, LockWait};
+use store::{CellBatch, Get};
+use types::expr::Expr;
+use types::vector::BATCH_ROWS;
+use types::{Batch, Datum};
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::point::key_from;
+use crate::exec::row::unpack;
+use crate::exec::{Context, Operator, build};
+use crate::logical::Returning;
+use crate::plan::TargetRows;
+
+/// The keys of the rows, one by one.
+pub(super) struct Targets {
+    table: Arc<Table>,
+    source: Source,
+}
+
+enum Source {
+    /// The short path.
+    Point(Option<Vec<u8>>),
+    Rows { operator: Box<dyn Operator>, batch: Option<Batch>, next: usize },
+}
+
+/// One row to change.
+pub(super) struct Target {
+    /// Its row key.
+    pub key: Vec<u8>,
+    /// What subqueries added.
+    pub extra: Vec<Datum>,
+}
+
+impl Targets {
+    /// Opens the search.
+    pub(super) fn open(
+        table: &Arc<Table>,
+        rows: &TargetRows,
+        context: &Arc<Context>,
+    ) -> Result<Targets> {
+        let source = match &rows.point {
+            Some(key) => Source::Point(key_from(table, key, context)?),
+            None => Source::Rows { operator: build(&rows.node, context)?, batch: None, next: 0 },
+        };
+        Ok(Targets { table: Arc::clone(table), source })
+    }
+
+    /// Returns the next row.
+    pub(super) fn next(&mut self) -> Result<Option<Target>> {
+        let key_width = self.table.layout.key.len();
+        match &mut self.source {
+            Source::Point(key) => Ok(key.take().map(|key| Target { key, extra: Vec::new() })),
+            Source::Rows { operator, batch, next } => loop {
+                if let Some(rows) = batch
+                    && *next < rows.row_count
+                {
+                    let mut key = rows.row(*next);
+                    let extra = key.split_off(key_width);
+                    *next += 1;
+                    let key = self.table.layout.encode_key_values(&key)?;
+                    return Ok(Some(Target { key, extra }));
+                }
+                *batch = operator.next()?;
+                *next = 0;
+                if batch.is_none() {
+                    return Ok(None);
+                }
+            },
+        }
+    }
+}
+
+/// Locks a row for writing and reads its newest version into `cells`. Returns its values, `None`
+/// if it is gone.
+pub(super) fn lock_and_read(
+    table: &Table,
+    key: &[u8],
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<Option<Vec<Datum>>> {
+    let transaction = &context.transaction;
+    transaction.lock_row(table.id, key, LockMode::Exclusive, LockWait::Wait)?;
+    cells.clear();
+    if !transaction.get_locked(table.id, &Get::new(key), cells)? {
+        return Ok(None);
+    }
+    unpack(table, cells).map(Some)
+}
+
+/// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row
+/// is not wanted any more.
+pub(super) fn take_target(
+    table: &Table,
+    target: &mut Target,
+    recheck: &Option<Expr>,
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<Option<Vec<Datum>>> {
+    let Some(mut row) = lock_and_read(table, &target.key, cells, context)? else {
+        return Ok(None);
+    };
+    row.append(&mut target.extra);
+    if let Some(recheck) = recheck
+        && recheck.eval_row(&row, &context.eval)?.as_bool() != Some(true)
+    {
+        return Ok(None);
+    }
+    Ok(Some(row))
+}
+
+/// Gathers the rows of RETURNING.
+pub(super) struct Returned<'a> {
+    returning: Option<&'a Returning>,
+    rows: Vec<Vec<Datum>>,
+    batches: Vec<Batch>,
+}
+
+impl<'a> Returned<'a> {
+    /// Returns a collector without rows.
+    pub(super) fn new(returning: &'a Option<Returning>) -> Returned<'a> {
+        Returned { returning: returning.as_ref(), rows: Vec::new(), batches: Vec::new() }
+    }
+
+    /// Adds a row in table order.
+    pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
+        let Some(returning) = self.returning else { return Ok(()) };
+        let mut values = Vec::with_capacity(returning.expressions.len());
+        for expression in &returning.expressions {
+            values.push(expression.eval_row(row, &context.eval)?);
+        }
+        self.rows.push(values);
+        if self.rows.len() >= BATCH_ROWS {
+            self.close_batch(returning);
+        }
+        Ok(())
+    }
+
+    fn close_batch(&mut self, returning: &Returning) {
+        if !self.rows.is_empty() {
+            let types: Vec<_> = returning.expressions.iter().map(Expr::data_type).collect();
+            self.batches.push(Batch::from_rows(&types, &self.rows));
+            self.rows.clear();
+        }
+    }
+
+    /// Returns all rows.
+    pub(super) fn finish(mut self) -> Vec<Batch> {
+        if let Some(returning) = self.returning {
+            self.close_batch(returning);
+        }
+        self.batches
+    }
+}

@@ -1,0 +1,75 @@
+//! UPDATE. The new values are computed from the newest version of the row, under its lock.
+
+use std::sync::Arc;
+
+use store::CellBatch;
+use types::Datum;
+
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::modify::ModifyOutcome;
+use crate::exec::row::{RowWriter, previous};
+use crate::exec::target::{Returned, Targets, take_target};
+use crate::logical::Assignment;
+use crate::plan::UpdatePlan;
+
+/// Runs an UPDATE to its end.
+pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
+    let table = &plan.table;
+    let mut targets = Targets::open(table, &plan.source, context)?;
+    let mut writer = RowWriter::new(table);
+    let mut returned = Returned::new(&plan.returning);
+    let mut cells = CellBatch::new();
+    let mut row_count = 0;
+    while let Some(mut target) = targets.next()? {
+        writer.flush_row(&target.key, context)?;
+        let Some(row) = take_target(table, &mut target, &plan.recheck, &mut cells, context)? else {
+            continue;
+        };
+        let mut new = row[..table.columns.len()].to_vec();
+        assign(&plan.assignments, &row, &mut new, context)?;
+        write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
+        returned.add(&new, context)?;
+        row_count += 1;
+    }
+    writer.flush(context)?;
+    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+}
+
+/// Computes the assigned columns of `new` from `row`.
+pub(super) fn assign(
+    assignments: &[Assignment],
+    row: &[Datum],
+    new: &mut [Datum],
+    context: &Context,
+) -> Result<()> {
+    for assignment in assignments {
+        new[assignment.column] = assignment.value.eval_row(row, &context.eval)?;
+    }
+    Ok(())
+}
+
+/// Stages the new version of a row that is locked and was read into `cells`; a new key is a new
+/// row.
+pub(super) fn write(
+    table: &Table,
+    writer: &mut RowWriter,
+    key: Vec<u8>,
+    new: &[Datum],
+    assignments: &[Assignment],
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<()> {
+    let assigns_key =
+        assignments.iter().any(|assignment| table.key_columns().any(|k| k == assignment.column));
+    let previous = previous(table, cells);
+    if !assigns_key || table.layout.encode_key(new)? == key {
+        return writer.overwrite(key, new, previous, context);
+    }
+    // One after the other: a key may be taken that the row before has given up.
+    writer.delete(key, previous, context)?;
+    writer.flush(context)?;
+    writer.insert(new, context)?;
+    writer.flush(context)
+}

@@ -1,0 +1,45 @@
+//! Constant rows.
+
+use std::sync::Arc;
+
+use types::vector::BATCH_ROWS;
+use types::{Batch, Vector};
+
+use crate::error::Result;
+use crate::exec::{Context, Operator};
+use crate::plan::ValuesNode;
+
+/// Computes the rows of VALUES.
+pub(super) struct Values {
+    node: Arc<ValuesNode>,
+    context: Arc<Context>,
+    next: usize,
+}
+
+impl Values {
+    /// Opens it.
+    pub(super) fn open(node: &Arc<ValuesNode>, context: &Arc<Context>) -> Values {
+        Values { node: Arc::clone(node), context: Arc::clone(context), next: 0 }
+    }
+}
+
+impl Operator for Values {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.context.check()?;
+        let rest = &self.node.rows[self.next..];
+        let rows = &rest[..rest.len().min(BATCH_ROWS)];
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        self.next += rows.len();
+        let mut columns: Vec<Vector> =
+            self.node.types.iter().map(|&data_type| Vector::new(data_type, rows.len())).collect();
+        for row in rows {
+            for (column, value) in columns.iter_mut().zip(row) {
+                column.push(&value.eval_row(&[], &self.context.eval)?);
+            }
+        }
+        let columns = columns.into_iter().map(Arc::new).collect();
+        Ok(Some(Batch { columns, row_count: rows.len() }))
+    }
+}
