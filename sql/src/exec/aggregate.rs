@@ -33,9 +33,11 @@ struct State {
 
 impl State {
     fn new(aggregate: &Aggregate) -> State {
-        let seen = aggregate.argument.as_ref().filter(|_| aggregate.distinct).map(|argument| {
-            GroupTable::new(&[DataType::Int8, argument.data_type()])
-        });
+        let seen = aggregate
+            .argument
+            .as_ref()
+            .filter(|_| aggregate.distinct)
+            .map(|argument| GroupTable::new(&[DataType::Int8, argument.data_type()]));
         State { accumulator: aggregate.accumulator(), seen }
     }
 

@@ -195,15 +195,21 @@ impl<'a> ConflictWriter<'a> {
         if !transaction.get_locked(spec.store_table, &Get::new(entry), &mut self.cells)? {
             return Ok(None);
         }
-        let mut primary_key = Vec::new();
-        let row = self.cells.row(0);
-        let packed = packed_cells(&row, spec.layout.family_count);
-        for position in 0..self.table.layout.key.len() {
-            let column = spec.keys.len() + position;
-            primary_key.push(spec.layout.unpack_column(column, row.key(), &packed)?);
-        }
-        let key = self.table.layout.encode_key_values(&primary_key)?;
+        let key = base_key(self.table, index, &self.cells)?;
         let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
         Ok(row.map(|row| Existing { key, row }))
     }
+}
+
+/// Returns the key of the row that the one index entry in `cells` stands for.
+fn base_key(table: &Table, index: &Index, cells: &CellBatch) -> Result<Vec<u8>> {
+    let spec = &index.spec;
+    let entry = cells.row(0);
+    let packed = packed_cells(&entry, spec.layout.family_count);
+    let mut primary_key = Vec::with_capacity(table.layout.key.len());
+    for position in 0..table.layout.key.len() {
+        let column = spec.keys.len() + position;
+        primary_key.push(spec.layout.unpack_column(column, entry.key(), &packed)?);
+    }
+    Ok(table.layout.encode_key_values(&primary_key)?)
 }

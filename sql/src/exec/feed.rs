@@ -144,7 +144,9 @@ impl RowFeed {
         };
         let (context, options) = (self.context.as_ref(), &self.options);
         let more = match &mut self.source {
-            Source::Points(keys) => read_points(keys, self.table, row_limit, options, context, out)?,
+            Source::Points(keys) => {
+                read_points(keys, self.table, row_limit, options, context, out)?
+            }
             Source::Ranges(reader) => reader.next(self.table, row_limit, options, context, out)?,
             Source::Merge(merge) => merge.next(self.table, row_limit, options, context, out)?,
         };

@@ -205,11 +205,7 @@ fn equal(value: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
     }
 }
 
-fn compare(
-    comparison: Comparison,
-    value: &Datum,
-    condition: &KeyCondition,
-) -> Result<Vec<Span>> {
+fn compare(comparison: Comparison, value: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
     let present = not_null(condition)?;
     let smaller = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
     let value = match convert(value, condition.data_type) {
@@ -218,8 +214,7 @@ fn compare(
         Converted::Above => return Ok(if smaller { vec![present] } else { Vec::new() }),
         Converted::Value(value) => encode(&value, condition)?,
     };
-    let inclusive =
-        matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
+    let inclusive = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
     let after = prefix_end(&value);
     // Whether the wanted values come before the bound in the order of the key.
     let span = if smaller != condition.key.descending {

@@ -227,11 +227,8 @@ impl<C: Candidates> Operator for PairJoin<C> {
             self.context.check()?;
             if self.probe.is_some() {
                 let (left, right) = self.pairs();
-                let batch = if left.is_empty() {
-                    self.finish_probe()
-                } else {
-                    self.check(&left, &right)?
-                };
+                let batch =
+                    if left.is_empty() { self.finish_probe() } else { self.check(&left, &right)? };
                 if batch.is_some() {
                     return Ok(batch);
                 }

@@ -79,8 +79,8 @@ impl RowWriter {
 
     /// Stages what is pending if a mutation of this row is among it.
     pub(super) fn flush_row(&mut self, key: &[u8], context: &Context) -> Result<()> {
-        let after_all = self.ascending
-            && self.pending.last().is_none_or(|last| last.row.as_slice() < key);
+        let after_all =
+            self.ascending && self.pending.last().is_none_or(|last| last.row.as_slice() < key);
         if after_all || self.pending.iter().all(|mutation| mutation.row != key) {
             return Ok(());
         }

@@ -60,11 +60,7 @@ struct Series {
 }
 
 impl Series {
-    fn open(
-        node: &SystemRowsNode,
-        context: &Arc<Context>,
-        arguments: &[Datum],
-    ) -> Result<Series> {
+    fn open(node: &SystemRowsNode, context: &Arc<Context>, arguments: &[Datum]) -> Result<Series> {
         let data_type = node.types.first().copied().unwrap_or(DataType::Int8);
         let step = arguments.get(2).cloned().unwrap_or(Datum::Int4(1));
         let (Some(start), Some(stop)) = (arguments.first(), arguments.get(1)) else {

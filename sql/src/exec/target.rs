@@ -25,7 +25,11 @@ pub(super) struct Targets {
 enum Source {
     /// The short path.
     Point(Option<Vec<u8>>),
-    Rows { operator: Box<dyn Operator>, batch: Option<Batch>, next: usize },
+    Rows {
+        operator: Box<dyn Operator>,
+        batch: Option<Batch>,
+        next: usize,
+    },
 }
 
 /// One row to change.

@@ -30,8 +30,11 @@ pub(super) fn lines(plan: &Plan) -> Vec<String> {
                 OnConflict::Ignore { .. } => ", on conflict do nothing",
                 OnConflict::Update { .. } => ", on conflict update",
             };
-            let verb =
-                if matches!(insert.on_conflict, OnConflict::Overwrite) { "Upsert" } else { "Insert" };
+            let verb = if matches!(insert.on_conflict, OnConflict::Overwrite) {
+                "Upsert"
+            } else {
+                "Insert"
+            };
             let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
             Step { line, names: Vec::new(), inputs: vec![step(&insert.source)] }
         }
@@ -42,7 +45,8 @@ pub(super) fn lines(plan: &Plan) -> Vec<String> {
                 .map(|assignment| update.table.columns[assignment.column].name.as_str())
                 .collect();
             let columns = columns.join(", ");
-            let line = format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
+            let line =
+                format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
             Step { line, names: Vec::new(), inputs: vec![step(&update.source.node)] }
         }
         Root::Delete(delete) => {
@@ -129,7 +133,8 @@ fn step(node: &Node) -> Step {
         Node::Values(values) => {
             let count = values.rows.len();
             let line = format!("Values: {count} row{}", plural(count));
-            let names = (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
+            let names =
+                (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
             Step { line, names, inputs }
         }
         Node::Filter(filter) => {
@@ -144,8 +149,7 @@ fn step(node: &Node) -> Step {
         Node::HashJoin(join) => {
             let (left, right) = (&inputs[0].names, &inputs[1].names);
             let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
-            let keys: Vec<String> =
-                join.left_keys.iter().zip(&join.right_keys).map(key).collect();
+            let keys: Vec<String> = join.left_keys.iter().zip(&join.right_keys).map(key).collect();
             let mut line = format!("Hash join: {}{}", kind_name(join.kind), keys.join(" AND "));
             if let Some(residual) = &join.residual {
                 line.push_str(&format!(", filter: {}", text(residual, &names)));
@@ -186,7 +190,9 @@ fn step(node: &Node) -> Step {
         Node::Limit(limit) => {
             let mut parts = Vec::new();
             parts.extend(limit.limit.as_ref().map(|limit| text(limit, &[])));
-            parts.extend(limit.offset.as_ref().map(|offset| format!("offset {}", text(offset, &[]))));
+            parts.extend(
+                limit.offset.as_ref().map(|offset| format!("offset {}", text(offset, &[]))),
+            );
             Step { line: format!("Limit: {}", parts.join(", ")), names, inputs }
         }
         Node::Distinct(_) => Step { line: "Distinct: in the session".to_owned(), names, inputs },

@@ -42,7 +42,9 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
                     let (left, right) = (write(left, names, true), write(right, names, true));
                     wrap(format!("{left} {symbol} {right}"))
                 }
-                [operand] if is_operator => wrap(format!("{function}{}", write(operand, names, true))),
+                [operand] if is_operator => {
+                    wrap(format!("{function}{}", write(operand, names, true)))
+                }
                 arguments => format!("{function}({})", list(arguments, names, ", ", false)),
             }
         }

@@ -16,9 +16,9 @@ mod explain;
 
 use std::sync::Arc;
 
+use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
-use types::{DataType, Datum};
 
 use crate::catalog::table::Table;
 use crate::logical::{
@@ -384,9 +384,4 @@ impl Node {
             Node::Append(node) => node.inputs.iter().collect(),
         }
     }
-}
-
-/// Returns the constant TRUE.
-pub(crate) fn constant_true() -> Expr {
-    Expr::Constant { value: Datum::Bool(true), data_type: DataType::Bool }
 }

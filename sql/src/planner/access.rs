@@ -236,12 +236,8 @@ fn condition(
             }
         }
     }
-    let condition = KeyCondition {
-        terms,
-        data_type: part.data_type,
-        key: part.key,
-        name: part.name.clone(),
-    };
+    let condition =
+        KeyCondition { terms, data_type: part.data_type, key: part.key, name: part.name.clone() };
     let only_not_null = condition
         .terms
         .iter()
@@ -267,9 +263,11 @@ fn needs_lookup(index: &Index, question: &Question<'_>) -> bool {
 pub(super) fn needed(question: &Question<'_>) -> Columns {
     let mut columns: Columns = question.scan.columns.iter().copied().collect();
     question.conjuncts.iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
-    debug_assert!(columns.iter().all(|&c| {
-        c == TIMESTAMP_COLUMN || c < question.scan.table.layout.columns.len()
-    }));
+    debug_assert!(
+        columns
+            .iter()
+            .all(|&c| { c == TIMESTAMP_COLUMN || c < question.scan.table.layout.columns.len() })
+    );
     columns
 }
 

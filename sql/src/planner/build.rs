@@ -89,7 +89,9 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         Logical::Aggregate { input, group_by, aggregates } => {
             unordered(build_aggregate(*input, group_by, aggregates))
         }
-        Logical::Sort { input, keys } => Built { node: build_sort(*input, keys, wanted.goal), ordered: false },
+        Logical::Sort { input, keys } => {
+            Built { node: build_sort(*input, keys, wanted.goal), ordered: false }
+        }
         Logical::Limit { input, limit, offset } => {
             let goal = RowGoal::of(&limit, &offset);
             let input = build_wanted(*input, Wanted { order: Vec::new(), goal }).node;
@@ -147,7 +149,8 @@ fn build_project(input: Logical, mut expressions: Vec<Expr>, wanted: Wanted) -> 
         .collect();
     let built = build_wanted(input, Wanted { order, goal: wanted.goal });
     let (node, expressions) = narrowed(built.node, expressions);
-    let identity = |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
+    let identity =
+        |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
     let node = match &node {
         Node::Scan(scan)
             if scan.output.len() == expressions.len()
@@ -312,5 +315,10 @@ fn as_bigint(operand: Expr) -> Expr {
     if from == DataType::Int8 {
         return operand;
     }
-    Expr::Cast { operand: Box::new(operand), from, to: SqlType::from(DataType::Int8), explicit: false }
+    Expr::Cast {
+        operand: Box::new(operand),
+        from,
+        to: SqlType::from(DataType::Int8),
+        explicit: false,
+    }
 }

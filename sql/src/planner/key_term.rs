@@ -7,8 +7,8 @@
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::planner::conjunct::{as_operator, boolean, is_free, is_volatile};
 use crate::plan::scan::{Comparison, KeyTerm};
+use crate::planner::conjunct::{as_operator, boolean, is_free, is_volatile};
 
 /// A term, and whether it says all that the conjunct says.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,9 +32,7 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
     match conjunct {
         Expr::IsNull(operand) if operand.as_ref() == key => Matched::exact(KeyTerm::IsNull),
         Expr::Not(operand) => match operand.as_ref() {
-            Expr::IsNull(operand) if operand.as_ref() == key => {
-                Matched::exact(KeyTerm::IsNotNull)
-            }
+            Expr::IsNull(operand) if operand.as_ref() == key => Matched::exact(KeyTerm::IsNotNull),
             operand if operand == key => Matched::exact(KeyTerm::Equal(boolean(false))),
             _ => None,
         },

@@ -52,9 +52,8 @@ fn push(plan: Logical, mut conjuncts: Vec<Expr>) -> Logical {
         Logical::Apply(apply) => push_apply(apply, conjuncts),
         Logical::Aggregate { input, group_by, aggregates } => {
             let keys = group_by.len();
-            let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts
-                .into_iter()
-                .partition(|conjunct| keys > 0 && within(conjunct, 0..keys));
+            let (go, stay): (Vec<Expr>, Vec<Expr>) =
+                conjuncts.into_iter().partition(|conjunct| keys > 0 && within(conjunct, 0..keys));
             let go = go.into_iter().map(|conjunct| substitute(conjunct, &group_by)).collect();
             let input = boxed(input, go);
             filter(Logical::Aggregate { input, group_by, aggregates }, stay)

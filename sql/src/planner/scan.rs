@@ -219,8 +219,7 @@ pub(super) fn region_aggregate(
     parts().chain(group_by).for_each(|part| add_columns(part, &mut used));
     let columns = used.iter().map(|&index| scan.columns[index]).collect();
     let narrowed = TableScan { columns, ..scan.clone() };
-    let question =
-        Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
+    let question = Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
     let candidate = choose(&question);
     if candidate.lookup || matches!(candidate.shape, PathShape::Points(_)) {
         return None;

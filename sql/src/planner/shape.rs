@@ -9,7 +9,9 @@ use crate::planner::conjunct::parameter_count;
 /// Returns the types of a plan's columns.
 pub(super) fn types_of(plan: &Logical) -> Vec<DataType> {
     match plan {
-        Logical::Scan(scan) => scan.columns.iter().map(|&column| column_type(scan, column)).collect(),
+        Logical::Scan(scan) => {
+            scan.columns.iter().map(|&column| column_type(scan, column)).collect()
+        }
         Logical::SystemRows(rows) => {
             rows.columns.iter().map(|column| column.sql_type.base).collect()
         }
