@@ -18,11 +18,15 @@
 //! Row locks are held from before `pre_batch` to the commit, so an observer may read the old version
 //! of a row and trust it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
 use crate::cell::CellBatch;
 use crate::descriptor::{RegionId, TableId};
-use crate::error::Result;
+use crate::error::{Error, Result, Veto};
+use crate::mutation::Mutation;
 use crate::scan::{Get, Scan};
-use crate::transaction::{Mutation, Scanner};
+use crate::scanner::Scanner;
 
 /// Code that runs around the writes of a region.
 ///
@@ -72,7 +76,7 @@ pub trait ObserverContext {
     /// [`ObserverContext::lock`]. Returns whether the row exists.
     ///
     /// For a row of the batch whose mutation carries
-    /// [`Mutation::previous`](crate::transaction::Mutation::previous), that is the cheaper answer.
+    /// [`Mutation::previous`], that is the cheaper answer.
     fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
 
     /// Takes the exclusive lock of a row, of any table, until the end of the transaction.
@@ -114,4 +118,70 @@ pub trait EndpointContext {
     /// Returns [`Error::Cancelled`](crate::Error::Cancelled) once the caller does not want the answer
     /// any more. To be called at least once a batch.
     fn check_cancelled(&self) -> Result<()>;
+}
+
+/// The observers of a table in the order in which they run.
+#[derive(Clone, Default)]
+pub(crate) struct Chain {
+    observers: Vec<Arc<dyn RegionObserver>>,
+}
+
+impl Chain {
+    /// Returns the chain of these observers: by priority, lower first, equal ones in the given order.
+    pub(crate) fn new(mut observers: Vec<(i32, Arc<dyn RegionObserver>)>) -> Chain {
+        observers.sort_by_key(|(priority, _)| *priority);
+        Chain { observers: observers.into_iter().map(|(_, observer)| observer).collect() }
+    }
+
+    /// Returns whether nobody observes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.observers.is_empty()
+    }
+
+    /// Returns whether anybody wants to see committed batches.
+    pub(crate) fn wants_post_batch(&self) -> bool {
+        self.observers.iter().any(|observer| observer.wants_post_batch())
+    }
+
+    /// Runs the hooks before a batch is staged; the first error ends it.
+    pub(crate) fn pre_batch(
+        &self,
+        context: &dyn ObserverContext,
+        batch: &mut [Mutation],
+    ) -> Result<()> {
+        self.observers.iter().try_for_each(|observer| {
+            guarded(observer.name(), || observer.pre_batch(context, batch))
+        })
+    }
+
+    /// Runs the hooks after a commit was applied.
+    pub(crate) fn post_batch(&self, table: TableId, batch: &[Mutation]) {
+        for observer in &self.observers {
+            if !observer.wants_post_batch() {
+                continue;
+            }
+            if let Err(error) = guarded(observer.name(), || observer.post_batch(table, batch)) {
+                let observer = observer.name();
+                tracing::warn!(%error, observer, table = table.0, "post_batch failed");
+            }
+        }
+    }
+}
+
+/// Runs a coprocessor's code: a panic becomes an error that names it.
+pub(crate) fn guarded<T>(name: &str, code: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|panic| {
+        let reason = panic
+            .downcast_ref::<&str>()
+            .map(|reason| (*reason).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::Vetoed(Box::new(Veto {
+            coprocessor: name.to_owned(),
+            code: "XX000".into(),
+            message: format!("coprocessor \"{name}\" panicked"),
+            detail: reason,
+            ..Veto::default()
+        })))
+    })
 }

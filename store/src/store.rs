@@ -1,40 +1,60 @@
 //! The store: tables, their regions, the log, and what runs in the background.
+//!
+//! ```text
+//! DIR/LOCK                                held while the store is open
+//! DIR/MANIFEST                            what is alive
+//! DIR/wal/                                the log
+//! DIR/regions/<region>/<family>/<file>    store files
+//! ```
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use crate::background::Background;
+use crate::cache::BlockCache;
+use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
-use crate::error::Result;
-use crate::observer::RegionObserver;
+use crate::engine::{CommitClock, Engine, Parts, Tables};
+use crate::error::{Error, Result};
+use crate::family_store::StoreContext;
+use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
+use crate::observer::{Chain, RegionObserver};
 use crate::options::Options;
+use crate::read_path::ReadPath;
+use crate::region::{Region, RegionMap, Upkeep};
+use crate::replica::{ReplicaFeed, Replicated};
+use crate::snapshot::Snapshots;
+use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
+use crate::wal::{Record, Wal};
+
+pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
 
 /// An open data directory.
 pub struct Store {
-    _private: (),
+    engine: Arc<Engine>,
+    background: Mutex<Background>,
+    /// Held by who changes the set of tables or a table's settings.
+    defining: Mutex<()>,
 }
 
-/// One region, for system views.
-#[derive(Debug, Clone)]
-pub struct RegionStatus {
-    /// The region.
-    pub region: RegionId,
-    /// Its table.
-    pub table: TableId,
-    /// First row.
-    pub start: Vec<u8>,
-    /// Row after the last; `None` for open.
-    pub stop: Option<Vec<u8>>,
-    /// Bytes in memstores.
+/// Figures of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Bytes in memstores, those of replicas included.
     pub memstore_bytes: u64,
-    /// Store files of all families.
-    pub file_count: usize,
-    /// Their bytes.
-    pub file_bytes: u64,
-    /// Rows read since start.
-    pub rows_read: u64,
-    /// Rows written since start.
-    pub rows_written: u64,
+    /// Bytes at which memstores are flushed.
+    pub memstore_limit_bytes: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Rows that are locked now.
+    pub row_locks: usize,
+    /// How often a commit had to wait for memory since start.
+    pub memory_stalls: u64,
+    /// The last commit that new snapshots see.
+    pub visible: Sequence,
 }
 
 impl Store {
@@ -42,34 +62,108 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`](crate::Error::InUse), [`Error::Corrupt`](crate::Error::Corrupt),
-    /// [`Error::Io`](crate::Error::Io).
+    /// [`Error::InUse`], [`Error::Corrupt`], [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Arc<Store>> {
-        let _ = (directory, options);
-        todo!("store/store")
+        let engine = Arc::new(open_engine(directory, options)?);
+        engine.wal.follow(engine.reads.feed.clone());
+        let store = Store {
+            background: Mutex::new(Background::start(&engine)?),
+            engine,
+            defining: Mutex::new(()),
+        };
+        for region in store.engine.regions() {
+            region.join_feed(&store.engine.reads.feed);
+        }
+        store.engine.pressure.want_flush();
+        for region in store.engine.regions() {
+            store.engine.pressure.want_compaction(&region);
+        }
+        Ok(Arc::new(store))
     }
 
     /// Creates a table with its regions; durable on return.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the descriptor makes no sense or the id is taken.
     pub fn create_table(&self, descriptor: TableDescriptor) -> Result<()> {
-        let _ = descriptor;
-        todo!("store/store")
+        check_descriptor(&descriptor)?;
+        let _defining = self.defining.lock();
+        self.engine.check_running()?;
+        if self.engine.tables.load().contains_key(&descriptor.id) {
+            let id = descriptor.id.0;
+            return Err(Error::InvalidRequest(format!("table {id} exists already")));
+        }
+        let mut manifest = self.engine.manifest.lock();
+        let regions = region_records(&descriptor, manifest.state().next_region);
+        manifest.append(&ManifestEdit::PutTable {
+            descriptor: descriptor.clone(),
+            regions: regions.clone(),
+        })?;
+        drop(manifest);
+        let table =
+            open_table(&self.engine.context, &self.engine.regions_directory, descriptor, &regions)?;
+        let table = Arc::new(table);
+        self.set_replicas(&table)?;
+        self.change_tables(|tables| {
+            tables.insert(table.id(), Arc::clone(&table));
+        });
+        Ok(())
     }
 
     /// Removes a table and its data; durable on return. Open scans of it go on to their end.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
-        let _ = table;
-        todo!("store/store")
+        let _defining = self.defining.lock();
+        let dropped = self.engine.table(table)?;
+        self.engine.manifest.lock().append(&ManifestEdit::DropTable { table })?;
+        self.change_tables(|tables| {
+            tables.remove(&table);
+        });
+        for region in dropped.regions().all() {
+            self.engine.reads.feed.remove(region.id());
+            region.drop_data();
+            self.engine.pressure.add(region.forget_bytes());
+        }
+        self.engine.pressure.relieve();
+        Ok(())
     }
 
-    /// Replaces the rules of a table's families and its other settings, except its regions.
-    pub fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
-        let _ = descriptor;
-        todo!("store/store")
+    /// Replaces the rules of a table's families and its other settings. Its regions stay, so split
+    /// points are not looked at. Families can be added behind the present ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if a present family is missing or named otherwise.
+    pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
+        let _defining = self.defining.lock();
+        let table = self.engine.table(descriptor.id)?;
+        descriptor.split_points.clone_from(&table.descriptor().split_points);
+        check_descriptor(&descriptor)?;
+        let mut after = descriptor.families.iter();
+        for family in &table.descriptor().families {
+            if after.next().is_none_or(|kept| kept.name != family.name) {
+                return Err(Error::InvalidRequest(format!(
+                    "column family \"{}\" cannot be removed, renamed or moved",
+                    family.name
+                )));
+            }
+        }
+        let edit = ManifestEdit::AlterTable { descriptor: descriptor.clone() };
+        self.engine.manifest.lock().append(&edit)?;
+        for region in table.regions().all() {
+            region.alter(&descriptor, &*self.engine)?;
+        }
+        table.set_descriptor(Arc::new(descriptor));
+        self.set_replicas(&table)
     }
 
     /// Returns the descriptors of all tables.
     pub fn tables(&self) -> Vec<Arc<TableDescriptor>> {
-        todo!("store/store")
+        let tables = self.engine.tables.load();
+        let mut descriptors: Vec<Arc<TableDescriptor>> =
+            tables.values().map(|table| Arc::clone(&table.descriptor())).collect();
+        descriptors.sort_by_key(|descriptor| descriptor.id);
+        descriptors
     }
 
     /// Replaces the observers of a table: `(priority, observer)`, lower first, equal ones in the
@@ -79,49 +173,245 @@ impl Store {
         table: TableId,
         observers: Vec<(i32, Arc<dyn RegionObserver>)>,
     ) -> Result<()> {
-        let _ = (table, observers);
-        todo!("store/store")
+        self.engine.table(table)?.set_chain(Chain::new(observers));
+        Ok(())
     }
 
     /// Begins a transaction.
     pub fn begin(self: &Arc<Store>, options: TransactionOptions) -> Transaction {
-        let _ = options;
-        todo!("store/store")
+        Transaction::begin(Arc::clone(&self.engine), self.clone(), options)
     }
 
     /// Returns the regions of a table in row order.
     pub fn regions(&self, table: TableId) -> Result<Vec<RegionStatus>> {
-        let _ = table;
-        todo!("store/store")
+        let table = self.engine.table(table)?;
+        let feed = &self.engine.reads.feed;
+        Ok(table.regions().all().iter().map(|region| region.status(feed)).collect())
+    }
+
+    /// Returns the figures of the store.
+    pub fn status(&self) -> StoreStatus {
+        StoreStatus {
+            memstore_bytes: self.engine.pressure.bytes(),
+            memstore_limit_bytes: self.engine.pressure.soft_limit_bytes(),
+            log_bytes: self.engine.wal.byte_count(),
+            row_locks: self.engine.locks.held_count(),
+            memory_stalls: self.engine.pressure.stalls(),
+            visible: self.engine.visible(),
+        }
     }
 
     /// Flushes the memstores of a table to store files.
     pub fn flush(&self, table: TableId) -> Result<()> {
-        let _ = table;
-        todo!("store/store")
+        self.flush_table(table)?;
+        for region in self.engine.table(table)?.regions().all() {
+            self.engine.pressure.want_compaction(region);
+        }
+        Ok(())
+    }
+
+    /// Flushes the memstores of a table and returns what was done; asks for no compaction.
+    pub fn flush_table(&self, table: TableId) -> Result<Upkeep> {
+        let mut done = Upkeep::default();
+        for region in self.engine.table(table)?.regions().all() {
+            done += region.flush(&*self.engine)?;
+            self.engine.pressure.relieve();
+        }
+        self.engine.release_log()?;
+        Ok(done)
     }
 
     /// Compacts the store files of a table: all of a store's files into one if `major`.
     pub fn compact(&self, table: TableId, major: bool) -> Result<()> {
-        let _ = (table, major);
-        todo!("store/store")
+        self.compact_table(table, major).map(|_| ())
+    }
+
+    /// Compacts the store files of a table and returns what was done.
+    pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
+        let mut done = Upkeep::default();
+        for region in self.engine.table(table)?.regions().all() {
+            done += region.compact(major, &*self.engine)?.unwrap_or_default();
+        }
+        Ok(done)
     }
 
     /// Stops a region from answering until the guard is dropped: calls wait, or time out where they
     /// carry a time-out. For tests of what clients see when a region stalls.
     pub fn hold_region(&self, region: RegionId) -> Result<HoldGuard> {
-        let _ = region;
-        todo!("store/store")
+        let found = self.engine.region(region);
+        let region = found
+            .ok_or_else(|| Error::InvalidRequest(format!("there is no region {}", region.0)))?;
+        Ok(HoldGuard::new(region))
     }
 
     /// Stops background work, syncs the log and refuses new work. Nothing acknowledged is lost
     /// without it; it makes the next start quicker.
     pub fn shut_down(&self) -> Result<()> {
-        todo!("store/store")
+        let mut background = self.background.lock();
+        self.engine.stop();
+        background.stop(&self.engine);
+        self.engine.wal.shut_down();
+        self.engine.reads.feed.stop();
+        Ok(())
+    }
+
+    fn set_replicas(&self, table: &Table) -> Result<()> {
+        let count = usize::from(table.descriptor().region_replication.saturating_sub(1));
+        for region in table.regions().all() {
+            region.set_replicas(count, &self.engine.reads.feed, &*self.engine)?;
+        }
+        Ok(())
+    }
+
+    fn change_tables(&self, change: impl Fn(&mut Tables)) {
+        let mut tables = self.engine.tables.load().as_ref().clone();
+        change(&mut tables);
+        self.engine.tables.store(Arc::new(tables));
     }
 }
 
-/// Holds a region still; see [`Store::hold_region`].
-pub struct HoldGuard {
-    _private: (),
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Err(error) = self.shut_down() {
+            tracing::error!(%error, "could not stop the store cleanly");
+        }
+    }
+}
+
+/// Returns the regions of a new table.
+fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionRecord> {
+    let points = &descriptor.split_points;
+    let starts = std::iter::once(&[][..]).chain(points.iter().map(Vec::as_slice));
+    let stops = points.iter().cloned().map(Some).chain(std::iter::once(None));
+    starts
+        .zip(stops)
+        .zip(next_region..)
+        .map(|((start, stop), id)| RegionRecord {
+            id: RegionId(id),
+            start: start.to_vec(),
+            stop,
+            flushed: 0,
+            files: vec![Vec::new(); descriptor.families.len()],
+        })
+        .collect()
+}
+
+fn open_table(
+    context: &Arc<StoreContext>,
+    regions_directory: &Path,
+    descriptor: TableDescriptor,
+    regions: &[RegionRecord],
+) -> Result<Table> {
+    let mut opened = Vec::with_capacity(regions.len());
+    for record in regions {
+        opened.push(Arc::new(Region::open(context, regions_directory, &descriptor, record)?));
+    }
+    Ok(Table::new(Arc::new(descriptor), RegionMap::new(opened)))
+}
+
+fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
+    let env = Arc::clone(&options.env);
+    env.create_directory(directory)?;
+    let directory_lock = env.lock(&directory.join("LOCK"))?;
+    let manifest = Manifest::open(Arc::clone(&env), directory)?;
+    let cache = Arc::new(BlockCache::new(options.memory_bytes / 5 * 2));
+    let context = Arc::new(StoreContext { options: options.clone(), cache });
+    let regions_directory = directory.join("regions");
+    remove_leftovers(&options, &regions_directory, &manifest)?;
+    let mut tables = Tables::default();
+    for (id, record) in &manifest.state().tables {
+        let descriptor = record.descriptor.clone();
+        let table = open_table(&context, &regions_directory, descriptor, &record.regions)?;
+        for region in table.regions().all() {
+            let count = usize::from(record.descriptor.region_replication.saturating_sub(1));
+            region.begin_replicas(count, region.flushed());
+        }
+        tables.insert(*id, Arc::new(table));
+    }
+    let (wal, clock) = replay(directory, &options, &manifest, &tables)?;
+    let feed = Arc::new(ReplicaFeed::new(clock.sequence, clock.timestamp));
+    let reads = ReadPath { options, snapshots: Arc::new(Snapshots::default()), feed };
+    let engine = Engine::new(Parts {
+        reads: Arc::new(reads),
+        context,
+        regions_directory,
+        tables,
+        wal,
+        manifest,
+        clock,
+        directory_lock,
+    });
+    for region in engine.regions() {
+        let (_, grown) = region.report_bytes();
+        engine.pressure.add(grown);
+    }
+    Ok(engine)
+}
+
+/// Opens the log and applies to the regions what is not in their files.
+fn replay(
+    directory: &Path,
+    options: &Options,
+    manifest: &Manifest,
+    tables: &Tables,
+) -> Result<(Wal, CommitClock)> {
+    let state = manifest.state();
+    let mut clock = CommitClock {
+        sequence: Sequence(state.last_sequence),
+        timestamp: Timestamp(state.last_timestamp),
+    };
+    let regions: std::collections::HashMap<RegionId, Arc<Region>> = tables
+        .values()
+        .flat_map(|table| table.regions().all().to_vec())
+        .map(|region| (region.id(), region))
+        .collect();
+    let mut record_count = 0u64;
+    let mut apply = |mut record: Record| -> Result<()> {
+        record_count += 1;
+        clock.sequence = clock.sequence.max(record.sequence);
+        clock.timestamp = clock.timestamp.max(record.timestamp);
+        for edit in &mut record.edits {
+            // Regions of dropped tables are not there any more.
+            let Some(region) = regions.get(&edit.region) else { continue };
+            if record.sequence <= region.flushed() {
+                continue;
+            }
+            for cell in &mut edit.cells {
+                cell.sequence = record.sequence;
+                if cell.timestamp == Timestamp::LATEST {
+                    cell.timestamp = record.timestamp;
+                }
+            }
+            region.apply(record.sequence, &edit.cells);
+            region.apply_to_replicas(record.sequence, &edit.cells);
+        }
+        Ok(())
+    };
+    let wal = Wal::open(
+        Arc::clone(&options.env),
+        &directory.join("wal"),
+        options.wal_segment_bytes,
+        Sequence(state.released),
+        &mut apply,
+    )?;
+    tracing::info!(records = record_count, last = clock.sequence.0, "replayed the log");
+    Ok((wal, clock))
+}
+
+/// Removes directories of regions that the manifest does not name.
+fn remove_leftovers(options: &Options, regions: &Path, manifest: &Manifest) -> Result<()> {
+    let live: std::collections::HashSet<PathBuf> = manifest
+        .state()
+        .tables
+        .values()
+        .flat_map(|table| &table.regions)
+        .map(|region| PathBuf::from(region.id.0.to_string()))
+        .collect();
+    for name in options.env.list(regions)? {
+        if !live.contains(&name) {
+            tracing::info!(name = %name.display(), "removing the files of a region that is gone");
+            options.env.remove_directory(&regions.join(name))?;
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,131 @@
+//! Work in the background: one thread flushes, one compacts.
+//!
+//! A flush is due when the memstores of a region are above its flush size, when all memstores are
+//! above their share of memory (then the largest), or when the log has grown too long (then the region
+//! that holds it back). After a flush the log is shortened and the region's compaction policy asked.
+//! What fails is logged and tried again later; a write never fails because of it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::region::Region;
+
+/// How long work that failed rests.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The running threads.
+#[derive(Default)]
+pub(crate) struct Background {
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts the threads.
+    pub(crate) fn start(engine: &Arc<Engine>) -> Result<Background> {
+        let mut background = Background::default();
+        for (name, run) in
+            [("bennu-flush", run_flushes as fn(&Engine)), ("bennu-compact", run_compactions)]
+        {
+            let engine_of_thread = Arc::clone(engine);
+            let thread = std::thread::Builder::new().name(name.into());
+            let spawned = thread.spawn(move || run(&engine_of_thread));
+            match spawned {
+                Ok(thread) => background.threads.push(thread),
+                Err(source) => {
+                    background.stop(engine);
+                    return Err(Error::io(&engine.regions_directory, source));
+                }
+            }
+        }
+        Ok(background)
+    }
+
+    /// Stops the threads and waits for them: at most for the flush or compaction that runs.
+    pub(crate) fn stop(&mut self, engine: &Engine) {
+        engine.pressure.stop();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread panicked");
+            }
+        }
+    }
+}
+
+fn run_flushes(engine: &Engine) {
+    while engine.pressure.next_flush() {
+        while let Some(region) = next_to_flush(engine) {
+            if !flush_one(engine, &region) && !engine.pressure.pause(RETRY) {
+                return;
+            }
+            if engine.check_running().is_err() {
+                return;
+            }
+        }
+        // Some may have asked while the last flush ran and found nothing to do.
+        engine.pressure.relieve();
+    }
+}
+
+fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
+    let flushed = region.flush(engine).and_then(|_| engine.release_log());
+    engine.pressure.relieve();
+    match flushed {
+        Ok(()) => {
+            engine.pressure.want_compaction(region);
+            true
+        }
+        Err(Error::ShutDown) => false,
+        Err(error) => {
+            tracing::error!(%error, region = region.id().0, "could not flush");
+            false
+        }
+    }
+}
+
+/// Returns the region whose flush is most wanted, or `None` if none is due.
+fn next_to_flush(engine: &Engine) -> Option<Arc<Region>> {
+    let regions = engine.regions();
+    let largest = regions
+        .iter()
+        .filter(|region| region.unflushed().is_some())
+        .max_by_key(|region| region.memstore_bytes())?;
+    if engine.pressure.bytes() > engine.pressure.soft_limit_bytes() {
+        return Some(Arc::clone(largest));
+    }
+    if let Some(full) = regions.iter().find(|region| region.memstore_bytes() > region.flush_bytes())
+    {
+        return Some(Arc::clone(full));
+    }
+    if engine.wal.byte_count() > log_limit_bytes(engine) {
+        return regions
+            .iter()
+            .filter(|region| region.unflushed().is_some())
+            .min_by_key(|region| region.unflushed())
+            .cloned();
+    }
+    None
+}
+
+/// The length of the log at which the region that holds it back is flushed.
+pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
+    (4 * engine.options().wal_segment_bytes).max(engine.pressure.soft_limit_bytes())
+}
+
+fn run_compactions(engine: &Engine) {
+    while let Some(region) = engine.pressure.next_compaction() {
+        match region.compact(false, engine) {
+            // One step at a time, so that no region keeps the others from their turn.
+            Ok(Some(_)) => engine.pressure.want_compaction(&region),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(%error, region = region.id().0, "could not compact");
+                if !engine.pressure.pause(RETRY) {
+                    return;
+                }
+            }
+        }
+    }
+}

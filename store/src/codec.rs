@@ -1,0 +1,121 @@
+//! Records of internal metadata as bytes: the one place that uses `bincode`.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  length   u32, bytes of the payload
+//!      4     4  crc32c   u32, of the payload
+//!      8     n  payload: a version byte, then the record
+//! ```
+//!
+//! Integers of the frame are little-endian. The record is bincode's standard form: variable-length
+//! integers, sequences with their length in front. What the records are, and what a version means, is
+//! in `docs/formats/manifest.md`. Cells, log records and store files do not come through here: their
+//! layouts are written by hand.
+
+use bincode::config;
+
+/// Version of the records: the first byte of each payload.
+pub const RECORD_VERSION: u8 = 1;
+
+/// Bytes of a frame before its payload.
+pub const FRAME_HEAD_BYTES: usize = 8;
+
+/// Why the bytes at an offset are not a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// The frame is not whole or its checksum does not fit: a torn write, if nothing follows.
+    Broken(String),
+    /// The frame is whole, but its content is from another version or makes no sense.
+    Unreadable(String),
+}
+
+/// Appends a record with its frame.
+pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
+    out.push(RECORD_VERSION);
+    bincode::encode_into_std_write(record, out, config::standard())
+        .expect("a vector takes all bytes and metadata has no type that cannot be encoded");
+    let payload_start = start + FRAME_HEAD_BYTES;
+    let length = (out.len() - payload_start) as u32;
+    let checksum = crc32c::crc32c(&out[payload_start..]);
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    out[start + 4..payload_start].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Returns the record at the start of `bytes` and the bytes it takes.
+///
+/// # Errors
+///
+/// [`Damage`] says whether the frame or its content is at fault.
+pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), Damage> {
+    let payload = frame_payload(bytes).map_err(Damage::Broken)?;
+    let version = payload[0];
+    if version != RECORD_VERSION {
+        return Err(Damage::Unreadable(format!(
+            "record version is {version}, this program reads {RECORD_VERSION}"
+        )));
+    }
+    let (record, used) = bincode::decode_from_slice(&payload[1..], config::standard())
+        .map_err(|error| Damage::Unreadable(format!("record cannot be decoded: {error}")))?;
+    if used != payload.len() - 1 {
+        return Err(Damage::Unreadable(format!("{} bytes too many", payload.len() - 1 - used)));
+    }
+    Ok((record, FRAME_HEAD_BYTES + payload.len()))
+}
+
+/// Returns whether a whole record begins anywhere in `bytes`: what tells damage from a torn tail.
+pub fn holds_record(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|offset| frame_payload(&bytes[offset..]).is_ok())
+}
+
+fn frame_payload(bytes: &[u8]) -> Result<&[u8], String> {
+    let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD_BYTES) else {
+        return Err(format!("{} bytes are too few for a record", bytes.len()));
+    };
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let (length, checksum) = (word(0) as usize, word(4));
+    if length == 0 {
+        return Err("record of no bytes".into());
+    }
+    let Some(payload) = rest.get(..length) else {
+        return Err(format!("record of {length} bytes, {} are left", rest.len()));
+    };
+    let found = crc32c::crc32c(payload);
+    if found != checksum {
+        return Err(format!("crc32c is {found:08x}, record says {checksum:08x}"));
+    }
+    Ok(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_damage_is_seen() {
+        let mut bytes = Vec::new();
+        append_record(&(7u64, String::from("seven")), &mut bytes);
+        let whole = bytes.len();
+        append_record(&(8u64, String::from("eight")), &mut bytes);
+        let (record, used) = read_record::<(u64, String)>(&bytes).unwrap();
+        assert_eq!((record.0, record.1.as_str(), used), (7, "seven", whole));
+
+        let torn = read_record::<(u64, String)>(&bytes[whole..bytes.len() - 1]);
+        assert!(matches!(torn, Err(Damage::Broken(_))), "{torn:?}");
+        bytes[whole - 1] ^= 1;
+        assert!(matches!(read_record::<(u64, String)>(&bytes), Err(Damage::Broken(_))));
+        assert!(holds_record(&bytes[1..]), "the second record is whole");
+        assert!(!holds_record(&bytes[whole + 1..]));
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let mut bytes = Vec::new();
+        append_record(&1u8, &mut bytes);
+        bytes[FRAME_HEAD_BYTES] = 9;
+        let checksum = crc32c::crc32c(&bytes[FRAME_HEAD_BYTES..]);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        assert!(matches!(read_record::<u8>(&bytes), Err(Damage::Unreadable(_))));
+    }
+}

@@ -1,0 +1,333 @@
+//! What the transactions of a store share: tables, locks, log, the order of commits.
+//!
+//! ```text
+//!   staged cells, by region
+//!     -> write gates of the regions
+//!     -> commit mutex: sequence, timestamp, queued in the log
+//!     -> memstores
+//!     -> gates left, applied mark, row locks
+//!     -> ticket: durable, and visible to new snapshots
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. Sequences and timestamps rise strictly, in the order of the log.
+//! 2. A sequence that was given is applied: nothing between the two can fail.
+//! 3. Nobody waits while holding the commit mutex.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLockReadGuard};
+use smallvec::SmallVec;
+
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::{Durability, RegionId, TableId};
+use crate::error::{Error, Result};
+use crate::family_store::StoreContext;
+use crate::lock::{LockTable, Owner};
+use crate::manifest::{Manifest, ManifestEdit};
+use crate::options::Options;
+use crate::pressure::Pressure;
+use crate::read_path::ReadPath;
+use crate::region::{Region, Surroundings};
+use crate::snapshot::{AppliedMark, Snapshot};
+use crate::table::Table;
+use crate::wal::{Record, RegionEdit, Wal};
+
+/// The tables by id.
+pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
+
+/// What the transactions of a store share.
+pub(crate) struct Engine {
+    /// Settings, snapshots and replicas.
+    pub(crate) reads: Arc<ReadPath>,
+    /// What regions share.
+    pub(crate) context: Arc<StoreContext>,
+    /// Where regions keep their files.
+    pub(crate) regions_directory: PathBuf,
+    /// The tables.
+    pub(crate) tables: ArcSwap<Tables>,
+    /// Row locks.
+    pub(crate) locks: LockTable,
+    /// The log.
+    pub(crate) wal: Wal,
+    /// Memory and background work.
+    pub(crate) pressure: Pressure,
+    /// What is alive on disk.
+    pub(crate) manifest: Mutex<Manifest>,
+    commits: Mutex<CommitClock>,
+    /// The sequence given last.
+    given: AtomicU64,
+    applied: AppliedMark,
+    /// All commits up to here were there at the start.
+    recovered: Sequence,
+    next_owner: AtomicU64,
+    stopped: AtomicBool,
+    pool: OnceLock<rayon_core::ThreadPool>,
+    _directory_lock: Box<dyn Send + Sync>,
+}
+
+/// The last commit's place and time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommitClock {
+    /// Its place.
+    pub(crate) sequence: Sequence,
+    /// Its time.
+    pub(crate) timestamp: Timestamp,
+}
+
+/// What a commit writes, by region.
+#[derive(Default)]
+pub(crate) struct Writes {
+    /// One entry for each region.
+    pub(crate) regions: Vec<RegionWrites>,
+}
+
+/// What a commit writes to one region.
+pub(crate) struct RegionWrites {
+    /// The region.
+    pub(crate) region: Arc<Region>,
+    /// Its cells, sorted by family.
+    pub(crate) cells: Vec<crate::cell::Cell>,
+    /// Rows among them.
+    pub(crate) row_count: u64,
+}
+
+/// The parts that an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) reads: Arc<ReadPath>,
+    pub(crate) context: Arc<StoreContext>,
+    pub(crate) regions_directory: PathBuf,
+    pub(crate) tables: Tables,
+    pub(crate) wal: Wal,
+    pub(crate) manifest: Manifest,
+    pub(crate) clock: CommitClock,
+    pub(crate) directory_lock: Box<dyn Send + Sync>,
+}
+
+impl Engine {
+    /// Returns the engine of an opened directory.
+    pub(crate) fn new(parts: Parts) -> Engine {
+        Engine {
+            pressure: Pressure::new(parts.context.options.memory_bytes),
+            reads: parts.reads,
+            context: parts.context,
+            regions_directory: parts.regions_directory,
+            tables: ArcSwap::from_pointee(parts.tables),
+            locks: LockTable::new(),
+            wal: parts.wal,
+            manifest: Mutex::new(parts.manifest),
+            given: AtomicU64::new(parts.clock.sequence.0),
+            applied: AppliedMark::new(parts.clock.sequence),
+            recovered: parts.clock.sequence,
+            commits: Mutex::new(parts.clock),
+            next_owner: AtomicU64::new(1),
+            stopped: AtomicBool::new(false),
+            pool: OnceLock::new(),
+            _directory_lock: parts.directory_lock,
+        }
+    }
+
+    /// Returns the settings.
+    pub(crate) fn options(&self) -> &Options {
+        &self.reads.options
+    }
+
+    /// Returns a table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::ShutDown`].
+    pub(crate) fn table(&self, id: TableId) -> Result<Arc<Table>> {
+        self.check_running()?;
+        self.tables.load().get(&id).cloned().ok_or(Error::NoSuchTable(id))
+    }
+
+    /// Returns a region of any table.
+    pub(crate) fn region(&self, id: RegionId) -> Option<Arc<Region>> {
+        let tables = self.tables.load();
+        tables.values().find_map(|table| table.regions().by_id(id).cloned())
+    }
+
+    /// Returns all regions of all tables.
+    pub(crate) fn regions(&self) -> Vec<Arc<Region>> {
+        let tables = self.tables.load();
+        tables.values().flat_map(|table| table.regions().all().to_vec()).collect()
+    }
+
+    /// Names a new transaction.
+    pub(crate) fn new_owner(&self) -> Owner {
+        Owner(self.next_owner.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns the highest sequence that new snapshots see: all up to it is durable and applied.
+    pub(crate) fn visible(&self) -> Sequence {
+        self.wal.durable().max(self.recovered).min(self.applied.current())
+    }
+
+    /// Opens a snapshot of what is visible.
+    pub(crate) fn open_snapshot(&self) -> Snapshot {
+        self.reads.snapshots.open(|| self.visible())
+    }
+
+    /// Returns the time of the last commit.
+    pub(crate) fn last_timestamp(&self) -> Timestamp {
+        self.commits.lock().timestamp
+    }
+
+    /// Returns the last commit's place and time.
+    pub(crate) fn clock(&self) -> CommitClock {
+        *self.commits.lock()
+    }
+
+    /// Refuses new work from now on.
+    pub(crate) fn stop(&self) {
+        // Under the mutex, so that no commit gets a sequence that the log will not take.
+        let _commits = self.commits.lock();
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns [`Error::ShutDown`] once the store is stopped.
+    pub(crate) fn check_running(&self) -> Result<()> {
+        match self.stopped.load(Ordering::Relaxed) {
+            true => Err(Error::ShutDown),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the threads that work on regions in parallel; `None` if there are to be none.
+    pub(crate) fn pool(&self) -> Option<&rayon_core::ThreadPool> {
+        let threads = self.options().region_threads;
+        if threads <= 1 {
+            return None;
+        }
+        if let Some(pool) = self.pool.get() {
+            return Some(pool);
+        }
+        let builder = rayon_core::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|index| format!("bennu-region-{index}"));
+        match builder.build() {
+            Ok(pool) => Some(self.pool.get_or_init(|| pool)),
+            Err(error) => {
+                tracing::warn!(%error, "could not start the threads for regions");
+                None
+            }
+        }
+    }
+
+    /// Commits: gives sequence and time, queues the record, applies it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShutDown`]; nothing was committed then.
+    pub(crate) fn commit(&self, mut writes: Writes, durability: Durability) -> Result<CommitClock> {
+        // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
+        writes.regions.sort_unstable_by_key(|part| part.region.id());
+        let mut regions: SmallVec<[(Arc<Region>, u64); 4]> = SmallVec::new();
+        let mut edits = Vec::with_capacity(writes.regions.len());
+        for part in writes.regions {
+            edits.push(RegionEdit { region: part.region.id(), cells: part.cells });
+            regions.push((part.region, part.row_count));
+        }
+        let gates: SmallVec<[RwLockReadGuard<'_, ()>; 4]> =
+            regions.iter().map(|(region, _)| region.enter_write()).collect();
+        let record = self.give_place(edits, durability)?;
+        for ((region, rows), edit) in regions.iter().zip(&record.edits) {
+            region.apply(record.sequence, &edit.cells);
+            region.count_written(*rows);
+        }
+        drop(gates);
+        self.applied.applied(record.sequence);
+        for (region, _) in &regions {
+            self.memory_changed(region);
+        }
+        Ok(CommitClock { sequence: record.sequence, timestamp: record.timestamp })
+    }
+
+    fn give_place(
+        &self,
+        mut edits: Vec<RegionEdit>,
+        durability: Durability,
+    ) -> Result<Arc<Record>> {
+        let now = Timestamp(self.options().env.now_micros());
+        let mut clock = self.commits.lock();
+        self.check_running()?;
+        clock.sequence = Sequence(clock.sequence.0 + 1);
+        clock.timestamp = now.max(Timestamp(clock.timestamp.0 + 1));
+        for cell in edits.iter_mut().flat_map(|edit| &mut edit.cells) {
+            cell.sequence = clock.sequence;
+            if cell.timestamp == Timestamp::LATEST {
+                cell.timestamp = clock.timestamp;
+            }
+        }
+        let record =
+            Arc::new(Record { sequence: clock.sequence, timestamp: clock.timestamp, edits });
+        self.given.store(clock.sequence.0, Ordering::SeqCst);
+        self.wal.append(Arc::clone(&record), durability);
+        Ok(record)
+    }
+
+    /// Returns when all commits up to `sequence` are applied.
+    pub(crate) fn wait_applied(&self, sequence: Sequence) {
+        self.applied.wait_for(sequence, &*self.options().blocking);
+    }
+
+    /// Lets the log forget what is in the files of all regions.
+    pub(crate) fn release_log(&self) -> Result<()> {
+        // First the mark, then the regions: a commit at or below the mark is in its region's figure.
+        let mark = self.applied.current();
+        let oldest = self.regions().iter().filter_map(|region| region.unflushed()).min();
+        let released = oldest.map_or(mark, |oldest| Sequence(oldest.0 - 1).min(mark));
+        let clock = self.clock();
+        let mut manifest = self.manifest.lock();
+        if manifest.state().released >= released.0 {
+            return Ok(());
+        }
+        let marks = ManifestEdit::Marks {
+            next_region: 0,
+            last_sequence: clock.sequence.0,
+            last_timestamp: clock.timestamp.0,
+            released: released.0,
+        };
+        manifest.append(&marks)?;
+        drop(manifest);
+        self.wal.release(released)
+    }
+}
+
+impl Surroundings for Engine {
+    fn last_sequence(&self) -> Sequence {
+        Sequence(self.given.load(Ordering::SeqCst))
+    }
+
+    fn wait_durable(&self, sequence: Sequence) -> Result<()> {
+        if sequence <= self.recovered {
+            return Ok(());
+        }
+        self.wal.wait_for(sequence).wait()
+    }
+
+    fn oldest_snapshot(&self) -> Sequence {
+        // Both marks before the open snapshots: they only rise.
+        let mark = self.visible().min(self.reads.feed.applied());
+        self.reads.snapshots.oldest(mark)
+    }
+
+    fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
+        self.manifest.lock().append(edit)
+    }
+
+    fn memory_changed(&self, region: &Region) {
+        let (own_bytes, grown) = region.report_bytes();
+        let too_many = self.pressure.add(grown);
+        if too_many || own_bytes > region.flush_bytes() {
+            self.pressure.want_flush();
+        }
+    }
+}

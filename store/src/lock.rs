@@ -1,0 +1,586 @@
+//! Row locks: who may change a row until the end of which transaction.
+//!
+//! A lock is an entry in one of many small hash tables, keyed by a 128-bit hash of table and row, so
+//! that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the same
+//! hash would share a lock: they would wait for each other without need, nothing worse.) An entry
+//! without waiters has no queue; the queue is first come, first served, but for a holder that wants
+//! its shared lock to be exclusive, who goes to the front.
+//!
+//! Who waits stands in a graph of waiting transactions. Before a transaction waits it looks there for
+//! a way from those it would wait for back to itself; if there is one, it is the victim.
+//!
+//! # Invariants
+//!
+//! 1. Locks are given back only at the end of a transaction, all of them; so a transaction that no
+//!    longer exists waits for nobody, and old edges to it do no harm.
+//! 2. A transaction waits for one lock at a time.
+//! 3. Lock order: a shard, then the graph. No other lock is taken under either.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+
+use crate::descriptor::TableId;
+use crate::error::{Error, Result};
+use crate::mutation::{LockMode, LockWait};
+use crate::options::BlockingSection;
+
+const SHARDS: usize = 64;
+
+/// How often a waiter looks whether it was cancelled.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
+
+/// Names a transaction among the open ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Owner(pub(crate) u64);
+
+/// Names the lock of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LockKey {
+    high: u64,
+    low: u64,
+}
+
+impl LockKey {
+    /// Returns the key of a row's lock.
+    pub(crate) fn new(table: TableId, row: &[u8]) -> LockKey {
+        let hash = xxhash_rust::xxh3::xxh3_128_with_seed(row, u64::from(table.0));
+        LockKey { high: (hash >> 64) as u64, low: hash as u64 }
+    }
+
+    fn shard(self) -> usize {
+        self.high as usize % SHARDS
+    }
+}
+
+/// The key is a hash already.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("lock keys are two words");
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = self.0.rotate_left(32) ^ word;
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The lock is new to the transaction, which must give it back.
+    New,
+    /// The transaction had it already.
+    Held,
+    /// Not to be had, and the caller wanted to skip it then.
+    Skipped,
+}
+
+/// How a request waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    /// Whether to wait at all.
+    pub(crate) wait: LockWait,
+    /// For how long; `None` for ever.
+    pub(crate) timeout: Option<Duration>,
+    /// Ends the wait when set.
+    pub(crate) cancelled: &'a AtomicBool,
+    /// Told of the wait.
+    pub(crate) blocking: &'a dyn BlockingSection,
+}
+
+/// All row locks of a store.
+pub(crate) struct LockTable {
+    shards: Box<[Mutex<Shard>]>,
+    waits: Mutex<HashMap<Owner, SmallVec<[Owner; 2]>>>,
+}
+
+type Shard = HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>;
+
+struct Entry {
+    /// The only holder, or the first of several sharers.
+    holder: Owner,
+    mode: LockMode,
+    crowd: Option<Box<Crowd>>,
+}
+
+/// What an entry has only when several transactions want it.
+#[derive(Default)]
+struct Crowd {
+    /// Sharers beside the holder.
+    sharers: SmallVec<[Owner; 4]>,
+    queue: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    owner: Owner,
+    mode: LockMode,
+    ticket: Arc<Ticket>,
+}
+
+#[derive(Default)]
+struct Ticket {
+    granted: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Entry {
+    fn new(holder: Owner, mode: LockMode) -> Entry {
+        Entry { holder, mode, crowd: None }
+    }
+
+    fn sharers(&self) -> &[Owner] {
+        self.crowd.as_ref().map_or(&[], |crowd| &crowd.sharers)
+    }
+
+    fn is_held_by(&self, owner: Owner) -> bool {
+        self.holder == owner || self.sharers().contains(&owner)
+    }
+
+    fn queue_is_empty(&self) -> bool {
+        self.crowd.as_ref().is_none_or(|crowd| crowd.queue.is_empty())
+    }
+
+    fn crowd(&mut self) -> &mut Crowd {
+        self.crowd.get_or_insert_default()
+    }
+
+    /// Takes a holder out; returns whether there is another.
+    fn remove_holder(&mut self, owner: Owner) -> bool {
+        if self.holder != owner {
+            self.crowd().sharers.retain(|sharer| *sharer != owner);
+            return true;
+        }
+        match self.crowd.as_mut().and_then(|crowd| crowd.sharers.pop()) {
+            Some(next) => {
+                self.holder = next;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives the lock to those in the queue who may have it now. `held` says whether anybody has it.
+    /// Returns whether anybody has it afterwards.
+    fn grant(&mut self, mut held: bool) -> bool {
+        while let Some(crowd) = self.crowd.as_mut() {
+            let Some(first) = crowd.queue.front() else { break };
+            let upgrade = held && self.holder == first.owner && crowd.sharers.is_empty();
+            let shared = self.mode == LockMode::Shared && first.mode == LockMode::Shared;
+            if held && !upgrade && !shared {
+                break;
+            }
+            let waiter = crowd.queue.pop_front().expect("looked at above");
+            if held && shared {
+                if self.holder != waiter.owner && !crowd.sharers.contains(&waiter.owner) {
+                    crowd.sharers.push(waiter.owner);
+                }
+            } else {
+                self.holder = waiter.owner;
+                self.mode = waiter.mode;
+            }
+            held = true;
+            *waiter.ticket.granted.lock() = true;
+            waiter.ticket.changed.notify_one();
+        }
+        if self.crowd.as_ref().is_some_and(|c| c.queue.is_empty() && c.sharers.is_empty()) {
+            self.crowd = None;
+        }
+        held
+    }
+
+    /// Returns those that a new waiter at `place` of the queue has to wait for.
+    fn blockers(&self, owner: Owner, mode: LockMode, place: usize) -> SmallVec<[Owner; 2]> {
+        let conflicts =
+            |other: LockMode| mode == LockMode::Exclusive || other == LockMode::Exclusive;
+        let mut blockers = SmallVec::new();
+        if conflicts(self.mode) {
+            blockers.push(self.holder);
+            blockers.extend_from_slice(self.sharers());
+        }
+        if let Some(crowd) = &self.crowd {
+            let ahead = crowd.queue.iter().take(place).filter(|waiter| conflicts(waiter.mode));
+            blockers.extend(ahead.map(|waiter| waiter.owner));
+        }
+        blockers.retain(|blocker| *blocker != owner);
+        blockers
+    }
+}
+
+impl LockTable {
+    /// Returns a table without locks.
+    pub(crate) fn new() -> LockTable {
+        LockTable {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            waits: Mutex::default(),
+        }
+    }
+
+    /// Takes a lock, waiting for it as `patience` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`]. The lock is not held
+    /// then.
+    pub(crate) fn lock(
+        &self,
+        owner: Owner,
+        (table, row): (TableId, &[u8]),
+        mode: LockMode,
+        patience: Patience<'_>,
+    ) -> Result<(LockKey, Taken)> {
+        let key = LockKey::new(table, row);
+        let mut shard = self.shards[key.shard()].lock();
+        let entry = match shard.entry(key) {
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(Entry::new(owner, mode));
+                return Ok((key, Taken::New));
+            }
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+        };
+        let holds = entry.is_held_by(owner);
+        if holds && (entry.mode == LockMode::Exclusive || mode == LockMode::Shared) {
+            return Ok((key, Taken::Held));
+        }
+        if holds && entry.sharers().is_empty() {
+            entry.mode = LockMode::Exclusive;
+            return Ok((key, Taken::Held));
+        }
+        let share = entry.mode == LockMode::Shared && mode == LockMode::Shared;
+        if share && entry.queue_is_empty() {
+            entry.crowd().sharers.push(owner);
+            return Ok((key, Taken::New));
+        }
+        match patience.wait {
+            LockWait::NoWait => return Err(Error::LockNotAvailable { table, timed_out: false }),
+            LockWait::Skip => return Ok((key, Taken::Skipped)),
+            LockWait::Wait => {}
+        }
+        let place = if holds { 0 } else { entry.crowd().queue.len() };
+        self.begin_wait(owner, entry.blockers(owner, mode, place), table)?;
+        let ticket = Arc::new(Ticket::default());
+        let waiter = Waiter { owner, mode, ticket: Arc::clone(&ticket) };
+        entry.crowd().queue.insert(place, waiter);
+        drop(shard);
+        let outcome = wait(&ticket, table, &patience);
+        self.waits.lock().remove(&owner);
+        let taken = if holds { Taken::Held } else { Taken::New };
+        match outcome {
+            Ok(()) => Ok((key, taken)),
+            Err(error) => {
+                self.leave_queue(key, owner, &ticket, holds);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives locks back and hands them to those who wait.
+    pub(crate) fn release(&self, owner: Owner, keys: &[LockKey]) {
+        for key in keys {
+            self.release_one(owner, *key);
+        }
+    }
+
+    /// Returns how many rows are locked.
+    pub(crate) fn held_count(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    fn release_one(&self, owner: Owner, key: LockKey) {
+        let mut shard = self.shards[key.shard()].lock();
+        let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entry(key) else {
+            return;
+        };
+        let entry = occupied.get_mut();
+        if entry.crowd.is_none() {
+            if entry.holder == owner {
+                occupied.remove();
+            }
+            return;
+        }
+        let held = entry.remove_holder(owner);
+        if !entry.grant(held) {
+            occupied.remove();
+        }
+    }
+
+    /// Takes back a waiter that gave up; if it was granted the lock meanwhile, gives that back too.
+    fn leave_queue(&self, key: LockKey, owner: Owner, ticket: &Arc<Ticket>, held_before: bool) {
+        let mut shard = self.shards[key.shard()].lock();
+        let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entry(key) else {
+            return;
+        };
+        let entry = occupied.get_mut();
+        if *ticket.granted.lock() {
+            // A holder that was upgraded meanwhile keeps the stronger lock: giving it back would
+            // take the shared one away too.
+            if !held_before {
+                let held = entry.remove_holder(owner);
+                if !entry.grant(held) {
+                    occupied.remove();
+                }
+            }
+            return;
+        }
+        entry.crowd().queue.retain(|waiter| !Arc::ptr_eq(&waiter.ticket, ticket));
+        // Those behind may have waited for this one only.
+        if !entry.grant(true) {
+            occupied.remove();
+        }
+    }
+
+    /// Notes whom `owner` is about to wait for, unless that would close a circle.
+    fn begin_wait(
+        &self,
+        owner: Owner,
+        blockers: SmallVec<[Owner; 2]>,
+        table: TableId,
+    ) -> Result<()> {
+        let mut waits = self.waits.lock();
+        if let Some(path) = path_back(&waits, owner, &blockers) {
+            return Err(Error::Deadlock { detail: circle(owner, &path, table) });
+        }
+        waits.insert(owner, blockers);
+        Ok(())
+    }
+}
+
+/// Returns the transactions on a way from one of `blockers` to `owner`, if there is one.
+fn path_back(
+    waits: &HashMap<Owner, SmallVec<[Owner; 2]>>,
+    owner: Owner,
+    blockers: &[Owner],
+) -> Option<Vec<Owner>> {
+    let mut came_from: HashMap<Owner, Option<Owner>> =
+        blockers.iter().map(|blocker| (*blocker, None)).collect();
+    let mut open: Vec<Owner> = blockers.to_vec();
+    while let Some(at) = open.pop() {
+        for next in waits.get(&at).into_iter().flatten() {
+            if *next == owner {
+                let mut path = vec![at];
+                while let Some(Some(before)) = came_from.get(path.last().expect("not empty")) {
+                    path.push(*before);
+                }
+                path.reverse();
+                return Some(path);
+            }
+            if !came_from.contains_key(next) {
+                came_from.insert(*next, Some(at));
+                open.push(*next);
+            }
+        }
+    }
+    None
+}
+
+/// Says who waits for whom, in the manner of PostgreSQL's detail of a deadlock.
+fn circle(owner: Owner, path: &[Owner], table: TableId) -> String {
+    let mut lines = Vec::new();
+    let mut waiter = owner;
+    for blocker in path.iter().chain(std::iter::once(&owner)) {
+        let what = if waiter == owner {
+            format!("a row of table {}", table.0)
+        } else {
+            "a row".to_owned()
+        };
+        lines.push(format!(
+            "Transaction {} waits for the lock of {what}; blocked by transaction {}.",
+            waiter.0, blocker.0
+        ));
+        waiter = *blocker;
+    }
+    lines.join("\n")
+}
+
+fn wait(ticket: &Ticket, table: TableId, patience: &Patience<'_>) -> Result<()> {
+    let deadline = patience.timeout.map(|timeout| Instant::now() + timeout);
+    let mut outcome = Ok(());
+    patience.blocking.run(&mut || {
+        let mut granted = ticket.granted.lock();
+        outcome = loop {
+            if *granted {
+                break Ok(());
+            }
+            if patience.cancelled.load(Ordering::Relaxed) {
+                break Err(Error::Cancelled);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                break Err(Error::LockNotAvailable { table, timed_out: true });
+            }
+            let nap = left.map_or(CANCEL_POLL, |left| left.min(CANCEL_POLL));
+            ticket.changed.wait_for(&mut granted, nap);
+        };
+    });
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::PlainWait;
+    use std::sync::mpsc;
+
+    const TABLE: TableId = TableId(1);
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    fn patience(wait: LockWait) -> Patience<'static> {
+        Patience { wait, timeout: None, cancelled: &NEVER, blocking: &PlainWait }
+    }
+
+    fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+        locks
+            .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
+            .map(|(_, taken)| taken)
+    }
+
+    fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+        locks
+            .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
+            .map(|(_, taken)| taken)
+    }
+
+    fn release(locks: &LockTable, owner: u64, row: &[u8]) {
+        locks.release(Owner(owner), &[LockKey::new(TABLE, row)]);
+    }
+
+    /// Returns when `count` transactions wait.
+    fn until_waiting(locks: &LockTable, count: usize) {
+        while locks.waits.lock().len() != count {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn exclusive_keeps_others_out_until_released() {
+        let locks = LockTable::new();
+        assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::New);
+        assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::Held);
+        assert_eq!(exclusive(&locks, 2, b"r", LockWait::Skip).unwrap(), Taken::Skipped);
+        let refused = shared(&locks, 2, b"r", LockWait::NoWait);
+        assert!(matches!(refused, Err(Error::LockNotAvailable { timed_out: false, .. })));
+        release(&locks, 1, b"r");
+        assert_eq!(locks.held_count(), 0);
+        assert_eq!(exclusive(&locks, 2, b"r", LockWait::NoWait).unwrap(), Taken::New);
+    }
+
+    #[test]
+    fn sharers_share_and_one_alone_may_upgrade() {
+        let locks = LockTable::new();
+        shared(&locks, 1, b"r", LockWait::NoWait).unwrap();
+        shared(&locks, 2, b"r", LockWait::NoWait).unwrap();
+        assert!(exclusive(&locks, 1, b"r", LockWait::NoWait).is_err());
+        release(&locks, 2, b"r");
+        assert_eq!(exclusive(&locks, 1, b"r", LockWait::NoWait).unwrap(), Taken::Held);
+        assert!(shared(&locks, 2, b"r", LockWait::NoWait).is_err());
+        release(&locks, 1, b"r");
+        assert_eq!(locks.held_count(), 0);
+    }
+
+    #[test]
+    fn the_queue_is_first_come_first_served() {
+        let locks = LockTable::new();
+        exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
+        let (order, arrivals) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for owner in 2..6 {
+                let (locks, order) = (&locks, order.clone());
+                scope.spawn(move || {
+                    exclusive(locks, owner, b"r", LockWait::Wait).unwrap();
+                    order.send(owner).unwrap();
+                    release(locks, owner, b"r");
+                });
+                until_waiting(locks, owner as usize - 1);
+            }
+            release(&locks, 1, b"r");
+        });
+        assert_eq!(arrivals.try_iter().collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(locks.held_count(), 0);
+    }
+
+    #[test]
+    fn the_one_who_closes_the_circle_is_the_victim() {
+        let locks = LockTable::new();
+        exclusive(&locks, 1, b"a", LockWait::Wait).unwrap();
+        exclusive(&locks, 2, b"b", LockWait::Wait).unwrap();
+        exclusive(&locks, 3, b"c", LockWait::Wait).unwrap();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| exclusive(&locks, 1, b"b", LockWait::Wait));
+            until_waiting(&locks, 1);
+            let second = scope.spawn(|| exclusive(&locks, 2, b"c", LockWait::Wait));
+            until_waiting(&locks, 2);
+            let Err(Error::Deadlock { detail }) = exclusive(&locks, 3, b"a", LockWait::Wait) else {
+                panic!("no deadlock seen");
+            };
+            assert_eq!(
+                detail,
+                "Transaction 3 waits for the lock of a row of table 1; blocked by transaction 1.\n\
+                 Transaction 1 waits for the lock of a row; blocked by transaction 2.\n\
+                 Transaction 2 waits for the lock of a row; blocked by transaction 3."
+            );
+            release(&locks, 3, b"c");
+            assert_eq!(second.join().unwrap().unwrap(), Taken::New);
+            release(&locks, 2, b"b");
+            release(&locks, 2, b"c");
+            assert_eq!(first.join().unwrap().unwrap(), Taken::New);
+        });
+    }
+
+    #[test]
+    fn two_upgrades_are_a_deadlock() {
+        let locks = LockTable::new();
+        shared(&locks, 1, b"r", LockWait::Wait).unwrap();
+        shared(&locks, 2, b"r", LockWait::Wait).unwrap();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| exclusive(&locks, 1, b"r", LockWait::Wait));
+            until_waiting(&locks, 1);
+            let second = exclusive(&locks, 2, b"r", LockWait::Wait);
+            assert!(matches!(second, Err(Error::Deadlock { .. })));
+            release(&locks, 2, b"r");
+            assert_eq!(first.join().unwrap().unwrap(), Taken::Held);
+        });
+        release(&locks, 1, b"r");
+        assert_eq!(locks.held_count(), 0);
+    }
+
+    #[test]
+    fn waits_end_by_time_and_by_cancel() {
+        let locks = LockTable::new();
+        exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
+        let hurried =
+            Patience { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
+        let late = locks.lock(Owner(2), (TABLE, b"r"), LockMode::Exclusive, hurried);
+        assert!(matches!(late, Err(Error::LockNotAvailable { timed_out: true, .. })));
+        let cancelled = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let stopped = Patience { cancelled: &cancelled, ..patience(LockWait::Wait) };
+            let locks = &locks;
+            let waiter =
+                scope.spawn(move || locks.lock(Owner(2), (TABLE, b"r"), LockMode::Shared, stopped));
+            until_waiting(locks, 1);
+            let behind = scope.spawn(|| shared(locks, 3, b"r", LockWait::Wait));
+            until_waiting(locks, 2);
+            cancelled.store(true, Ordering::Relaxed);
+            assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
+            release(locks, 1, b"r");
+            assert_eq!(behind.join().unwrap().unwrap(), Taken::New);
+        });
+        release(&locks, 3, b"r");
+        assert_eq!(locks.held_count(), 0);
+    }
+
+    #[test]
+    fn a_million_locks_are_little_memory() {
+        assert!(size_of::<(LockKey, Entry)>() <= 48);
+    }
+}

@@ -1,0 +1,160 @@
+//! What a transaction is asked: what to write, row by row, how to lock rows, where to read. Plain
+//! data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::cell::CellBatch;
+use crate::cell::Timestamp;
+
+/// The change of one row of a table.
+#[derive(Debug, Clone)]
+pub struct Mutation {
+    /// The row key.
+    pub row: Vec<u8>,
+    /// The cells to write.
+    pub edits: SmallVec<[Edit; 1]>,
+    /// What must hold for the row now.
+    pub expect: Expect,
+    /// The row's state before, if the caller has read it under the row's lock: observers need not
+    /// read it again.
+    pub previous: Previous,
+    /// Who keeps others from changing the row.
+    pub locking: Locking,
+}
+
+/// One change within a row. A `None` timestamp is the commit time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Writes a version of a column.
+    Put {
+        /// Index of the family.
+        family: u8,
+        /// The column.
+        qualifier: Vec<u8>,
+        /// The version.
+        timestamp: Option<Timestamp>,
+        /// The value.
+        value: Vec<u8>,
+    },
+    /// Deletes all columns of all families, up to a version.
+    DeleteRow {
+        /// The version.
+        timestamp: Option<Timestamp>,
+    },
+    /// Deletes all columns of a family, up to a version.
+    DeleteFamily {
+        /// Index of the family.
+        family: u8,
+        /// The version.
+        timestamp: Option<Timestamp>,
+    },
+    /// Deletes all versions of a column, up to a version.
+    DeleteColumn {
+        /// Index of the family.
+        family: u8,
+        /// The column.
+        qualifier: Vec<u8>,
+        /// The version.
+        timestamp: Option<Timestamp>,
+    },
+}
+
+/// What must hold for a row when its mutation is staged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Anything,
+    /// There is no such row; else [`Error::RowExists`](crate::Error::RowExists) and nothing of the
+    /// batch is staged. Checked after the lock is taken, against own writes and the newest commits,
+    /// before the observers run.
+    Absent,
+}
+
+/// A row's state before its mutation.
+#[derive(Debug, Clone)]
+pub enum Previous {
+    /// Not known: who needs it reads it.
+    Unknown,
+    /// There was no row.
+    Absent,
+    /// The row as it was: all families, newest version; a batch of one row.
+    Row(Arc<CellBatch>),
+}
+
+/// Who keeps others from changing a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// The row's own lock, taken when the mutation is staged.
+    Row,
+    /// The lock of another row, held already: for index entries that only one data row can own.
+    Covered,
+}
+
+impl Mutation {
+    /// Returns a mutation without edits, which expects nothing and takes the row's lock.
+    pub fn new(row: impl Into<Vec<u8>>) -> Mutation {
+        Mutation {
+            row: row.into(),
+            edits: SmallVec::new(),
+            expect: Expect::Anything,
+            previous: Previous::Unknown,
+            locking: Locking::Row,
+        }
+    }
+
+    /// Adds a put at the commit time.
+    #[must_use]
+    pub fn put(mut self, family: u8, qualifier: impl Into<Vec<u8>>, value: Vec<u8>) -> Mutation {
+        self.edits.push(Edit::Put { family, qualifier: qualifier.into(), timestamp: None, value });
+        self
+    }
+
+    /// Adds the delete of the whole row at the commit time.
+    #[must_use]
+    pub fn delete_row(mut self) -> Mutation {
+        self.edits.push(Edit::DeleteRow { timestamp: None });
+        self
+    }
+
+    /// Returns the mutation with the expectation that there is no such row.
+    #[must_use]
+    pub fn expect_absent(mut self) -> Mutation {
+        self.expect = Expect::Absent;
+        self
+    }
+}
+
+/// Whether a row lock may be shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// With other shared locks.
+    Shared,
+    /// With none.
+    Exclusive,
+}
+
+/// What to do when a row lock is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWait {
+    /// Wait, up to the transaction's lock time-out.
+    Wait,
+    /// Fail with [`Error::LockNotAvailable`](crate::Error::LockNotAvailable).
+    NoWait,
+    /// Give up the row: [`Transaction::lock_row`](crate::Transaction::lock_row) returns `false`.
+    Skip,
+}
+
+/// Where reads may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// The primary only.
+    Strong,
+    /// To a replica, if the primary's region does not answer within the time.
+    Timeline {
+        /// `primary_call_timeout`
+        timeout: Duration,
+    },
+}

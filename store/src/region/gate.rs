@@ -1,0 +1,95 @@
+//! The service gate of a region: open for all, unless somebody holds the region still.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{Error, Result};
+use crate::options::BlockingSection;
+
+/// How often a waiter looks whether it was cancelled.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
+
+/// Lets calls into a region, or makes them wait.
+#[derive(Default)]
+pub(crate) struct ServiceGate {
+    holders: AtomicUsize,
+    closed: Mutex<()>,
+    opened: Condvar,
+}
+
+impl ServiceGate {
+    /// Closes the gate until [`ServiceGate::release`].
+    pub(crate) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes one hold back.
+    pub(crate) fn release(&self) {
+        let _closed = self.closed.lock();
+        self.holders.fetch_sub(1, Ordering::SeqCst);
+        self.opened.notify_all();
+    }
+
+    /// Returns `true` once the gate is open, `false` if it did not open within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub(crate) fn enter(
+        &self,
+        timeout: Option<Duration>,
+        cancelled: &[&AtomicBool],
+        blocking: &dyn BlockingSection,
+    ) -> Result<bool> {
+        if self.holders.load(Ordering::SeqCst) == 0 {
+            return Ok(true);
+        }
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut outcome = Ok(false);
+        blocking.run(&mut || {
+            let mut closed = self.closed.lock();
+            outcome = loop {
+                if self.holders.load(Ordering::SeqCst) == 0 {
+                    break Ok(true);
+                }
+                if cancelled.iter().any(|flag| flag.load(Ordering::Relaxed)) {
+                    break Err(Error::Cancelled);
+                }
+                let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                if left == Some(Duration::ZERO) {
+                    break Ok(false);
+                }
+                let nap = left.map_or(CANCEL_POLL, |left| left.min(CANCEL_POLL));
+                self.opened.wait_for(&mut closed, nap);
+            };
+        });
+        outcome
+    }
+}
+
+/// Something that has a service gate.
+pub(crate) trait Held: Send + Sync {
+    /// Returns the gate.
+    fn gate(&self) -> &ServiceGate;
+}
+
+/// Holds a region still until it is dropped.
+pub struct HoldGuard {
+    held: Arc<dyn Held>,
+}
+
+impl HoldGuard {
+    pub(crate) fn new(held: Arc<dyn Held>) -> HoldGuard {
+        held.gate().hold();
+        HoldGuard { held }
+    }
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        self.held.gate().release();
+    }
+}

@@ -1,0 +1,578 @@
+//! A region: a range of rows of a table, with its memstores and files.
+//!
+//! ```text
+//!   commit:  write gate (shared)    --> sequence given --> applied --> gate left
+//!   flush:   write gate (exclusive) --> rotate at the last sequence given --> gate left
+//!            --> log durable so far --> files written --> manifest --> files installed
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. While the write gate is held exclusively, every sequence given so far that touches the region is
+//!    applied, and none above has cells in it. So a rotation is exact.
+//! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash never
+//!    leaves half a commit in files.
+//! 3. Flushes of a region follow each other, so do compactions; a flush and a compaction may overlap.
+//! 4. `unflushed` is not above the sequence of any cell that is in memory only.
+
+mod gate;
+mod map;
+
+pub use gate::HoldGuard;
+pub(crate) use map::RegionMap;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::cell::Cell;
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::{RegionId, TableDescriptor, TableId};
+use crate::error::Result;
+use crate::family_store::{CompactionOutcome, FamilyStore, FlushOutcome, ReadView, StoreContext};
+use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
+use crate::region::gate::{Held, ServiceGate};
+use crate::replica::{Replica, ReplicaFeed, Replicated};
+
+/// One replica, for system views.
+#[derive(Debug, Clone)]
+pub struct ReplicaStatus {
+    /// Its number; the primary is 0.
+    pub replica: u8,
+    /// It has all commits up to here.
+    pub applied: Sequence,
+    /// The time of that commit.
+    pub applied_timestamp: Timestamp,
+    /// Bytes in its own memstores.
+    pub memstore_bytes: u64,
+    /// Rows it returned since it was made.
+    pub rows_read: u64,
+}
+
+/// One region, for system views.
+#[derive(Debug, Clone)]
+pub struct RegionStatus {
+    /// The region.
+    pub region: RegionId,
+    /// Its table.
+    pub table: TableId,
+    /// First row.
+    pub start: Vec<u8>,
+    /// Row after the last; `None` for open.
+    pub stop: Option<Vec<u8>>,
+    /// Bytes in memstores.
+    pub memstore_bytes: u64,
+    /// Store files of all families.
+    pub file_count: usize,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Rows read since start.
+    pub rows_read: u64,
+    /// Rows written since start.
+    pub rows_written: u64,
+    /// Its replicas, the primary not among them.
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// What a flush or compaction of a region did, summed over its families.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Cells read.
+    pub cells_in: u64,
+    /// Cells written.
+    pub cells_out: u64,
+    /// Files written.
+    pub files_out: u64,
+}
+
+impl std::ops::AddAssign for Upkeep {
+    fn add_assign(&mut self, other: Upkeep) {
+        self.cells_in += other.cells_in;
+        self.cells_out += other.cells_out;
+        self.files_out += other.files_out;
+    }
+}
+
+/// What a region needs from its surroundings to flush and compact.
+pub(crate) trait Surroundings {
+    /// Returns the last sequence that was given to a commit.
+    fn last_sequence(&self) -> Sequence;
+    /// Returns when the log is durable up to `sequence`.
+    fn wait_durable(&self, sequence: Sequence) -> Result<()>;
+    /// Returns the oldest snapshot that is open or may be opened.
+    fn oldest_snapshot(&self) -> Sequence;
+    /// Writes an edit of the manifest.
+    fn append_edit(&self, edit: &ManifestEdit) -> Result<()>;
+    /// Takes note that the bytes of memstores changed.
+    fn memory_changed(&self, region: &Region);
+}
+
+/// A range of rows of a table.
+pub(crate) struct Region {
+    id: RegionId,
+    table: TableId,
+    start: Vec<u8>,
+    stop: Option<Vec<u8>>,
+    directory: PathBuf,
+    context: Arc<StoreContext>,
+    families: ArcSwap<Vec<Arc<FamilyStore>>>,
+    write_gate: RwLock<()>,
+    service: ServiceGate,
+    flushing: Mutex<Flushing>,
+    compacting: Mutex<()>,
+    /// The lowest sequence in the active memstores; `u64::MAX` if they are empty.
+    unflushed: AtomicU64,
+    /// The same for the frozen memstores.
+    unflushed_frozen: AtomicU64,
+    /// All commits up to here are in files.
+    flushed: AtomicU64,
+    /// Bytes of memstores when they were last reported.
+    reported_bytes: AtomicU64,
+    replicas: ArcSwap<Vec<Replica>>,
+    /// Bytes of memstores at which they are flushed.
+    flush_bytes: AtomicU64,
+    /// Held while replicas take the files, so that they take them in the order of their making.
+    adopting: Mutex<()>,
+    rows_read: AtomicU64,
+    rows_written: AtomicU64,
+    dropped: AtomicBool,
+}
+
+/// What a failed flush leaves to the next one.
+#[derive(Default)]
+struct Flushing {
+    /// The memstores are frozen at this sequence and not flushed yet.
+    frozen: Option<Sequence>,
+}
+
+impl Region {
+    /// Opens a region with the files that the manifest lists.
+    pub(crate) fn open(
+        context: &Arc<StoreContext>,
+        regions_directory: &Path,
+        descriptor: &TableDescriptor,
+        record: &RegionRecord,
+    ) -> Result<Region> {
+        let directory = regions_directory.join(record.id.0.to_string());
+        let mut families = Vec::with_capacity(descriptor.families.len());
+        for index in 0..descriptor.families.len() {
+            let files = record.files.get(index).map_or(&[][..], Vec::as_slice);
+            families.push(open_family(context, &directory, descriptor, index, files)?);
+        }
+        Ok(Region {
+            id: record.id,
+            table: descriptor.id,
+            start: record.start.clone(),
+            stop: record.stop.clone(),
+            directory,
+            context: Arc::clone(context),
+            families: ArcSwap::from_pointee(families),
+            write_gate: RwLock::new(()),
+            service: ServiceGate::default(),
+            flushing: Mutex::default(),
+            compacting: Mutex::default(),
+            unflushed: AtomicU64::new(u64::MAX),
+            unflushed_frozen: AtomicU64::new(u64::MAX),
+            flushed: AtomicU64::new(record.flushed),
+            reported_bytes: AtomicU64::new(0),
+            replicas: ArcSwap::default(),
+            flush_bytes: AtomicU64::new(flush_bytes(context, descriptor)),
+            adopting: Mutex::default(),
+            rows_read: AtomicU64::new(0),
+            rows_written: AtomicU64::new(0),
+            dropped: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns its id.
+    pub(crate) fn id(&self) -> RegionId {
+        self.id
+    }
+
+    /// Returns its first row.
+    pub(crate) fn start(&self) -> &[u8] {
+        &self.start
+    }
+
+    /// Returns the row after its last, or `None` for open.
+    pub(crate) fn stop(&self) -> Option<&[u8]> {
+        self.stop.as_deref()
+    }
+
+    /// Returns the service gate.
+    pub(crate) fn service(&self) -> &ServiceGate {
+        &self.service
+    }
+
+    /// Returns the sequence up to which all commits are in files.
+    pub(crate) fn flushed(&self) -> Sequence {
+        Sequence(self.flushed.load(Ordering::Acquire))
+    }
+
+    /// Returns the lowest sequence that may be in memory only.
+    pub(crate) fn unflushed(&self) -> Option<Sequence> {
+        // In this order: a rotation writes the frozen one before it clears the active one.
+        let active = self.unflushed.load(Ordering::SeqCst);
+        let lowest = active.min(self.unflushed_frozen.load(Ordering::SeqCst));
+        (lowest != u64::MAX).then_some(Sequence(lowest))
+    }
+
+    /// Returns the number of families.
+    pub(crate) fn family_count(&self) -> usize {
+        self.families.load().len()
+    }
+
+    /// Returns the present view of a family, of the primary.
+    pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
+        self.families.load().get(family).map(|store| store.view())
+    }
+
+    /// Returns the replicas.
+    pub(crate) fn replicas(&self) -> arc_swap::Guard<Arc<Vec<Replica>>> {
+        self.replicas.load()
+    }
+
+    /// Enters the write gate: sequences for cells of the region may be given until the guard is gone.
+    pub(crate) fn enter_write(&self) -> RwLockReadGuard<'_, ()> {
+        self.write_gate.read()
+    }
+
+    /// Applies the region's cells of a commit, sorted by family. The caller is in the write gate.
+    pub(crate) fn apply(&self, sequence: Sequence, cells: &[Cell]) {
+        self.unflushed.fetch_min(sequence.0, Ordering::SeqCst);
+        let families = self.families.load();
+        for run in cells.chunk_by(|a, b| a.family == b.family) {
+            if let Some(family) = families.get(usize::from(run[0].family)) {
+                family.apply(run);
+            }
+        }
+    }
+
+    /// Counts rows that were returned.
+    pub(crate) fn count_read(&self, rows: u64) {
+        self.rows_read.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts rows that were written.
+    pub(crate) fn count_written(&self, rows: u64) {
+        self.rows_written.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of the memstores of all families.
+    pub(crate) fn memstore_bytes(&self) -> u64 {
+        self.families.load().iter().map(|family| family.memstore_bytes()).sum()
+    }
+
+    /// Returns the bytes of memstores at which they are flushed.
+    pub(crate) fn flush_bytes(&self) -> u64 {
+        self.flush_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of the primary's memstores, and by how much those of the replicas too have
+    /// grown since the last call; the growth wraps around.
+    pub(crate) fn report_bytes(&self) -> (u64, u64) {
+        let replicas: u64 = self.replicas.load().iter().map(Replica::memstore_bytes).sum();
+        let own = self.memstore_bytes();
+        let now = own + replicas;
+        (own, now.wrapping_sub(self.reported_bytes.swap(now, Ordering::AcqRel)))
+    }
+
+    /// Returns the growth that takes the region out of the sum of memstores.
+    pub(crate) fn forget_bytes(&self) -> u64 {
+        0u64.wrapping_sub(self.reported_bytes.swap(0, Ordering::AcqRel))
+    }
+
+    /// Writes all memstores to files. Returns what was done; nothing if they were empty.
+    pub(crate) fn flush(&self, surroundings: &dyn Surroundings) -> Result<Upkeep> {
+        let mut flushing = self.flushing.lock();
+        let mut upkeep = self.flush_frozen(&mut flushing, surroundings)?;
+        if self.rotate(&mut flushing, surroundings) {
+            upkeep += self.flush_frozen(&mut flushing, surroundings)?;
+        }
+        drop(flushing);
+        surroundings.memory_changed(self);
+        Ok(upkeep)
+    }
+
+    /// Freezes the active memstores, if they hold anything.
+    fn rotate(&self, flushing: &mut Flushing, surroundings: &dyn Surroundings) -> bool {
+        let _gate = self.write_gate.write();
+        if self.unflushed.load(Ordering::SeqCst) == u64::MAX {
+            return false;
+        }
+        let through = surroundings.last_sequence();
+        for family in self.families.load().iter() {
+            family.rotate(through);
+        }
+        for replica in self.replicas.load().iter() {
+            replica.rotate(through);
+        }
+        let lowest = self.unflushed.load(Ordering::SeqCst);
+        self.unflushed_frozen.store(lowest, Ordering::SeqCst);
+        self.unflushed.store(u64::MAX, Ordering::SeqCst);
+        flushing.frozen = Some(through);
+        true
+    }
+
+    fn flush_frozen(
+        &self,
+        flushing: &mut Flushing,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Upkeep> {
+        let mut upkeep = Upkeep::default();
+        let Some(through) = flushing.frozen else { return Ok(upkeep) };
+        surroundings.wait_durable(through)?;
+        let families = self.families.load_full();
+        let oldest = surroundings.oldest_snapshot();
+        let mut outcomes: Vec<(usize, FlushOutcome)> = Vec::new();
+        for (index, family) in families.iter().enumerate() {
+            if let Some(outcome) = family.flush(oldest)? {
+                upkeep.cells_in += outcome.cells_in;
+                upkeep.cells_out += outcome.cells_out;
+                upkeep.files_out += u64::from(outcome.file.is_some());
+                outcomes.push((index, outcome));
+            }
+        }
+        let changes = outcomes.iter().filter_map(|(index, outcome)| {
+            let added = vec![outcome.file?];
+            Some(FamilyChange { family: *index as u8, added, removed: Vec::new() })
+        });
+        self.append_edit(surroundings, changes.collect(), Some(through))?;
+        for (index, outcome) in &outcomes {
+            families[*index].install_flush(outcome)?;
+        }
+        flushing.frozen = None;
+        self.flushed.fetch_max(through.0, Ordering::AcqRel);
+        self.unflushed_frozen.store(u64::MAX, Ordering::SeqCst);
+        self.feed_files_to_replicas();
+        tracing::debug!(region = self.id.0, through = through.0, ?upkeep, "flushed");
+        Ok(upkeep)
+    }
+
+    /// Merges store files: all if `major`, else as the policy picks. Returns what was done, `None` if
+    /// nothing was to be done.
+    pub(crate) fn compact(
+        &self,
+        major: bool,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Option<Upkeep>> {
+        let _compacting = self.compacting.lock();
+        let mut done = None;
+        for (index, family) in self.families.load_full().iter().enumerate() {
+            if self.dropped.load(Ordering::Acquire) {
+                break;
+            }
+            if let Some(outcome) = family.compact(major, surroundings.oldest_snapshot())? {
+                self.install_compaction(index, family, &outcome, surroundings)?;
+                *done.get_or_insert_default() += Upkeep {
+                    cells_in: outcome.cells_in,
+                    cells_out: outcome.cells_out,
+                    files_out: u64::from(outcome.output.is_some()),
+                };
+            }
+        }
+        Ok(done)
+    }
+
+    fn install_compaction(
+        &self,
+        index: usize,
+        family: &FamilyStore,
+        outcome: &CompactionOutcome,
+        surroundings: &dyn Surroundings,
+    ) -> Result<()> {
+        let change = FamilyChange {
+            family: index as u8,
+            added: outcome.output.into_iter().collect(),
+            removed: outcome.inputs.clone(),
+        };
+        self.append_edit(surroundings, vec![change], None)?;
+        family.install_compaction(outcome)?;
+        self.feed_files_to_replicas();
+        tracing::debug!(region = self.id.0, ?outcome, "compacted");
+        Ok(())
+    }
+
+    fn append_edit(
+        &self,
+        surroundings: &dyn Surroundings,
+        changes: Vec<FamilyChange>,
+        flushed: Option<Sequence>,
+    ) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        surroundings.append_edit(&ManifestEdit::Region {
+            table: self.table,
+            region: self.id,
+            changes,
+            flushed: flushed.map(|sequence| sequence.0),
+        })
+    }
+
+    fn feed_files_to_replicas(&self) {
+        let _adopting = self.adopting.lock();
+        for replica in self.replicas.load().iter() {
+            replica.adopt(self.file_views(), self.flushed());
+        }
+    }
+
+    fn file_views(&self) -> Vec<Arc<ReadView>> {
+        self.families.load().iter().map(|family| Arc::new(family.view().files_only())).collect()
+    }
+
+    /// Makes the region have `count` replicas beside the primary, fed from now on.
+    ///
+    /// New ones begin with the files, so the memstores are flushed first; writers wait while that is
+    /// made sure of.
+    pub(crate) fn set_replicas(
+        self: &Arc<Region>,
+        count: usize,
+        feed: &Arc<ReplicaFeed>,
+        surroundings: &dyn Surroundings,
+    ) -> Result<()> {
+        if self.replicas.load().len() == count {
+            return Ok(());
+        }
+        if count == 0 {
+            feed.remove(self.id);
+            self.replicas.store(Arc::default());
+            return Ok(());
+        }
+        loop {
+            self.flush(surroundings)?;
+            let _flushing = self.flushing.lock();
+            let _gate = self.write_gate.write();
+            if self.unflushed().is_none() {
+                // Nothing is in memory, so all that was given so far is in the files.
+                self.begin_replicas(count, surroundings.last_sequence().max(self.flushed()));
+                self.join_feed(feed);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes replicas of the files, which hold all commits up to `through`. The caller knows that the
+    /// memstores are empty and stay so meanwhile.
+    pub(crate) fn begin_replicas(&self, count: usize, through: Sequence) {
+        let _adopting = self.adopting.lock();
+        let replicas = (0..count).map(|_| Replica::new(self.file_views(), through)).collect();
+        self.replicas.store(Arc::new(replicas));
+    }
+
+    /// Lets the feed bring records to the replicas, if there are any.
+    pub(crate) fn join_feed(self: &Arc<Region>, feed: &Arc<ReplicaFeed>) {
+        if !self.replicas.load().is_empty() {
+            let replicated: Arc<dyn Replicated> = self.clone();
+            feed.add(self.id, Arc::downgrade(&replicated));
+        }
+    }
+
+    /// Takes other rules for its families, and families behind the present ones.
+    pub(crate) fn alter(
+        &self,
+        descriptor: &TableDescriptor,
+        surroundings: &dyn Surroundings,
+    ) -> Result<()> {
+        let mut families = self.families.load().as_ref().clone();
+        for (index, family) in families.iter().enumerate() {
+            family.set_family(Arc::new(descriptor.families[index].clone()));
+        }
+        for index in families.len()..descriptor.families.len() {
+            families.push(open_family(&self.context, &self.directory, descriptor, index, &[])?);
+        }
+        // Frozen memstores stay as they are: a new family has none.
+        let _flushing = self.flushing.lock();
+        self.families.store(Arc::new(families));
+        self.flush_bytes.store(flush_bytes(&self.context, descriptor), Ordering::Relaxed);
+        self.feed_files_to_replicas();
+        surroundings.memory_changed(self);
+        Ok(())
+    }
+
+    /// Marks the region as gone: its files are removed when the last reader lets go.
+    pub(crate) fn drop_data(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Returns the figures.
+    pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
+        let (mut file_count, mut file_bytes) = (0, 0);
+        for family in self.families.load().iter() {
+            let status = family.status();
+            file_count += status.files.len();
+            file_bytes += status.files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        let replicas = self.replicas.load();
+        let replicas = replicas.iter().zip(1..).map(|(replica, number)| ReplicaStatus {
+            replica: number,
+            applied: feed.applied(),
+            applied_timestamp: feed.applied_timestamp(),
+            memstore_bytes: replica.memstore_bytes(),
+            rows_read: replica.rows_read(),
+        });
+        RegionStatus {
+            region: self.id,
+            table: self.table,
+            start: self.start.clone(),
+            stop: self.stop.clone(),
+            memstore_bytes: self.memstore_bytes(),
+            file_count,
+            file_bytes,
+            rows_read: self.rows_read.load(Ordering::Relaxed),
+            rows_written: self.rows_written.load(Ordering::Relaxed),
+            replicas: replicas.collect(),
+        }
+    }
+}
+
+fn flush_bytes(context: &StoreContext, descriptor: &TableDescriptor) -> u64 {
+    descriptor.memstore_flush_bytes.unwrap_or(context.options.memstore_flush_bytes)
+}
+
+fn open_family(
+    context: &Arc<StoreContext>,
+    region_directory: &Path,
+    descriptor: &TableDescriptor,
+    index: usize,
+    files: &[crate::family_store::FileId],
+) -> Result<Arc<FamilyStore>> {
+    let store = FamilyStore::open(
+        Arc::clone(context),
+        region_directory.join(index.to_string()),
+        index as u8,
+        Arc::new(descriptor.families[index].clone()),
+        files,
+    )?;
+    Ok(Arc::new(store))
+}
+
+impl Replicated for Region {
+    fn apply_to_replicas(&self, sequence: Sequence, cells: &[Cell]) {
+        for replica in self.replicas.load().iter() {
+            replica.apply(sequence, cells);
+        }
+    }
+}
+
+impl Held for Region {
+    fn gate(&self) -> &ServiceGate {
+        &self.service
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if !*self.dropped.get_mut() {
+            return;
+        }
+        let env = &self.context.options.env;
+        if let Err(error) = env.remove_directory(&self.directory) {
+            // The next start removes what the manifest does not name.
+            tracing::warn!(%error, region = self.id.0, "could not remove the region's files");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Region replicas: copies of a region that answer TIMELINE reads when the primary does not.
+//!
+//! ```text
+//!   commit --> log --durable--> ReplicaFeed --> generations of memstores --.
+//!                                                                          +--> views for readers
+//!   primary's flush or compaction ------------> files -------------------- '
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A replica applies records in commit order, so a read at [`ReplicaFeed::applied`] sees a prefix of
+//!    history.
+//! 2. A generation holds the records up to its `through` and above that of the one before. The primary
+//!    closes one when it rotates its memstores, at the same sequence; so a file covers whole
+//!    generations, and one atomic swap puts the file in and the generations out.
+//! 3. A record that a file covers already is not applied: no cell is seen twice.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock};
+
+use crate::cell::Cell;
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::RegionId;
+use crate::family_store::ReadView;
+use crate::memstore::Memstore;
+use crate::wal::{Record, WalFollower};
+
+/// One copy of a region.
+pub(crate) struct Replica {
+    state: ArcSwap<State>,
+    /// Held by who changes `state`.
+    changing: Mutex<()>,
+    rows_read: AtomicU64,
+}
+
+struct State {
+    /// All commits up to here are in the files.
+    flushed: Sequence,
+    generations: Vec<Generation>,
+    /// The primary's files, by family.
+    files: Vec<Arc<ReadView>>,
+    /// The files with the memstores of all generations, by family.
+    views: Vec<Arc<ReadView>>,
+}
+
+#[derive(Clone)]
+struct Generation {
+    /// The last sequence that goes in here; the open generation has the highest there is.
+    through: Sequence,
+    memstores: Vec<Arc<Memstore>>,
+}
+
+impl Generation {
+    fn open(families: usize) -> Generation {
+        Generation {
+            through: Sequence(u64::MAX),
+            memstores: (0..families).map(|_| Arc::new(Memstore::new())).collect(),
+        }
+    }
+}
+
+impl State {
+    fn new(flushed: Sequence, generations: Vec<Generation>, files: Vec<Arc<ReadView>>) -> State {
+        let views = files
+            .iter()
+            .enumerate()
+            .map(|(family, files)| Arc::new(view_over(files, family, &generations)))
+            .collect();
+        State { flushed, generations, files, views }
+    }
+}
+
+/// Returns a view of a family's memstores of all generations over the primary's files.
+fn view_over(files: &ReadView, family: usize, generations: &[Generation]) -> ReadView {
+    let mut newest_first = generations
+        .iter()
+        .rev()
+        .filter_map(|generation| Some((generation.memstores.get(family)?, generation.through)));
+    let mut view = files.files_only();
+    if let Some((open, _)) = newest_first.next() {
+        view.active = Arc::clone(open);
+    }
+    view.frozen = newest_first.map(|(memstore, through)| (Arc::clone(memstore), through)).collect();
+    view
+}
+
+impl Replica {
+    /// Returns a replica over these files, which hold all commits up to `flushed`.
+    pub(crate) fn new(files: Vec<Arc<ReadView>>, flushed: Sequence) -> Replica {
+        let generations = vec![Generation::open(files.len())];
+        Replica {
+            state: ArcSwap::from_pointee(State::new(flushed, generations, files)),
+            changing: Mutex::new(()),
+            rows_read: AtomicU64::new(0),
+        }
+    }
+
+    /// Applies the region's cells of a record.
+    pub(crate) fn apply(&self, sequence: Sequence, cells: &[Cell]) {
+        let state = self.state.load();
+        if sequence <= state.flushed {
+            return;
+        }
+        let Some(generation) = state.generations.iter().find(|g| sequence <= g.through) else {
+            return;
+        };
+        for run in cells.chunk_by(|a, b| a.family == b.family) {
+            if let Some(memstore) = generation.memstores.get(usize::from(run[0].family)) {
+                memstore.insert_cells(run);
+            }
+        }
+    }
+
+    /// Closes the open generation at the sequence at which the primary rotates. The caller holds the
+    /// region's write gate.
+    pub(crate) fn rotate(&self, through: Sequence) {
+        let _changing = self.changing.lock();
+        let state = self.state.load();
+        let mut generations = state.generations.clone();
+        if let Some(open) = generations.last_mut() {
+            open.through = through;
+        }
+        generations.push(Generation::open(state.files.len()));
+        self.state.store(Arc::new(State::new(state.flushed, generations, state.files.clone())));
+    }
+
+    /// Takes the primary's present files and drops the generations that they cover. The calls of one
+    /// region follow each other in the order in which the files came to be.
+    pub(crate) fn adopt(&self, files: Vec<Arc<ReadView>>, flushed: Sequence) {
+        let _changing = self.changing.lock();
+        let state = self.state.load();
+        let flushed = state.flushed.max(flushed);
+        let mut generations: Vec<Generation> =
+            state.generations.iter().filter(|g| g.through > flushed).cloned().collect();
+        for generation in &mut generations {
+            // A family that was added meanwhile.
+            generation.memstores.resize_with(files.len(), || Arc::new(Memstore::new()));
+        }
+        self.state.store(Arc::new(State::new(flushed, generations, files)));
+    }
+
+    /// Returns what readers of a family see.
+    pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
+        self.state.load().views.get(family).cloned()
+    }
+
+    /// Returns the bytes of the replica's own memstores.
+    pub(crate) fn memstore_bytes(&self) -> u64 {
+        let state = self.state.load();
+        let memstores = state.generations.iter().flat_map(|generation| &generation.memstores);
+        memstores.map(|memstore| memstore.byte_count()).sum()
+    }
+
+    /// Counts rows that the replica returned.
+    pub(crate) fn count_rows(&self, rows: u64) {
+        self.rows_read.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Returns how many rows the replica returned since it was made.
+    pub(crate) fn rows_read(&self) -> u64 {
+        self.rows_read.load(Ordering::Relaxed)
+    }
+}
+
+/// The replicas of a region, as the feed knows them.
+pub(crate) trait Replicated: Send + Sync {
+    /// Applies the region's cells of a durable record to all its replicas.
+    fn apply_to_replicas(&self, sequence: Sequence, cells: &[Cell]);
+}
+
+/// Brings durable records to the replicas, on a thread of its own, so that the log does not wait.
+pub(crate) struct ReplicaFeed {
+    applied: AtomicU64,
+    applied_timestamp: AtomicI64,
+    regions: RwLock<HashMap<RegionId, Weak<dyn Replicated>>>,
+    /// Records on their way to the thread.
+    queued: AtomicU64,
+    sender: Mutex<Option<mpsc::Sender<Arc<Record>>>>,
+    started: AtomicBool,
+}
+
+impl ReplicaFeed {
+    /// Returns a feed all of whose replicas have all commits up to `applied`.
+    pub(crate) fn new(applied: Sequence, timestamp: Timestamp) -> ReplicaFeed {
+        ReplicaFeed {
+            applied: AtomicU64::new(applied.0),
+            applied_timestamp: AtomicI64::new(timestamp.0),
+            regions: RwLock::default(),
+            queued: AtomicU64::new(0),
+            sender: Mutex::new(None),
+            started: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the sequence up to which replicas have all commits.
+    pub(crate) fn applied(&self) -> Sequence {
+        Sequence(self.applied.load(Ordering::Acquire))
+    }
+
+    /// Returns the commit time of that commit.
+    pub(crate) fn applied_timestamp(&self) -> Timestamp {
+        Timestamp(self.applied_timestamp.load(Ordering::Acquire))
+    }
+
+    /// Feeds a region from now on. The caller holds its write gate and its memstores are empty.
+    pub(crate) fn add(self: &Arc<ReplicaFeed>, region: RegionId, replicated: Weak<dyn Replicated>) {
+        if !self.started.swap(true, Ordering::SeqCst) {
+            let (sender, records) = mpsc::channel::<Arc<Record>>();
+            let feed = Arc::downgrade(self);
+            let thread = std::thread::Builder::new().name("bennu-replicas".into());
+            let spawned = thread.spawn(move || {
+                for record in records {
+                    let Some(feed) = feed.upgrade() else { return };
+                    feed.apply(&record);
+                    feed.queued.fetch_sub(1, Ordering::AcqRel);
+                }
+            });
+            match spawned {
+                Ok(_) => *self.sender.lock() = Some(sender),
+                // Without the thread the log's own does the work.
+                Err(error) => tracing::warn!(%error, "could not start the thread of replicas"),
+            }
+        }
+        self.regions.write().insert(region, replicated);
+    }
+
+    /// Feeds a region no more.
+    pub(crate) fn remove(&self, region: RegionId) {
+        self.regions.write().remove(&region);
+    }
+
+    /// Lets the thread end once it has applied what is queued.
+    pub(crate) fn stop(&self) {
+        *self.sender.lock() = None;
+    }
+
+    fn apply(&self, record: &Record) {
+        {
+            let regions = self.regions.read();
+            for edit in &record.edits {
+                if let Some(region) = regions.get(&edit.region).and_then(Weak::upgrade) {
+                    region.apply_to_replicas(record.sequence, &edit.cells);
+                }
+            }
+        }
+        self.advance(record);
+    }
+
+    fn advance(&self, record: &Record) {
+        self.applied.fetch_max(record.sequence.0, Ordering::AcqRel);
+        self.applied_timestamp.fetch_max(record.timestamp.0, Ordering::AcqRel);
+    }
+}
+
+impl WalFollower for ReplicaFeed {
+    fn follow(&self, record: &Arc<Record>) {
+        // Only the log's thread comes here, so nothing can be queued in between.
+        let idle = self.queued.load(Ordering::Acquire) == 0;
+        if idle {
+            let regions = self.regions.read();
+            if !record.edits.iter().any(|edit| regions.contains_key(&edit.region)) {
+                self.advance(record);
+                return;
+            }
+        }
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        let sender = self.sender.lock();
+        let unsent = match sender.as_ref() {
+            Some(sender) => sender.send(Arc::clone(record)).is_err(),
+            None => true,
+        };
+        drop(sender);
+        if unsent {
+            self.apply(record);
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A table: its descriptor, its regions, its observers.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::descriptor::{TableDescriptor, TableId};
+use crate::error::{Error, Result};
+use crate::observer::Chain;
+use crate::region::RegionMap;
+
+/// An open table.
+pub(crate) struct Table {
+    id: TableId,
+    descriptor: ArcSwap<TableDescriptor>,
+    regions: ArcSwap<RegionMap>,
+    chain: ArcSwap<Chain>,
+}
+
+impl Table {
+    /// Returns a table without observers.
+    pub(crate) fn new(descriptor: Arc<TableDescriptor>, regions: RegionMap) -> Table {
+        Table {
+            id: descriptor.id,
+            descriptor: ArcSwap::new(descriptor),
+            regions: ArcSwap::from_pointee(regions),
+            chain: ArcSwap::default(),
+        }
+    }
+
+    /// Returns its id.
+    pub(crate) fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// Returns its descriptor.
+    pub(crate) fn descriptor(&self) -> arc_swap::Guard<Arc<TableDescriptor>> {
+        self.descriptor.load()
+    }
+
+    /// Replaces its descriptor.
+    pub(crate) fn set_descriptor(&self, descriptor: Arc<TableDescriptor>) {
+        self.descriptor.store(descriptor);
+    }
+
+    /// Returns its regions.
+    pub(crate) fn regions(&self) -> arc_swap::Guard<Arc<RegionMap>> {
+        self.regions.load()
+    }
+
+    /// Returns its observers.
+    pub(crate) fn chain(&self) -> Arc<Chain> {
+        self.chain.load_full()
+    }
+
+    /// Returns whether it has observers.
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.chain.load().is_empty()
+    }
+
+    /// Replaces its observers.
+    pub(crate) fn set_chain(&self, chain: Chain) {
+        self.chain.store(Arc::new(chain));
+    }
+}
+
+/// Checks that a descriptor makes sense on its own.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] says what does not.
+pub(crate) fn check_descriptor(descriptor: &TableDescriptor) -> Result<()> {
+    let refuse = |why: String| Err(Error::InvalidRequest(why));
+    if descriptor.families.is_empty() {
+        return refuse(format!("table \"{}\" has no column family", descriptor.name));
+    }
+    if descriptor.families.len() > usize::from(u8::MAX) {
+        return refuse(format!("table \"{}\" has more than 255 column families", descriptor.name));
+    }
+    if descriptor.region_replication == 0 {
+        return refuse("region replication must be at least 1".into());
+    }
+    if descriptor.families.iter().any(|family| family.versions == 0) {
+        return refuse("versions must be at least 1".into());
+    }
+    let points = &descriptor.split_points;
+    if points.first().is_some_and(Vec::is_empty) || !points.is_sorted_by(|a, b| a < b) {
+        return refuse("split points must be ascending and not empty".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! What a transaction leaves: its staged cells, as one commit that shows its own final state.
+//!
+//! All cells of a commit have one sequence, and a marker masks only what is strictly older. So a put
+//! that the transaction deleted again has to go now, and a put made after a delete stays with the
+//! marker. Of several versions with the same timestamp, the one staged last stays.
+//!
+//! Cells come in cell order, so all markers that can mask a put (not older by timestamp) come before
+//! it, and versions with the same timestamp stand side by side, the newest first.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::cell::Cell;
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::engine::{RegionWrites, Writes};
+use crate::region::RegionMap;
+use crate::transaction::staging::StagedTable;
+
+/// Adds the final state of a table's staged cells to `writes`.
+pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
+    let map = staged.table.regions();
+    let first_of_table = writes.regions.len();
+    let counted = staged.families.iter().flatten().position(|memstore| !memstore.is_empty());
+    let written = staged
+        .families
+        .iter()
+        .enumerate()
+        .filter_map(|(family, memstore)| Some((family, memstore.as_ref()?)));
+    for (index, (family, memstore)) in written.enumerate() {
+        let mut place = Place { map: &map, region: usize::MAX, slot: 0 };
+        let mut column = Column::default();
+        memstore.for_each(|parts, value| {
+            let new_row = column.enter(&parts);
+            if new_row {
+                place.move_to(parts.row, first_of_table, writes);
+            }
+            if column.keeps(&parts) {
+                let part = &mut writes.regions[place.slot];
+                part.row_count += u64::from(new_row && counted == Some(index));
+                part.cells.push(Cell {
+                    row: parts.row.to_vec(),
+                    family: family as u8,
+                    qualifier: parts.qualifier.to_vec(),
+                    timestamp: parts.timestamp,
+                    sequence: Sequence(0),
+                    cell_type: parts.cell_type,
+                    value: value.to_vec(),
+                });
+            }
+        });
+    }
+}
+
+/// Where the cells of the present row go.
+struct Place<'a> {
+    map: &'a Arc<RegionMap>,
+    /// Index of the region; beyond all at first.
+    region: usize,
+    /// Its index among the writes.
+    slot: usize,
+}
+
+impl Place<'_> {
+    /// Moves on to the region of `row`, if the present one ends before it.
+    fn move_to(&mut self, row: &[u8], first_of_table: usize, writes: &mut Writes) {
+        if let Some(region) = self.map.all().get(self.region)
+            && region.stop().is_none_or(|stop| row < stop)
+        {
+            return;
+        }
+        self.region = self.map.index_of(row);
+        let region = &self.map.all()[self.region];
+        let of_table = &writes.regions[first_of_table..];
+        let found = of_table.iter().position(|part| Arc::ptr_eq(&part.region, region));
+        self.slot = match found {
+            Some(index) => first_of_table + index,
+            None => {
+                let region = Arc::clone(region);
+                writes.regions.push(RegionWrites { region, cells: Vec::new(), row_count: 0 });
+                writes.regions.len() - 1
+            }
+        };
+    }
+}
+
+/// What is known of the present row and column of one family.
+#[derive(Default)]
+struct Column {
+    row: Vec<u8>,
+    qualifier: Vec<u8>,
+    started: bool,
+    family_markers: SmallVec<[Marker; 2]>,
+    column_markers: SmallVec<[Marker; 2]>,
+    /// The last cell of the column that was kept or dropped.
+    last: Option<(Timestamp, CellType)>,
+}
+
+#[derive(Clone, Copy)]
+struct Marker {
+    timestamp: Timestamp,
+    sequence: Sequence,
+    /// Masks one version and not those before it.
+    exact: bool,
+}
+
+impl Marker {
+    fn masks(&self, put: &KeyParts<'_>) -> bool {
+        let covers = match self.exact {
+            true => self.timestamp == put.timestamp,
+            false => self.timestamp >= put.timestamp,
+        };
+        covers && self.sequence > put.sequence
+    }
+}
+
+impl Column {
+    /// Moves to the column of a cell; returns whether its row is new.
+    fn enter(&mut self, parts: &KeyParts<'_>) -> bool {
+        let new_row = !self.started || self.row != parts.row;
+        if new_row {
+            self.started = true;
+            self.row.clear();
+            self.row.extend_from_slice(parts.row);
+            self.family_markers.clear();
+        }
+        if new_row || self.qualifier != parts.qualifier {
+            self.qualifier.clear();
+            self.qualifier.extend_from_slice(parts.qualifier);
+            self.column_markers.clear();
+            self.last = None;
+        }
+        new_row
+    }
+
+    /// Returns whether the commit shows a cell.
+    fn keeps(&mut self, parts: &KeyParts<'_>) -> bool {
+        // The same version again: what was staged earlier.
+        if self.last.replace((parts.timestamp, parts.cell_type))
+            == Some((parts.timestamp, parts.cell_type))
+        {
+            return false;
+        }
+        let (timestamp, sequence) = (parts.timestamp, parts.sequence);
+        let mark = |markers: &mut SmallVec<[Marker; 2]>, exact| {
+            markers.push(Marker { timestamp, sequence, exact });
+            true
+        };
+        match parts.cell_type {
+            CellType::DeleteFamily => mark(&mut self.family_markers, false),
+            CellType::DeleteFamilyVersion => mark(&mut self.family_markers, true),
+            CellType::DeleteColumn => mark(&mut self.column_markers, false),
+            CellType::Delete => mark(&mut self.column_markers, true),
+            CellType::Put => {
+                let markers = self.family_markers.iter().chain(&self.column_markers);
+                !markers.into_iter().any(|marker| marker.masks(parts))
+            }
+        }
+    }
+}

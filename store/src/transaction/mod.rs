@@ -1,0 +1,430 @@
+//! Transactions: a snapshot to read, a place to stage writes, row locks, one record at commit.
+//!
+//! Methods take `&self`, so that a scan can go on while rows are staged and endpoints of several
+//! regions can read at once; a transaction still belongs to one client at a time.
+//!
+//! What is staged stands in [`staging`]; how a batch gets there, in [`write`](mod@write); what is left
+//! of it at the commit, in [`collapse`]; calls of endpoints in [`endpoint`].
+
+mod staging;
+mod collapse;
+mod write;
+mod endpoint;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::smallvec;
+
+use crate::cell::CellBatch;
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::{Durability, TableId};
+use crate::engine::{Engine, Writes};
+use crate::error::{Error, Result};
+use crate::family_store::ReadSpec;
+use crate::lock::{LockKey, Owner, Patience, Taken};
+use crate::read_path::{Caller, Source, StagedFamilies};
+use crate::region::Region;
+use crate::scan::{Get, Scan, TimeRange};
+use crate::scanner::ScanRules;
+use crate::snapshot::Snapshot;
+use crate::table::Table;
+use crate::transaction::collapse::collapse;
+use crate::transaction::staging::Staging;
+use crate::wal::DurableTicket;
+
+pub use crate::mutation::{
+    Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
+};
+pub use crate::scanner::Scanner;
+
+/// Which snapshot statements read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// A snapshot for each statement.
+    ReadCommitted,
+    /// One snapshot, taken by the first statement; a row changed since cannot be written.
+    RepeatableRead,
+}
+
+/// How a transaction behaves.
+#[derive(Clone)]
+pub struct TransactionOptions {
+    /// Which snapshot statements read.
+    pub isolation: Isolation,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// What the commit waits for; `None`: what each table says, the strongest of them.
+    pub durability: Option<Durability>,
+    /// Where reads may go.
+    pub consistency: Consistency,
+    /// How long to wait for a row lock; `None`: for ever.
+    pub lock_timeout: Option<Duration>,
+    /// Set by another thread to stop the running statement with
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> TransactionOptions {
+        TransactionOptions {
+            isolation: Isolation::ReadCommitted,
+            read_only: false,
+            durability: None,
+            consistency: Consistency::Strong,
+            lock_timeout: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// A place to roll back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(pub(crate) u64);
+
+/// A commit that was applied.
+pub struct Commit {
+    /// Its place in the order of commits; `None` if nothing was written.
+    pub sequence: Option<Sequence>,
+    /// Its time.
+    pub timestamp: Timestamp,
+    /// Ready when it is durable and visible to new snapshots.
+    pub durable: DurableTicket,
+}
+
+/// An open transaction. Dropping it rolls it back.
+pub struct Transaction {
+    engine: Arc<Engine>,
+    /// Keeps the store from stopping while the transaction is open.
+    _store: Arc<dyn Any + Send + Sync>,
+    options: TransactionOptions,
+    owner: Owner,
+    statement: Mutex<Statement>,
+    staging: Mutex<Staging>,
+    /// Whether anything was ever staged: spares reads a look into `staging`.
+    staged: AtomicBool,
+    held: Mutex<Vec<LockKey>>,
+}
+
+/// What the reads of the present statement see.
+struct Statement {
+    snapshot: Option<Arc<Snapshot>>,
+    staged_through: Sequence,
+    now_micros: i64,
+}
+
+/// Above every committed sequence and below every staged one.
+const NEWEST_COMMIT: Sequence = Sequence(Sequence::STAGED - 1);
+/// Above every staged sequence.
+const ALL_STAGED: Sequence = Sequence(u64::MAX);
+
+impl Transaction {
+    /// Begins a transaction.
+    pub(crate) fn begin(
+        engine: Arc<Engine>,
+        store: Arc<dyn Any + Send + Sync>,
+        options: TransactionOptions,
+    ) -> Transaction {
+        let owner = engine.new_owner();
+        let statement =
+            Statement { snapshot: None, staged_through: Sequence(Sequence::STAGED), now_micros: 0 };
+        Transaction {
+            engine,
+            _store: store,
+            options,
+            owner,
+            statement: Mutex::new(statement),
+            staging: Mutex::default(),
+            staged: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Begins a statement: at READ COMMITTED takes a new snapshot. Writes of the transaction so far
+    /// become visible to the reads that follow; writes staged from now on are not visible to them
+    /// until the next call (a statement does not see its own effects).
+    pub fn begin_statement(&self) {
+        let staged_through = match self.staged.load(Ordering::Acquire) {
+            true => self.staging.lock().last_sequence(),
+            false => Sequence(Sequence::STAGED),
+        };
+        let mut statement = self.statement.lock();
+        statement.staged_through = staged_through;
+        if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {
+            self.take_snapshot(&mut statement);
+        }
+    }
+
+    fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
+        let snapshot = Arc::new(self.engine.open_snapshot());
+        statement.snapshot = Some(Arc::clone(&snapshot));
+        statement.now_micros = self.engine.options().env.now_micros();
+        snapshot
+    }
+
+    /// Returns what the present statement sees.
+    fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> ReadSpec {
+        let mut statement = self.statement.lock();
+        let snapshot = match &statement.snapshot {
+            Some(snapshot) => snapshot.sequence(),
+            None => self.take_snapshot(&mut statement).sequence(),
+        };
+        ReadSpec {
+            snapshot,
+            staged_through: statement.staged_through,
+            time_range,
+            max_versions,
+            raw,
+            now_micros: statement.now_micros,
+        }
+    }
+
+    fn staged_of(&self, table: TableId) -> Option<StagedFamilies> {
+        if !self.staged.load(Ordering::Acquire) {
+            return None;
+        }
+        self.staging.lock().families_of(table).cloned()
+    }
+
+    fn enter(
+        &self,
+        region: &Region,
+        table: TableId,
+        snapshot: Sequence,
+        consistency: Consistency,
+    ) -> Result<Source> {
+        let cancelled = [&*self.options.cancelled];
+        let caller = Caller { consistency, cancelled: &cancelled };
+        self.engine.reads.enter(region, table, snapshot, &caller)
+    }
+
+    /// Appends one row to `out`; returns whether it exists.
+    pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        let spec = self.spec(get.time_range, get.max_versions, false);
+        let staged = self.staged_of(table.id());
+        self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)
+    }
+
+    /// Appends those of the rows that exist to `out`, in the order of `gets`.
+    pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
+        let table = self.engine.table(table)?;
+        let staged = self.staged_of(table.id());
+        for get in gets {
+            let spec = self.spec(get.time_range, get.max_versions, false);
+            self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
+        }
+        Ok(())
+    }
+
+    fn get_in(
+        &self,
+        table: &Table,
+        (get, spec): (&Get, &ReadSpec),
+        consistency: Consistency,
+        staged: Option<&StagedFamilies>,
+        out: &mut CellBatch,
+    ) -> Result<bool> {
+        let map = table.regions();
+        let region = map.of_row(&get.row);
+        let source = self.enter(region, table.id(), spec.snapshot, consistency)?;
+        self.engine.reads.get(region, &source, (get, spec), staged, out)
+    }
+
+    /// Opens a scan over all regions of its range, in row order.
+    pub fn scan(&self, table: TableId, scan: Scan) -> Result<Scanner> {
+        let table = self.engine.table(table)?;
+        self.open_scanner(&table, scan, None)
+    }
+
+    /// Opens a scan that also ends when `stopped` is set.
+    fn open_scanner(
+        &self,
+        table: &Table,
+        scan: Scan,
+        stopped: Option<&Arc<AtomicBool>>,
+    ) -> Result<Scanner> {
+        let family_count = table.descriptor().families.len();
+        let unknown = scan.families.iter().flatten().find(|f| usize::from(**f) >= family_count);
+        if let Some(family) = unknown {
+            return Err(Error::InvalidRequest(format!("there is no column family {family}")));
+        }
+        let spec = self.spec(scan.time_range, scan.max_versions, scan.raw);
+        let snapshot = self.statement.lock().snapshot.clone();
+        let mut cancelled = smallvec![Arc::clone(&self.options.cancelled)];
+        cancelled.extend(stopped.map(Arc::clone));
+        let rules = ScanRules {
+            table: table.id(),
+            path: Arc::clone(&self.engine.reads),
+            snapshot: snapshot.expect("the spec was made from it"),
+            spec,
+            staged: self.staged_of(table.id()).unwrap_or_default(),
+            consistency: self.options.consistency,
+            cancelled,
+        };
+        Ok(Scanner::open(Arc::clone(&table.regions()), scan, rules))
+    }
+
+    /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].
+    ///
+    /// # Errors
+    ///
+    /// At REPEATABLE READ, [`Error::Serialization`] if the row was changed after the snapshot.
+    pub fn lock_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        Ok(self.lock_in(&table, row, mode, wait)? != Taken::Skipped)
+    }
+
+    fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
+        let patience = Patience {
+            wait,
+            timeout: self.options.lock_timeout,
+            cancelled: &self.options.cancelled,
+            blocking: &*self.engine.options().blocking,
+        };
+        let (key, taken) = self.engine.locks.lock(self.owner, (table.id(), row), mode, patience)?;
+        if taken == Taken::New {
+            self.held.lock().push(key);
+        }
+        if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
+            self.check_unchanged(table, row)?;
+        }
+        Ok(taken)
+    }
+
+    /// Checks that a row is as the transaction's snapshot shows it.
+    fn check_unchanged(&self, table: &Table, row: &[u8]) -> Result<()> {
+        let snapshot = self.spec(TimeRange::ALL, 1, false).snapshot;
+        let map = table.regions();
+        let region = map.of_row(row);
+        for family in 0..region.family_count() {
+            let Some(view) = region.view(family) else { continue };
+            if view.newest_sequence(row)?.is_some_and(|newest| newest > snapshot) {
+                return Err(Error::Serialization { detail: "due to concurrent update".into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the current state of a row that this transaction has locked: its own writes, all of
+    /// them, over the newest applied commit. Returns whether the row exists.
+    pub fn get_locked(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        self.get_newest(&table, get, out)
+    }
+
+    fn get_newest(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        let spec = ReadSpec {
+            snapshot: NEWEST_COMMIT,
+            staged_through: ALL_STAGED,
+            time_range: get.time_range,
+            max_versions: get.max_versions,
+            raw: false,
+            now_micros: self.engine.options().env.now_micros(),
+        };
+        let staged = self.staged_of(table.id());
+        self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
+    }
+
+    /// Marks a place to roll back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.staging.lock().count())
+    }
+
+    /// Forgets what was staged after the savepoint. Locks stay.
+    pub fn rollback_to(&self, savepoint: Savepoint) {
+        self.staging.lock().roll_back_to(savepoint.0);
+    }
+
+    /// Commits: one record, applied to the memstores on return; durable when the ticket says so.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
+    /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`].
+    pub fn commit(self) -> Result<Commit> {
+        let mut staging = std::mem::take(&mut *self.staging.lock());
+        if staging.is_empty() {
+            self.release_locks();
+            let timestamp = self.engine.last_timestamp();
+            let durable = self.engine.wal.wait_for(Sequence(0));
+            return Ok(Commit { sequence: None, timestamp, durable });
+        }
+        let writes = self.prepare(&staging)?;
+        let durability = self.durability(&staging);
+        let place = self.engine.commit(writes, durability)?;
+        for kept in staging.take_kept() {
+            kept.chain.post_batch(kept.table, &kept.batch);
+        }
+        self.release_locks();
+        // Other threads may still be applying earlier commits; new snapshots are up to those.
+        self.engine.wait_applied(place.sequence);
+        let durable = self.engine.wal.wait_for(place.sequence);
+        Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
+    }
+
+    /// Returns what is to be written, once memory and all regions are there for it.
+    fn prepare(&self, staging: &Staging) -> Result<Writes> {
+        let blocking = &*self.engine.options().blocking;
+        self.engine.pressure.wait_for_memory(&self.options.cancelled, blocking)?;
+        let mut writes = Writes::default();
+        for staged in staging.tables() {
+            // It may have been dropped and even created again since.
+            let present = self.engine.table(staged.table.id())?;
+            if !Arc::ptr_eq(&present, &staged.table) {
+                return Err(Error::NoSuchTable(staged.table.id()));
+            }
+            collapse(staged, &mut writes);
+        }
+        for part in &writes.regions {
+            part.region.service().enter(None, &[&self.options.cancelled], blocking)?;
+        }
+        Ok(writes)
+    }
+
+    fn durability(&self, staging: &Staging) -> Durability {
+        let rank = |durability: &Durability| match durability {
+            Durability::SyncWal => 2,
+            Durability::AsyncWal => 1,
+            Durability::SkipWal => 0,
+        };
+        let of_tables = staging.tables().iter().map(|staged| staged.table.descriptor().durability);
+        let strongest = of_tables.max_by_key(rank).unwrap_or(Durability::SyncWal);
+        self.options.durability.unwrap_or(strongest)
+    }
+
+    fn release_locks(&self) {
+        let held = std::mem::take(&mut *self.held.lock());
+        self.engine.locks.release(self.owner, &held);
+    }
+
+    /// Forgets all that was staged and gives the locks back.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// Returns the snapshot of the current statement.
+    pub fn snapshot(&self) -> Sequence {
+        self.spec(TimeRange::ALL, 1, false).snapshot
+    }
+
+    /// Returns whether anything was staged.
+    pub fn has_writes(&self) -> bool {
+        self.staged.load(Ordering::Acquire) && !self.staging.lock().is_empty()
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.release_locks();
+    }
+}

@@ -1,0 +1,154 @@
+//! The writes of an open transaction.
+//!
+//! Staged cells stand in a memstore for each table and family, with sequences of their own
+//! ([`Sequence::STAGED`]) that count the edits, so that reads merge them like any other source, a
+//! statement can be kept from seeing its own effects, and a savepoint is a number.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::descriptor::TableId;
+use crate::memstore::Memstore;
+use crate::mutation::{Edit, Mutation};
+use crate::observer::Chain;
+use crate::read_path::StagedFamilies;
+use crate::table::Table;
+
+/// The writes of an open transaction.
+#[derive(Default)]
+pub(crate) struct Staging {
+    tables: SmallVec<[StagedTable; 2]>,
+    /// Edits so far.
+    count: u64,
+    kept: Vec<KeptBatch>,
+}
+
+/// The writes to one table.
+pub(crate) struct StagedTable {
+    /// The table.
+    pub(crate) table: Arc<Table>,
+    /// Its cells.
+    pub(crate) families: StagedFamilies,
+}
+
+/// A batch that an observer wants to see after the commit.
+pub(crate) struct KeptBatch {
+    /// Edits before it.
+    after: u64,
+    /// The table.
+    pub(crate) table: TableId,
+    /// Who wants it.
+    pub(crate) chain: Arc<Chain>,
+    /// The batch.
+    pub(crate) batch: Vec<Mutation>,
+}
+
+impl Staging {
+    /// Returns how many edits were staged so far: a place to roll back to.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the sequence of the edit staged last.
+    pub(crate) fn last_sequence(&self) -> Sequence {
+        Sequence(Sequence::STAGED | self.count)
+    }
+
+    /// Returns the cells of a table, if there are any.
+    pub(crate) fn families_of(&self, table: TableId) -> Option<&StagedFamilies> {
+        self.tables.iter().find(|staged| staged.table.id() == table).map(|staged| &staged.families)
+    }
+
+    /// Returns the writes by table.
+    pub(crate) fn tables(&self) -> &[StagedTable] {
+        &self.tables
+    }
+
+    /// Returns whether anything is staged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.iter().all(|staged| staged.families.iter().flatten().all(|f| f.is_empty()))
+    }
+
+    /// Stages the edits of a batch, whose families the caller has checked.
+    pub(crate) fn stage(&mut self, table: &Arc<Table>, batch: &[Mutation]) {
+        let family_count = table.descriptor().families.len();
+        let index = match self.tables.iter().position(|s| s.table.id() == table.id()) {
+            Some(index) => index,
+            None => {
+                let families = StagedFamilies::new();
+                self.tables.push(StagedTable { table: Arc::clone(table), families });
+                self.tables.len() - 1
+            }
+        };
+        let families = &mut self.tables[index].families;
+        if families.len() < family_count {
+            families.resize(family_count, None);
+        }
+        for mutation in batch {
+            for edit in &mutation.edits {
+                self.count += 1;
+                stage_edit(families, &mutation.row, edit, Sequence(Sequence::STAGED | self.count));
+            }
+        }
+    }
+
+    /// Keeps a batch for its observers.
+    pub(crate) fn keep(&mut self, table: TableId, chain: Arc<Chain>, batch: Vec<Mutation>) {
+        // An edit may be missing in an empty batch, so the place before it is one less than the count.
+        let after = self.count.saturating_sub(1);
+        self.kept.push(KeptBatch { after, table, chain, batch });
+    }
+
+    /// Returns the batches that observers want to see.
+    pub(crate) fn take_kept(&mut self) -> Vec<KeptBatch> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// Forgets all but the first `count` edits.
+    pub(crate) fn roll_back_to(&mut self, count: u64) {
+        if self.count <= count {
+            return;
+        }
+        let from = Sequence(Sequence::STAGED | (count + 1));
+        for memstore in self.tables.iter().flat_map(|staged| staged.families.iter().flatten()) {
+            memstore.remove_from(from);
+        }
+        self.kept.retain(|kept| kept.after < count);
+    }
+}
+
+fn stage_edit(families: &mut StagedFamilies, row: &[u8], edit: &Edit, sequence: Sequence) {
+    let key = |qualifier, timestamp: &Option<Timestamp>, cell_type| KeyParts {
+        row,
+        qualifier,
+        timestamp: timestamp.unwrap_or(Timestamp::LATEST),
+        sequence,
+        cell_type,
+    };
+    match edit {
+        Edit::Put { family, qualifier, timestamp, value } => {
+            let memstore = memstore_of(families, usize::from(*family));
+            memstore.insert(&key(qualifier, timestamp, CellType::Put), value);
+        }
+        Edit::DeleteRow { timestamp } => {
+            for family in 0..families.len() {
+                let memstore = memstore_of(families, family);
+                memstore.insert(&key(&[], timestamp, CellType::DeleteFamily), &[]);
+            }
+        }
+        Edit::DeleteFamily { family, timestamp } => {
+            let memstore = memstore_of(families, usize::from(*family));
+            memstore.insert(&key(&[], timestamp, CellType::DeleteFamily), &[]);
+        }
+        Edit::DeleteColumn { family, qualifier, timestamp } => {
+            let memstore = memstore_of(families, usize::from(*family));
+            memstore.insert(&key(qualifier, timestamp, CellType::DeleteColumn), &[]);
+        }
+    }
+}
+
+fn memstore_of(families: &mut StagedFamilies, family: usize) -> &Memstore {
+    families[family].get_or_insert_with(|| Arc::new(Memstore::new()))
+}

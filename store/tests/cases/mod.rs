@@ -1,0 +1,78 @@
+//! Cases that need threads, chance or types that scripts do not have.
+
+mod endpoints;
+mod faults;
+mod model;
+mod pressure;
+mod replicas;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use store::descriptor::Durability;
+use store::env::fault::FaultEnv;
+use store::transaction::TransactionOptions;
+use store::{
+    CellBatch, FamilyDescriptor, Get, Mutation, Options, Result, Scan, Store, TableDescriptor,
+    TableId, Transaction,
+};
+
+/// The table of all cases.
+const TABLE: TableId = TableId(1);
+
+fn options(env: &FaultEnv) -> Options {
+    Options { env: Arc::new(env.clone()), memory_bytes: 16 << 20, ..Options::default() }
+}
+
+fn open(env: &FaultEnv) -> Result<Arc<Store>> {
+    Store::open(Path::new("/data"), options(env))
+}
+
+fn descriptor(split_points: &[&str], region_replication: u8) -> TableDescriptor {
+    TableDescriptor {
+        id: TABLE,
+        name: "t".into(),
+        families: vec![FamilyDescriptor::new("d")],
+        region_replication,
+        durability: Durability::SyncWal,
+        split_points: split_points.iter().map(|point| point.as_bytes().to_vec()).collect(),
+        memstore_flush_bytes: None,
+    }
+}
+
+fn begin(store: &Arc<Store>) -> Transaction {
+    let transaction = store.begin(TransactionOptions::default());
+    transaction.begin_statement();
+    transaction
+}
+
+fn put(store: &Arc<Store>, row: &str, value: &str) {
+    let transaction = begin(store);
+    let mutation = Mutation::new(row).put(0, "q", value.into());
+    transaction.mutate(TABLE, vec![mutation]).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
+}
+
+fn get(transaction: &Transaction, row: &str) -> Result<Option<String>> {
+    let mut out = CellBatch::new();
+    transaction.get(TABLE, &Get::new(row), &mut out)?;
+    Ok(value(&out))
+}
+
+fn value(batch: &CellBatch) -> Option<String> {
+    let cell = batch.rows().next()?.cells().next()?;
+    Some(String::from_utf8_lossy(cell.value).into_owned())
+}
+
+fn scan(transaction: &Transaction) -> Result<Vec<(String, String)>> {
+    let mut rows = Vec::new();
+    let mut scanner = transaction.scan(TABLE, Scan::all())?;
+    let mut batch = CellBatch::new();
+    while scanner.next_batch(100, &mut batch)? {
+        for cell in batch.rows().flat_map(|row| row.cells()) {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            rows.push((text(cell.row), text(cell.value)));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,106 @@
+//! Background work: flushes by size, a bounded log, writers that wait for memory, counters under
+//! many writers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use store::env::fault::FaultEnv;
+use store::transaction::{LockMode, LockWait};
+use store::{CellBatch, Get, Mutation, Options, Store};
+
+use crate::cases::{TABLE, begin, descriptor, get, open, options, put, scan, value};
+
+fn small(env: &FaultEnv) -> Arc<Store> {
+    let options = Options {
+        memory_bytes: 1 << 20,
+        memstore_flush_bytes: 64 << 10,
+        wal_segment_bytes: 64 << 10,
+        ..options(env)
+    };
+    Store::open(Path::new("/data"), options).unwrap()
+}
+
+#[test]
+fn memory_and_log_stay_bounded_and_nothing_is_lost() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&["00500"], 1)).unwrap();
+    let filling = "x".repeat(2000);
+    for row in 0..1000 {
+        put(&store, &format!("{row:05}"), &filling);
+        let status = store.status();
+        assert!(status.memstore_bytes < status.memstore_limit_bytes * 2, "{status:?}");
+    }
+    let files: usize = store.regions(TABLE).unwrap().iter().map(|region| region.file_count).sum();
+    assert!(files > 0, "nothing was flushed");
+    store.flush_table(TABLE).unwrap();
+    assert_eq!(store.status().memstore_bytes, 0);
+    assert!(store.status().log_bytes < 256 << 10, "{:?}", store.status());
+    drop(store);
+    let store = small(&env);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 1000);
+}
+
+#[test]
+fn a_hot_row_counts_every_increment() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    put(&store, "counter", "0");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let transaction = begin(&store);
+                    transaction
+                        .lock_row(TABLE, b"counter", LockMode::Exclusive, LockWait::Wait)
+                        .unwrap();
+                    let mut row = CellBatch::new();
+                    transaction.get_locked(TABLE, &Get::new("counter"), &mut row).unwrap();
+                    let next = value(&row).unwrap().parse::<u64>().unwrap() + 1;
+                    let mutation = Mutation::new("counter").put(0, "q", next.to_string().into());
+                    transaction.mutate(TABLE, vec![mutation]).unwrap();
+                    transaction.commit().unwrap().durable.wait().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(get(&begin(&store), "counter").unwrap().as_deref(), Some("400"));
+    assert_eq!(store.status().row_locks, 0);
+}
+
+#[test]
+fn a_scan_goes_on_to_the_end_of_a_dropped_table() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    put(&store, "a", "one");
+    put(&store, "z", "two");
+    store.flush_table(TABLE).unwrap();
+    let transaction = begin(&store);
+    let mut scanner = transaction.scan(TABLE, store::Scan::all()).unwrap();
+    let mut batch = CellBatch::new();
+    assert!(scanner.next_batch(1, &mut batch).unwrap());
+    store.drop_table(TABLE).unwrap();
+    assert!(scanner.next_batch(1, &mut batch).unwrap());
+    assert_eq!(value(&batch).as_deref(), Some("two"));
+    assert!(!scanner.next_batch(1, &mut batch).unwrap());
+    assert!(matches!(get(&transaction, "a"), Err(store::Error::NoSuchTable(_))));
+    store.create_table(descriptor(&[], 1)).unwrap();
+    assert!(scan(&begin(&store)).unwrap().is_empty());
+}
+
+#[test]
+fn a_stopped_store_refuses_and_a_locked_directory_too() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    put(&store, "a", "one");
+    assert!(matches!(open(&env), Err(store::Error::InUse { .. })));
+    let late = begin(&store);
+    late.mutate(TABLE, vec![Mutation::new("b").put(0, "q", "x".into())]).unwrap();
+    store.shut_down().unwrap();
+    assert!(matches!(late.commit(), Err(store::Error::ShutDown)));
+    assert!(matches!(get(&begin(&store), "a"), Err(store::Error::ShutDown)));
+    drop(store);
+    assert_eq!(scan(&begin(&open(&env).unwrap())).unwrap().len(), 1);
+}
