@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 
-use crate::cell::{Cell, CellType, KeyParts, SearchKey, Sequence};
+use crate::cell::{Cell, CellType, KEY_TAIL_BYTES, KeyParts, SearchKey, Sequence};
 use crate::cell::{column_end_key, column_of, compare_keys, row_of, row_start_key};
 use crate::error::Result;
 use crate::scan::merge::{Cursor, RowOrder};
@@ -128,14 +128,12 @@ pub fn entry_bytes(key_length: usize, value_length: usize) -> u64 {
     (key_length + value_length + ENTRY_OVERHEAD_BYTES) as u64
 }
 
-fn new_entry(cell: &KeyParts<'_>, value: &[u8], key: &mut Vec<u8>) -> Entry {
-    key.clear();
-    cell.encode(key);
-    let key_length = key.len() as u32;
-    let mut bytes = Vec::with_capacity(key.len() + value.len());
-    bytes.extend_from_slice(key);
+fn new_entry(cell: &KeyParts<'_>, value: &[u8]) -> Entry {
+    let key_bytes = cell.row.len() + cell.qualifier.len() + KEY_TAIL_BYTES;
+    let mut bytes = Vec::with_capacity(key_bytes + value.len());
+    cell.encode(&mut bytes);
     bytes.extend_from_slice(value);
-    Entry { bytes: bytes.into_boxed_slice(), key_length }
+    Entry { bytes: bytes.into_boxed_slice(), key_length: key_bytes as u32 }
 }
 
 impl Memstore {
@@ -146,19 +144,18 @@ impl Memstore {
 
     /// Inserts a cell. One with the same key is replaced.
     pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
-        let entry = new_entry(cell, value, &mut Vec::new());
+        let entry = new_entry(cell, value);
         self.count_family_markers(cell.cell_type);
         self.insert_entries(std::iter::once(entry));
     }
 
     /// Inserts cells under one lock. Their families are not looked at.
     pub fn insert_cells<'a>(&self, cells: impl IntoIterator<Item = &'a Cell>) {
-        let mut key = Vec::new();
         let entries: Vec<Entry> = cells
             .into_iter()
             .map(|cell| {
                 self.count_family_markers(cell.cell_type);
-                new_entry(&cell.key_parts(), &cell.value, &mut key)
+                new_entry(&cell.key_parts(), &cell.value)
             })
             .collect();
         self.insert_entries(entries.into_iter());

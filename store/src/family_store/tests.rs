@@ -47,14 +47,21 @@ fn cell(row: u8, qualifier: u8, timestamp: i64, sequence: u64, cell_type: CellTy
 /// Row, qualifier, timestamp, sequence, value.
 type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
 
+/// Sequence and value by timestamp.
+type Versions = BTreeMap<i64, (u64, Vec<u8>)>;
+
 /// The rule of `scan::retention`, as it is written there: commit after commit.
 fn model(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Found> {
     let mut seen: Vec<&Cell> = cells.iter().filter(|cell| spec.sees(cell.sequence)).collect();
     // Within a commit markers come first: they mask older commits only.
     seen.sort_by_key(|cell| (cell.sequence, cell.cell_type == CellType::Put));
-    let keeps_deleted = family.keep_deleted_cells != KeepDeletedCells::False;
     let expiry = family.ttl.map_or(i64::MIN, |ttl| spec.now_micros - ttl.as_micros() as i64);
-    let mut columns: BTreeMap<(Vec<u8>, Vec<u8>), BTreeMap<i64, (u64, Vec<u8>)>> = BTreeMap::new();
+    let ends = |marker: &Cell| match family.keep_deleted_cells {
+        KeepDeletedCells::False => true,
+        KeepDeletedCells::True => false,
+        KeepDeletedCells::Ttl => marker.timestamp.0 < expiry,
+    };
+    let mut columns: BTreeMap<(Vec<u8>, Vec<u8>), Versions> = BTreeMap::new();
     for cell in &seen {
         let at = cell.timestamp.0;
         if cell.cell_type == CellType::Put {
@@ -63,7 +70,7 @@ fn model(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Foun
             while versions.len() > family.versions as usize {
                 versions.pop_first();
             }
-        } else if !keeps_deleted {
+        } else if ends(cell) {
             for (_, versions) in columns.iter_mut().filter(|(column, _)| marks(cell, column)) {
                 versions.retain(|&version, _| !covers(cell, version));
             }
@@ -73,17 +80,14 @@ fn model(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Foun
     for (column, versions) in columns {
         let mut returned = 0;
         for (index, (at, (sequence, value))) in versions.into_iter().rev().enumerate() {
-            let masked = keeps_deleted
-                && seen.iter().any(|marker| {
-                    let in_time = spec.time_range.is_before_max(marker.timestamp);
-                    let outlived = family.keep_deleted_cells == KeepDeletedCells::Ttl
-                        && marker.timestamp.0 < expiry;
-                    marker.cell_type != CellType::Put
-                        && (in_time || outlived)
-                        && marks(marker, &column)
-                        && covers(marker, at)
-                        && marker.sequence.0 > sequence
-                });
+            let masked = seen.iter().any(|marker| {
+                marker.cell_type != CellType::Put
+                    && !ends(marker)
+                    && spec.time_range.is_before_max(marker.timestamp)
+                    && marks(marker, &column)
+                    && covers(marker, at)
+                    && marker.sequence.0 > sequence
+            });
             let expired = at < expiry && index >= family.min_versions as usize;
             let wanted = spec.time_range.contains(Timestamp(at)) && returned < spec.max_versions;
             if !masked && !expired && wanted {
@@ -349,7 +353,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn answers_do_not_depend_on_flushes_and_compactions((family, events, reads) in case()) {
@@ -395,4 +399,201 @@ proptest! {
         cells.retain(|cell| cell.sequence.0 < (Sequence::STAGED | 20));
         check_reads(&store, &cells, &spec, Some(&staged));
     }
+}
+
+#[test]
+fn a_failed_flush_or_compaction_changes_nothing() {
+    let env = FaultEnv::new(1);
+    let family = FamilyDescriptor::new("f");
+    let store = open(&env, &family, &[]);
+    let mut cells = Vec::new();
+    let spec = ReadSpec {
+        snapshot: Sequence(100),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    };
+    for sequence in 1..=40 {
+        cells.push(cell(sequence as u8 % 4, 1, sequence as i64, sequence, CellType::Put));
+        store.apply(&cells[sequence as usize - 1..]);
+        if sequence % 10 != 0 {
+            continue;
+        }
+        store.rotate(Sequence(sequence));
+        for count in 0.. {
+            env.fail_after(count);
+            let flushed = store.flush(Sequence(0));
+            env.fail_after(u64::MAX >> 1);
+            check_reads(&store, &cells, &spec, None);
+            if let Ok(Some(outcome)) = flushed {
+                assert!(count > 2);
+                // Not installed yet: the same flush again.
+                assert_eq!(store.flush(Sequence(0)).unwrap().unwrap().file, outcome.file);
+                store.install_flush(&outcome).unwrap();
+                break;
+            }
+        }
+    }
+    for count in 0.. {
+        env.fail_after(count);
+        let compacted = store.compact(false, Sequence(40));
+        env.fail_after(u64::MAX >> 1);
+        check_reads(&store, &cells, &spec, None);
+        if let Ok(outcome) = compacted {
+            let outcome = outcome.unwrap();
+            assert_eq!((outcome.inputs.len(), outcome.cells_in, outcome.cells_out), (4, 40, 4));
+            store.install_compaction(&outcome).unwrap();
+            assert!(
+                store
+                    .install_compaction(&CompactionOutcome { output: Some(FileId(999)), ..outcome })
+                    .is_err()
+            );
+            break;
+        }
+    }
+    check_reads(&store, &cells, &spec, None);
+    // What failed flushes left behind goes at the next start.
+    let files = store.files();
+    drop(store);
+    let store = open(&env, &family, &files);
+    check_reads(&store, &cells, &spec, None);
+    assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 1);
+}
+
+#[test]
+fn views_outlive_compactions() {
+    let env = FaultEnv::new(1);
+    let store = open(&env, &FamilyDescriptor::new("f"), &[]);
+    for sequence in 1..=3 {
+        store.apply(&[cell(0, 1, sequence, sequence as u64, CellType::Put)]);
+        flush(&store, sequence as u64, 0);
+    }
+    let view = store.view();
+    compact(&store, true, 3);
+    assert_eq!(store.view().newest_sequence(b"a").unwrap(), Some(Sequence(3)));
+    assert_eq!(view.newest_sequence(b"a").unwrap(), Some(Sequence(3)));
+    assert_eq!(view.newest_sequence(b"b").unwrap(), None);
+    assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 4);
+    drop(view);
+    assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 1);
+}
+
+/// What a transaction saw of its own writes is what its commit leaves.
+#[test]
+fn commits_leave_what_their_transaction_saw() {
+    let staged = |writes: &[(u8, CellType)]| {
+        let memstore = Memstore::new();
+        for (index, &(qualifier, kind)) in writes.iter().enumerate() {
+            let sequence = Sequence::STAGED | index as u64;
+            memstore.insert_cells(&[cell(0, qualifier, i64::MAX, sequence, kind)]);
+        }
+        let cells = memstore.commit_cells(3);
+        assert!(cells.iter().all(|cell| cell.family == 3));
+        let found = cells.iter().map(|cell| (cell.cell_type, cell.sequence.0 & 0xff));
+        found.collect::<Vec<_>>()
+    };
+    use CellType::{DeleteColumn, DeleteFamily, Put};
+    assert_eq!(staged(&[(1, Put), (1, Put)]), [(Put, 1)]);
+    assert_eq!(staged(&[(1, Put), (1, DeleteColumn)]), [(DeleteColumn, 1)]);
+    assert_eq!(staged(&[(1, Put), (0, DeleteFamily), (2, Put)]), [(DeleteFamily, 1), (Put, 2)]);
+    assert_eq!(
+        staged(&[(0, DeleteFamily), (1, Put), (0, DeleteFamily), (0, Put)]),
+        [(Put, 3), (DeleteFamily, 2)]
+    );
+}
+
+#[test]
+fn raw_scans_show_markers_and_what_they_mask() {
+    let env = FaultEnv::new(1);
+    let store = open(&env, &FamilyDescriptor::new("f"), &[]);
+    let kinds = [CellType::Put, CellType::Put, CellType::DeleteColumn, CellType::Put];
+    for (index, kind) in kinds.into_iter().enumerate() {
+        store.apply(&[cell(0, 1, index as i64 + 1, index as u64 + 1, kind)]);
+    }
+    let spec = ReadSpec {
+        snapshot: Sequence(3),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 10,
+        raw: true,
+        now_micros: NOW,
+    };
+    let sequences = |spec: &ReadSpec| {
+        let found = scan(&store.view(), spec, None, (b"", None), false);
+        found.iter().map(|cell| cell.3).collect::<Vec<_>>()
+    };
+    assert_eq!(sequences(&spec), [3, 2, 1], "not what is after the snapshot");
+    assert_eq!(sequences(&ReadSpec { max_versions: 1, ..spec }), [3, 2]);
+    let time_range = TimeRange { min: Timestamp(1), max: Timestamp(3) };
+    assert_eq!(sequences(&ReadSpec { time_range, ..spec }), [2, 1]);
+    flush(&store, 4, 3);
+    // The masked versions are gone, the marker stays, and so does what no snapshot has seen yet.
+    assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4, 3]);
+    compact(&store, true, 4);
+    assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4]);
+}
+
+/// Figures for a person to read: `cargo test --release -p bennu-store -- --ignored --nocapture rates`.
+#[test]
+#[ignore = "measures, proves nothing"]
+fn rates() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let cache = Arc::new(BlockCache::new(200 << 20));
+    let context = Arc::new(StoreContext { options, cache });
+    let family = Arc::new(FamilyDescriptor::new("f"));
+    let store = FamilyStore::open(context, directory.path().to_owned(), 0, family, &[]).unwrap();
+    let count = 1_000_000_u64;
+    let row = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
+    let measure = |what: &str, work: &mut dyn FnMut()| {
+        let start = std::time::Instant::now();
+        work();
+        println!("{what}: {} ns a cell", start.elapsed().as_nanos() as u64 / count);
+    };
+    let mut cells: Vec<Cell> = (0..count)
+        .map(|n| Cell { row: row(n), value: vec![n as u8; 64], ..cell(0, 1, 1, 1, CellType::Put) })
+        .collect();
+    measure("insert", &mut || cells.chunks(10).for_each(|cells| store.apply(cells)));
+    cells.clear();
+    println!("memstore: {} bytes", store.memstore_bytes());
+    let spec = ReadSpec {
+        snapshot: Sequence(9),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    };
+    let mut batch = CellBatch::new();
+    let mut scan = |reverse| {
+        let view = store.view();
+        let mut scanner = view.scanner(b"", None, reverse, &spec, None).unwrap();
+        let mut found = 0;
+        while let Some(row) = scanner.peek_row().unwrap() {
+            if batch.row_count() > 1000 {
+                batch.clear();
+            }
+            batch.start_row(row);
+            scanner.read_row(&mut batch).unwrap();
+            found += 1;
+        }
+        assert_eq!(found, count);
+    };
+    measure("scan of the memstore", &mut || scan(false));
+    measure("reverse scan of the memstore", &mut || scan(true));
+    let get = |n| {
+        let mut batch = CellBatch::new();
+        batch.start_row(&row(n));
+        assert!(store.view().get(&row(n), &spec, None, &mut batch).unwrap());
+    };
+    measure("get from the memstore", &mut || (0..count).for_each(get));
+    measure("flush", &mut || flush(&store, 1, 1));
+    println!("files: {:?}", store.status().files);
+    measure("scan of the file, cold", &mut || scan(false));
+    measure("scan of the file, warm", &mut || scan(false));
+    measure("reverse scan of the file", &mut || scan(true));
+    measure("get from the file", &mut || (0..count).for_each(get));
+    measure("major compaction", &mut || compact(&store, true, 1));
 }

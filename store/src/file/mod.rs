@@ -17,3 +17,6 @@ mod reader;
 pub use format::FileProperties;
 pub use reader::{Caching, FileCursor, StoreFile};
 pub use writer::FileWriter;
+
+#[cfg(test)]
+mod tests;

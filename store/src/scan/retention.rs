@@ -21,8 +21,8 @@
 //!
 //! # KEEP_DELETED_CELLS
 //!
-//! With `True` markers end no life; they mask for the reader whose time range includes them. `Ttl` is
-//! the same while the marker is younger than the TTL.
+//! With `True` markers end no life; they hide from the reader whose time range includes them. `Ttl` is
+//! the same while the marker is younger than the TTL; an older one ends lives.
 //!
 //! # What a rewrite may drop
 //!
@@ -94,16 +94,56 @@ pub struct Retention {
 /// The family markers of a row that apply.
 #[derive(Default)]
 struct RowMarkers {
-    /// DeleteFamily, by descending timestamp, with the highest sequence so far.
+    /// DeleteFamily, by descending timestamp, with the highest sequences so far.
     ranges: SmallVec<[RangeMarker; 2]>,
     /// DeleteFamilyVersion, by descending timestamp.
-    points: SmallVec<[(Timestamp, Sequence); 2]>,
+    points: SmallVec<[PointMarker; 2]>,
+}
+
+/// What a marker does to the versions that it covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// They are gone, for every reader and for good.
+    Ends,
+    /// This reader does not see them.
+    Hides,
+}
+
+/// The highest sequences of markers, by effect.
+#[derive(Debug, Clone, Copy, Default)]
+struct Masks {
+    ends: Sequence,
+    hides: Sequence,
+}
+
+impl Masks {
+    fn add(&mut self, effect: Effect, sequence: Sequence) {
+        let slot = match effect {
+            Effect::Ends => &mut self.ends,
+            Effect::Hides => &mut self.hides,
+        };
+        *slot = sequence.max(*slot);
+    }
+
+    fn on(self, put: &KeyParts<'_>) -> Option<Effect> {
+        if self.ends > put.sequence {
+            return Some(Effect::Ends);
+        }
+        (self.hides > put.sequence).then_some(Effect::Hides)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PointMarker {
+    timestamp: Timestamp,
+    sequence: Sequence,
+    effect: Effect,
 }
 
 #[derive(Clone, Copy)]
 struct RangeMarker {
     timestamp: Timestamp,
-    highest: Sequence,
+    masks: Masks,
 }
 
 /// What was seen of a column.
@@ -112,9 +152,9 @@ struct Column {
     begun: bool,
     qualifier: SmallVec<[u8; 32]>,
     /// DeleteColumn markers; all have timestamps at or above the cells that follow.
-    ranges: SmallVec<[Sequence; 2]>,
-    /// Delete markers of the newest timestamps seen.
-    points: SmallVec<[(Timestamp, Sequence); 2]>,
+    ranges: Masks,
+    /// Delete markers of the timestamp seen last.
+    points: SmallVec<[PointMarker; 2]>,
     /// The last put seen.
     put: Option<(Timestamp, Sequence)>,
     /// Lives of the versions seen that may end another's.
@@ -200,33 +240,39 @@ impl Retention {
         Verdict::Keep
     }
 
-    /// Whether a marker of this timestamp masks anything for this task.
-    fn applies(&self, timestamp: Timestamp) -> bool {
-        let inside = match &self.task {
-            Task::Read(spec) => spec.time_range.is_before_max(timestamp),
-            Task::Rewrite(_) => false,
-        };
-        match self.keep_deleted {
+    /// Returns what a marker of this timestamp does, for this task.
+    fn effect(&self, timestamp: Timestamp) -> Option<Effect> {
+        let ends = match self.keep_deleted {
             KeepDeletedCells::False => true,
-            KeepDeletedCells::True => inside,
-            KeepDeletedCells::Ttl => inside || timestamp < self.expiry,
+            KeepDeletedCells::True => false,
+            KeepDeletedCells::Ttl => timestamp < self.expiry,
+        };
+        if ends {
+            return Some(Effect::Ends);
+        }
+        match &self.task {
+            Task::Read(spec) => spec.time_range.is_before_max(timestamp).then_some(Effect::Hides),
+            Task::Rewrite(_) => None,
         }
     }
 
     fn judge_marker(&mut self, marker: &KeyParts<'_>) -> Verdict {
         let (timestamp, sequence) = (marker.timestamp, marker.sequence);
-        if self.applies(timestamp) {
+        if let Some(effect) = self.effect(timestamp) {
             match marker.cell_type {
                 CellType::DeleteFamily => {
-                    let before = self.row.ranges.last().map_or(Sequence(0), |last| last.highest);
-                    let highest = before.max(sequence);
-                    self.row.ranges.push(RangeMarker { timestamp, highest });
+                    let mut masks =
+                        self.row.ranges.last().map(|last| last.masks).unwrap_or_default();
+                    masks.add(effect, sequence);
+                    self.row.ranges.push(RangeMarker { timestamp, masks });
                 }
-                CellType::DeleteFamilyVersion => self.row.points.push((timestamp, sequence)),
-                CellType::DeleteColumn => self.column.ranges.push(sequence),
+                CellType::DeleteFamilyVersion => {
+                    self.row.points.push(PointMarker { timestamp, sequence, effect });
+                }
+                CellType::DeleteColumn => self.column.ranges.add(effect, sequence),
                 CellType::Delete => {
-                    self.column.points.retain(|(at, _)| *at == timestamp);
-                    self.column.points.push((timestamp, sequence));
+                    self.column.points.retain(|point| point.timestamp == timestamp);
+                    self.column.points.push(PointMarker { timestamp, sequence, effect });
                 }
                 CellType::Put => {}
             }
@@ -256,63 +302,54 @@ impl Retention {
         if self.column.done {
             return self.leave_column();
         }
-        let ends_lives = self.keep_deleted == KeepDeletedCells::False;
         let birth = put.sequence.0;
         let replaced = self.column.put.filter(|(at, _)| *at == put.timestamp);
         self.column.put = Some((put.timestamp, put.sequence));
-        let in_range = self.range_masks(put);
-        if in_range && ends_lives {
+        let range = self.range_mask(put);
+        if range == Some(Effect::Ends) {
             // Whatever it could have evicted is masked by the same marker, or was written after it.
             return Verdict::Skip;
         }
-        let point = self.first_point_mask(put);
-        let mut death = replaced.map_or(FOREVER, |(_, sequence)| sequence.0);
-        if ends_lives {
-            death = death.min(point.unwrap_or(FOREVER));
-        }
-        if ends_lives && self.column.has_ended_lives() {
+        let ended = self.first_point_mask(put, Effect::Ends);
+        let replaced = replaced.map(|(_, sequence)| sequence.0);
+        let death = replaced.unwrap_or(FOREVER).min(ended.unwrap_or(FOREVER));
+        if self.column.has_ended_lives() {
             let evicted = self.column.eviction(birth, self.versions as usize);
             if evicted < death {
                 self.column.lives.push((birth, evicted));
                 return Verdict::Skip;
             }
         }
+        self.column.lives.push((birth, death));
         if death != FOREVER {
-            if ends_lives {
-                self.column.lives.push((birth, death));
-            }
-            let stays = ends_lives && (point.is_some() || self.versions > 1);
+            let stays = ended.is_some() || self.versions > 1;
             return if stays && self.is_partial() { Verdict::Keep } else { Verdict::Skip };
         }
-        self.column.lives.push((birth, FOREVER));
         self.column.live_count += 1;
         let index = self.column.live_count - 1;
         if self.column.live_count >= self.versions {
             self.column.done = true;
         }
-        self.judge_live(put, index, in_range || point.is_some())
+        let hidden = range.is_some() || self.first_point_mask(put, Effect::Hides).is_some();
+        self.judge_live(put, index, hidden)
     }
 
     /// Judges a put that is one of the newest VERSIONS; `index` of them are newer.
-    fn judge_live(&mut self, put: &KeyParts<'_>, index: u32, masked: bool) -> Verdict {
+    fn judge_live(&mut self, put: &KeyParts<'_>, index: u32, hidden: bool) -> Verdict {
         let expired = put.timestamp < self.expiry && index >= self.min_versions;
         if expired {
             self.column.done = true;
             return self.leave_column();
         }
         let spec = match &self.task {
-            Task::Rewrite(spec) => {
-                // Only a marker that has outlived the TTL masks in a rewrite without ending lives.
-                let drop = masked && spec.kind == RewriteKind::Major;
-                return if drop { Verdict::Skip } else { Verdict::Keep };
-            }
+            Task::Rewrite(_) => return Verdict::Keep,
             Task::Read(spec) => *spec,
         };
         if put.timestamp < spec.time_range.min {
             self.column.done = true;
             return self.leave_column();
         }
-        if masked || !spec.time_range.contains(put.timestamp) {
+        if hidden || !spec.time_range.contains(put.timestamp) {
             return Verdict::Skip;
         }
         if self.column.returned_count >= spec.max_versions {
@@ -337,23 +374,24 @@ impl Retention {
         matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial)
     }
 
-    fn range_masks(&self, put: &KeyParts<'_>) -> bool {
-        if self.column.ranges.iter().any(|marker| *marker > put.sequence) {
-            return true;
-        }
+    fn range_mask(&self, put: &KeyParts<'_>) -> Option<Effect> {
         let ranges = &self.row.ranges;
         let covering = ranges.partition_point(|marker| marker.timestamp >= put.timestamp);
-        covering > 0 && ranges[covering - 1].highest > put.sequence
+        let mut masks = self.column.ranges;
+        if let Some(last) = covering.checked_sub(1) {
+            masks.add(Effect::Ends, ranges[last].masks.ends);
+            masks.add(Effect::Hides, ranges[last].masks.hides);
+        }
+        masks.on(put)
     }
 
     /// Returns the sequence of the first marker of exactly this version that came after it.
-    fn first_point_mask(&self, put: &KeyParts<'_>) -> Option<u64> {
-        self.column
-            .points
-            .iter()
-            .chain(&self.row.points)
-            .filter(|(at, sequence)| *at == put.timestamp && *sequence > put.sequence)
-            .map(|(_, sequence)| sequence.0)
+    fn first_point_mask(&self, put: &KeyParts<'_>, effect: Effect) -> Option<u64> {
+        let points = self.column.points.iter().chain(&self.row.points);
+        points
+            .filter(|point| point.timestamp == put.timestamp && point.effect == effect)
+            .filter(|point| point.sequence > put.sequence)
+            .map(|point| point.sequence.0)
             .min()
     }
 }
@@ -369,7 +407,7 @@ impl Column {
         self.begun = true;
         self.qualifier.clear();
         self.qualifier.extend_from_slice(qualifier);
-        self.ranges.clear();
+        self.ranges = Masks::default();
         self.points.clear();
         self.put = None;
         self.lives.clear();

@@ -155,7 +155,7 @@ impl Wal {
         self.shared.work.notify_one();
         let Some(thread) = self.thread.lock().take() else { return };
         if thread.join().is_err() {
-            // A follower panicked on the log's thread; those who wait must not wait for ever.
+            // A bug of ours; those who wait must not wait for ever.
             let mut state = self.shared.state.lock();
             state.failed = Some("the log's thread panicked".to_owned());
             let waiters = std::mem::take(&mut state.waiters);

@@ -13,6 +13,7 @@
 //! 3. `durable` never passes a record that could not be written.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -168,8 +169,10 @@ impl Shared {
         ready.into_values().for_each(Waker::wake);
         for (index, record) in &queue.records {
             for (from, follower) in &followers {
-                if index >= from {
-                    follower.follow(record);
+                // A follower that panics must not take the log with it.
+                let call = AssertUnwindSafe(|| follower.follow(record));
+                if index >= from && catch_unwind(call).is_err() {
+                    tracing::error!(sequence = record.sequence.0, "a follower of the log panicked");
                 }
             }
         }

@@ -1,0 +1,229 @@
+//! Tests of store files as a whole: what is written is read, and damage is told.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::cache::BlockCache;
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
+use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor};
+use crate::env::Env;
+use crate::env::fault::FaultEnv;
+use crate::error::{Error, Result};
+use crate::scan::merge::Cursor;
+
+const PATH: &str = "/r1/f000-0000000001.store";
+
+fn key(row: &str, qualifier: &str, version: u64, cell_type: CellType) -> Vec<u8> {
+    let mut key = Vec::new();
+    let parts = KeyParts {
+        row: row.as_bytes(),
+        qualifier: qualifier.as_bytes(),
+        timestamp: Timestamp(version as i64 * 10),
+        sequence: Sequence(version),
+        cell_type,
+    };
+    parts.encode(&mut key);
+    key
+}
+
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn pairs(row_count: u64) -> Pairs {
+    let mut pairs = Vec::new();
+    for row in 0..row_count {
+        let name = format!("row{row:05}");
+        if row % 5 == 0 {
+            pairs.push((key(&name, "", 9, CellType::DeleteFamily), Vec::new()));
+        }
+        for qualifier in ["a", "bb"] {
+            for version in (1..=row % 3 + 1).rev() {
+                let value = format!("value {row} {version}").repeat(row as usize % 4);
+                pairs.push((key(&name, qualifier, version, CellType::Put), value.into_bytes()));
+            }
+        }
+    }
+    pairs
+}
+
+fn family(compression: Compression) -> FamilyDescriptor {
+    FamilyDescriptor {
+        compression,
+        bloom_filter: BloomFilter::RowCol,
+        block_bytes: 400,
+        ..FamilyDescriptor::new("f")
+    }
+}
+
+fn write(env: &FaultEnv, pairs: &Pairs, family: &FamilyDescriptor) -> Option<FileProperties> {
+    let mut writer = FileWriter::new(Arc::new(env.clone()), Path::new(PATH), family);
+    for (key, value) in pairs {
+        writer.add(key, value).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn open(env: &FaultEnv) -> Result<Arc<StoreFile>> {
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    StoreFile::open(Arc::new(env.clone()), Path::new(PATH), cache).map(Arc::new)
+}
+
+fn read(mut cursor: FileCursor) -> Result<Pairs> {
+    let mut pairs = Vec::new();
+    while let Some(key) = cursor.key() {
+        pairs.push((key.to_vec(), cursor.value().to_vec()));
+        cursor.advance()?;
+    }
+    Ok(pairs)
+}
+
+#[test]
+fn what_is_written_is_read_both_ways() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let (env, pairs) = (FaultEnv::new(1), pairs(300));
+        let properties = write(&env, &pairs, &family(compression)).unwrap();
+        assert_eq!(properties.cell_count, pairs.len() as u64);
+        assert_eq!(properties.marker_count(), 60);
+        assert_eq!(properties.count_of(CellType::DeleteFamily), 60);
+        assert_eq!(
+            (&properties.first_row[..], &properties.last_row[..]),
+            (&b"row00000"[..], &b"row00299"[..])
+        );
+        assert_eq!(
+            (properties.min_timestamp, properties.max_timestamp),
+            (Timestamp(10), Timestamp(90))
+        );
+        assert_eq!((properties.min_sequence, properties.max_sequence), (Sequence(1), Sequence(9)));
+        let file = open(&env).unwrap();
+        assert_eq!(*file.properties(), properties);
+        let forward = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
+        assert!(read(forward).unwrap() == pairs);
+        for start in ["row00100", "row00100x", "row00299", "z"] {
+            let expected: Pairs =
+                pairs.iter().filter(|(key, _)| row_of(key) >= start.as_bytes()).cloned().collect();
+            let cursor = FileCursor::forward(file.clone(), start.as_bytes(), Caching::Bypass);
+            assert!(read(cursor.unwrap()).unwrap() == expected, "from {start}");
+        }
+        for stop in [None, Some("row00100"), Some("row00100x"), Some("row00000"), Some("a")] {
+            let mut rows: Vec<Pairs> = Vec::new();
+            for pair in &pairs {
+                if stop.is_some_and(|stop| row_of(&pair.0) >= stop.as_bytes()) {
+                    break;
+                }
+                match rows.last_mut() {
+                    Some(last) if row_of(&last[0].0) == row_of(&pair.0) => last.push(pair.clone()),
+                    _ => rows.push(vec![pair.clone()]),
+                }
+            }
+            rows.reverse();
+            let cursor =
+                FileCursor::reverse(file.clone(), stop.map(str::as_bytes), Caching::Keep).unwrap();
+            assert!(read(cursor).unwrap() == rows.concat(), "before {stop:?}");
+        }
+    }
+}
+
+#[test]
+fn blooms_admit_what_is_there_and_little_else() {
+    let env = FaultEnv::new(1);
+    write(&env, &pairs(300), &family(Compression::Lz4));
+    let file = open(&env).unwrap();
+    for row in 0..300 {
+        let row = format!("row{row:05}");
+        assert!(file.may_contain_row(row.as_bytes()).unwrap());
+        assert!(file.may_contain_column(row.as_bytes(), b"bb").unwrap());
+    }
+    let wrong = |row: u64| file.may_contain_row(format!("row{row:05}x").as_bytes()).unwrap();
+    assert!((0..299).filter(|&row| wrong(row)).count() < 20);
+    let wrong =
+        |row: u64| file.may_contain_column(format!("row{row:05}").as_bytes(), b"c").unwrap();
+    assert!((0..300).filter(|&row| wrong(row)).count() < 20);
+}
+
+#[test]
+fn large_cells_and_empty_files() {
+    let env = FaultEnv::new(1);
+    assert_eq!(write(&env, &Vec::new(), &family(Compression::Lz4)), None);
+    assert_eq!(env.bytes(Path::new(PATH)), None);
+    let pairs = vec![
+        (key("a", "q", 1, CellType::Put), vec![7; 5 << 20]),
+        (key("b", "q", 1, CellType::Put), b"small".to_vec()),
+    ];
+    write(&env, &pairs, &family(Compression::Lz4));
+    let cursor = FileCursor::forward(open(&env).unwrap(), b"", Caching::Keep).unwrap();
+    assert!(read(cursor).unwrap() == pairs);
+}
+
+/// Everything that reads bytes of a file: properties, indexes, blooms, blocks.
+fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> {
+    let file = open(env)?;
+    for row in rows {
+        assert!(file.may_contain_row(row.as_bytes())?, "a bloom filter denies what is there");
+    }
+    let pairs = read(FileCursor::forward(file.clone(), b"", Caching::Keep)?)?;
+    Ok((file.properties().clone(), pairs))
+}
+
+#[test]
+fn damage_is_told_wherever_it_is() {
+    let (env, pairs) = (FaultEnv::new(1), pairs(20));
+    let properties = write(&env, &pairs, &family(Compression::Lz4)).unwrap();
+    let good = env.bytes(Path::new(PATH)).unwrap();
+    let rows: Vec<String> = (0..20).map(|row| format!("row{row:05}")).collect();
+    let check = |bytes: Vec<u8>, what: &str| {
+        env.place(Path::new(PATH), bytes);
+        match read_all(&env, &rows) {
+            Err(Error::Corrupt { path, .. }) => assert_eq!(path, Path::new(PATH)),
+            Err(other) => panic!("{what}: {other}"),
+            Ok(found) => panic!("{what}: not noticed, {}", found.1.len()),
+        }
+    };
+    for position in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[position] ^= 1 << (position % 8);
+        check(bytes, &format!("byte {position}"));
+    }
+    for length in 0..good.len() {
+        check(good[..length].to_vec(), &format!("length {length}"));
+    }
+    check([&good[..], &[0]].concat(), "one byte more");
+    env.place(Path::new(PATH), good);
+    assert!(read_all(&env, &rows).unwrap() == (properties, pairs));
+}
+
+/// The example of `docs/formats/store-file.md`.
+#[test]
+fn the_documented_example_holds() {
+    let env = FaultEnv::new(1);
+    let pairs = vec![(key("r", "q", 1, CellType::Put), b"v".to_vec())];
+    let family = FamilyDescriptor {
+        compression: Compression::None,
+        bloom_filter: BloomFilter::None,
+        ..FamilyDescriptor::new("f")
+    };
+    write(&env, &pairs, &family);
+    let bytes = env.bytes(Path::new(PATH)).unwrap();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let documented: String = include_str!("../../../docs/formats/store-file.md")
+        .lines()
+        .skip_while(|line| *line != "```hex")
+        .skip(1)
+        .take_while(|line| *line != "```")
+        .flat_map(|line| line.split_once('|').map_or(line, |(hex, _)| hex).chars())
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    assert_eq!(hex, documented);
+}
+
+#[test]
+fn an_obsolete_file_stays_until_its_last_reader_goes() {
+    let env = FaultEnv::new(1);
+    write(&env, &pairs(20), &family(Compression::Lz4));
+    let file = open(&env).unwrap();
+    let cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
+    file.mark_obsolete();
+    drop(file);
+    assert!(env.bytes(Path::new(PATH)).is_some());
+    assert_eq!(read(cursor).unwrap().len(), pairs(20).len());
+    assert!(env.list(Path::new("/r1")).unwrap().is_empty());
+}
