@@ -379,6 +379,17 @@ mod tests {
     }
 
     #[test]
+    fn only_rows_that_pass_the_filter_count() {
+        let mut request = request(false);
+        request.filter =
+            Some(Expr::IsNull(Box::new(Expr::Column { index: 1, data_type: DataType::Int4 })));
+        let answer = region(&request, &[(1, None, 10), (2, Some(7), 20)]);
+        assert_eq!(answer.rows_scanned, 2);
+        let batches = merge(&request, vec![answer]).unwrap();
+        assert_eq!(batches[0].row(0), [Datum::Int8(1), Datum::Int8(10), Datum::Int4(10)]);
+    }
+
+    #[test]
     fn many_groups_come_in_batches() {
         let request = request(true);
         let rows: Vec<(i32, Option<i32>, i32)> = (0..2500).map(|id| (id, Some(id), id)).collect();
