@@ -1,13 +1,116 @@
 //! The binary form of values on the wire, as PostgreSQL's `typsend` and `typreceive` define it.
 
 use crate::datatype::DataType;
+use crate::datetime::Interval;
+use crate::datetime::MICROS_PER_DAY;
 use crate::datum::Datum;
+use crate::error::Error;
 use crate::error::Result;
+use crate::error::sqlstate;
+use crate::numeric::Numeric;
+use crate::numeric::Parts;
+
+/// Signs of a numeric on the wire.
+const POSITIVE: u16 = 0x0000;
+const NEGATIVE: u16 = 0x4000;
+const NAN: u16 = 0xC000;
+const INFINITY: u16 = 0xD000;
+const NEGATIVE_INFINITY: u16 = 0xF000;
 
 /// Appends the binary form of a value that is not NULL, without a length word.
 pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
-    let _ = (value, data_type, out);
-    todo!("types/binary")
+    match value {
+        Datum::Null => {}
+        Datum::Bool(value) => out.push(u8::from(*value)),
+        Datum::Int2(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Int8(value) if data_type == DataType::Oid => {
+            out.extend_from_slice(&(*value as u32).to_be_bytes());
+        }
+        Datum::Int8(value)
+        | Datum::Time(value)
+        | Datum::Timestamp(value)
+        | Datum::Timestamptz(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Numeric(value) => write_numeric(value, out),
+        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Datum::Bytea(bytes) => out.extend_from_slice(bytes),
+        Datum::Interval(value) => {
+            out.extend_from_slice(&value.microseconds.to_be_bytes());
+            out.extend_from_slice(&value.days.to_be_bytes());
+            out.extend_from_slice(&value.months.to_be_bytes());
+        }
+        Datum::Uuid(value) => out.extend_from_slice(value),
+    }
+}
+
+fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
+    let big;
+    let parts = match value.parts() {
+        Parts::Small { .. } => {
+            big = value.as_digits();
+            big.parts()
+        }
+        parts => parts,
+    };
+    let mut put = |words: &[u16]| {
+        for word in words {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+    };
+    match parts {
+        Parts::Big { negative, weight, scale, digits } => {
+            let sign = if negative { NEGATIVE } else { POSITIVE };
+            put(&[digits.len() as u16, weight as i16 as u16, sign, scale as u16]);
+            put(digits);
+        }
+        Parts::Small { .. } | Parts::NaN => put(&[0, 0, NAN, 0]),
+        Parts::Infinity => put(&[0, 0, INFINITY, 0]),
+        Parts::NegativeInfinity => put(&[0, 0, NEGATIVE_INFINITY, 0]),
+    }
+}
+
+fn bad(message: &str) -> Error {
+    Error::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
+}
+
+/// Returns all bytes of a value of fixed width.
+fn fixed<const N: usize>(bytes: &[u8], data_type: DataType) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| {
+        bad(&format!("incorrect binary data format for type {}", data_type.sql_name()))
+    })
+}
+
+fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
+    let (words, []) = bytes.as_chunks::<2>() else {
+        return Err(bad("incorrect binary data format for type numeric"));
+    };
+    let words: Vec<u16> = words.iter().map(|word| u16::from_be_bytes(*word)).collect();
+    let [count, weight, sign, scale, digits @ ..] = words.as_slice() else {
+        return Err(bad("insufficient data left in message"));
+    };
+    if digits.len() != usize::from(*count) {
+        return Err(bad("insufficient data left in message"));
+    }
+    if *scale & 0x3FFF != *scale {
+        return Err(bad("invalid scale in external \"numeric\" value"));
+    }
+    if digits.iter().any(|&digit| digit >= 10_000) {
+        return Err(bad("invalid digit in external \"numeric\" value"));
+    }
+    match *sign {
+        NAN => Ok(Numeric::NAN),
+        INFINITY => Ok(Numeric::INFINITY),
+        NEGATIVE_INFINITY => Ok(Numeric::NEGATIVE_INFINITY),
+        POSITIVE | NEGATIVE => {
+            let weight = i32::from(*weight as i16);
+            let number =
+                Numeric::from_parts(*sign == NEGATIVE, weight, u32::from(*scale), digits.to_vec());
+            number.ok_or_else(|| bad("incorrect binary data format for type numeric"))
+        }
+        _ => Err(bad("invalid sign in external \"numeric\" value")),
+    }
 }
 
 /// Returns the value of a binary form.
@@ -16,6 +119,82 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
 ///
 /// `22P03` if the bytes are not of the type.
 pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
-    let _ = (bytes, data_type);
-    todo!("types/binary")
+    Ok(match data_type {
+        DataType::Bool => Datum::Bool(fixed::<1>(bytes, data_type)? != [0]),
+        DataType::Int2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Int4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Int8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Oid => Datum::Int8(i64::from(u32::from_be_bytes(fixed(bytes, data_type)?))),
+        DataType::Float4 => Datum::Float4(f32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Float8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Numeric => Datum::Numeric(parse_numeric(bytes)?),
+        DataType::Date => Datum::Date(i32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Time => {
+            let time = i64::from_be_bytes(fixed(bytes, data_type)?);
+            if !(0..=MICROS_PER_DAY).contains(&time) {
+                return Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "time out of range"));
+            }
+            Datum::Time(time)
+        }
+        DataType::Timestamp => Datum::Timestamp(i64::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Timestamptz => Datum::Timestamptz(i64::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Interval => {
+            let value = u128::from_be_bytes(fixed(bytes, data_type)?);
+            let (months, days) = (value as u32 as i32, (value >> 32) as u32 as i32);
+            Datum::Interval(Interval::new(months, days, (value >> 64) as u64 as i64))
+        }
+        DataType::Uuid => Datum::Uuid(fixed(bytes, data_type)?),
+        DataType::Bytea => Datum::bytea(bytes),
+        DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::Name
+        | DataType::Unknown => {
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+            Datum::text(text)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn back(value: &Datum, data_type: DataType) -> Datum {
+        let mut bytes = Vec::new();
+        write(value, data_type, &mut bytes);
+        parse(&bytes, data_type).unwrap()
+    }
+
+    #[test]
+    fn numerics_keep_their_scale() {
+        for text in ["0", "0.00", "1.10", "-12345.678", "1e30", "NaN", "-Infinity", "0.00001"] {
+            let value = Datum::Numeric(Numeric::parse(text).unwrap());
+            let read = back(&value, DataType::Numeric);
+            assert_eq!(format!("{read:?}"), format!("{value:?}"), "{text}");
+        }
+        let mut bytes = Vec::new();
+        write(&Datum::Numeric(Numeric::parse("1.10").unwrap()), DataType::Numeric, &mut bytes);
+        assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 232]);
+    }
+
+    #[test]
+    fn fixed_widths_are_checked() {
+        assert_eq!(parse(&[0, 1], DataType::Int4).unwrap_err().sqlstate, "22P03");
+        assert_eq!(parse(&[1; 9], DataType::Numeric).unwrap_err().sqlstate, "22P03");
+        let interval = Datum::Interval(Interval::new(14, -3, 5));
+        assert_eq!(format!("{:?}", back(&interval, DataType::Interval)), format!("{interval:?}"));
+        assert_eq!(back(&Datum::Int8(4_000_000_000), DataType::Oid), Datum::Int8(4_000_000_000));
+    }
+
+    #[test]
+    fn no_bytes_panic() {
+        for length in 0..24 {
+            for byte in [0u8, 1, 0x27, 0x40, 0xC0, 0xFF] {
+                let _ = parse(&vec![byte; length], DataType::Numeric);
+                let _ = parse(&vec![byte; length], DataType::Text);
+            }
+        }
+    }
 }

@@ -13,6 +13,9 @@ mod zone;
 mod interval;
 mod arithmetic;
 mod field;
+mod parse;
+mod interval_text;
+mod write;
 
 pub use self::arithmetic::{
     age, date_plus_days, date_to_timestamp, date_to_timestamptz, local_to_timestamptz, make_date,
@@ -30,6 +33,12 @@ pub use self::field::{
 };
 pub use self::interval::Interval;
 pub use self::zone::{TimeZone, abbreviation_offset};
+
+pub(crate) use self::interval_text::parse_interval;
+pub(crate) use self::parse::{Reading, parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub(crate) use self::write::{
+    write_date, write_interval, write_time, write_timestamp, write_timestamptz,
+};
 
 use crate::error::Error;
 use crate::error::sqlstate;

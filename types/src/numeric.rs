@@ -198,6 +198,14 @@ impl Numeric {
         }
     }
 
+    /// Returns the same value with its digits spelled out, whether it fits the inline form or not.
+    pub(crate) fn as_digits(&self) -> Numeric {
+        match self.to_digits() {
+            Some(digits) => Numeric(Repr::Big(Arc::new(digits))),
+            None => self.clone(),
+        }
+    }
+
     /// Returns the value of base-10,000 digits, the first counting 10000^weight; what lies beyond
     /// `scale` is cut off. `None` if a digit or a limit of the format is exceeded.
     pub(crate) fn from_parts(

@@ -1,23 +1,195 @@
 //! The text form of values: what `psql` shows and what literals, COPY and text parameters say.
+//!
+//! Both ways are PostgreSQL's to the byte, with `DateStyle` ISO, MDY, `IntervalStyle` postgres and
+//! shortest exact floats. Dates are read and written in [`datetime`](crate::datetime), numerics in
+//! [`numeric`](crate::numeric), floats in `text/float.rs`.
+
+mod bytea;
+mod float;
+
+use std::fmt::Display;
+use std::str::FromStr;
 
 use crate::datatype::DataType;
+use crate::datetime;
+use crate::datetime::Reading;
 use crate::datetime::TimeZone;
 use crate::datum::Datum;
+use crate::error::Error;
 use crate::error::Result;
+use crate::error::sqlstate;
+use crate::numeric::Numeric;
+use crate::vector::{Vector, VectorData};
+
+pub use self::float::{write_f32, write_f64};
+
+/// The longest `name`, in bytes.
+const MAX_NAME_BYTES: usize = 63;
 
 /// What the text form depends on beside the value.
 #[derive(Debug, Clone, Default)]
 pub struct TextStyle {
     /// The session's time zone, for `timestamptz`.
     pub time_zone: TimeZone,
-    /// `extra_float_digits` > 0: shortest exact floats (the default).
+    /// Whether `bytea` is written in the old escape format (`bytea_output`); hex by default.
     pub escape_bytea: bool,
+    /// The instant that `now`, `today` and their kin stand for (microseconds since 2000-01-01 UTC).
+    /// `None`, the default: they are refused.
+    pub now: Option<i64>,
+}
+
+/// Appends the decimal digits of an integer.
+#[inline]
+pub fn write_i64(value: i64, out: &mut Vec<u8>) {
+    let mut buffer = [0u8; 20];
+    let mut at = buffer.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&buffer[at..]);
+}
+
+fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
+    for (i, byte) in uuid.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend_from_slice(&bytea::hex(*byte));
+    }
 }
 
 /// Appends the text of a value that is not NULL. Dates in ISO style, bytea in hex.
-pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
-    let _ = (value, data_type, style, out);
-    todo!("types/text")
+pub fn write(value: &Datum, _data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
+        Datum::Int2(value) => write_i64(i64::from(*value), out),
+        Datum::Int4(value) => write_i64(i64::from(*value), out),
+        Datum::Int8(value) => write_i64(*value, out),
+        Datum::Float4(value) => write_f32(*value, out),
+        Datum::Float8(value) => write_f64(*value, out),
+        Datum::Numeric(value) => value.write(out),
+        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Datum::Bytea(bytes) => bytea::write(bytes, style.escape_bytea, out),
+        Datum::Date(value) => datetime::write_date(*value, out),
+        Datum::Time(value) => datetime::write_time(*value, out),
+        Datum::Timestamp(value) => datetime::write_timestamp(*value, out),
+        Datum::Timestamptz(value) => datetime::write_timestamptz(*value, &style.time_zone, out),
+        Datum::Interval(value) => datetime::write_interval(*value, out),
+        Datum::Uuid(value) => write_uuid(value, out),
+    }
+}
+
+/// Appends the text of row `index` of a vector, without a [`Datum`] between; nothing for NULL.
+pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec<u8>) {
+    if vector.is_null(index) {
+        return;
+    }
+    match &vector.data {
+        VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
+        VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
+        VectorData::Int4(values) => write_i64(i64::from(values[index]), out),
+        VectorData::Int8(values) => write_i64(values[index], out),
+        VectorData::Float4(values) => write_f32(values[index], out),
+        VectorData::Float8(values) => write_f64(values[index], out),
+        VectorData::Numeric(values) => values[index].write(out),
+        VectorData::Text(values) => out.extend_from_slice(values.get(index)),
+        VectorData::Bytea(values) => bytea::write(values.get(index), style.escape_bytea, out),
+        VectorData::Date(values) => datetime::write_date(values[index], out),
+        VectorData::Time(values) => datetime::write_time(values[index], out),
+        VectorData::Timestamp(values) => datetime::write_timestamp(values[index], out),
+        VectorData::Timestamptz(values) => {
+            datetime::write_timestamptz(values[index], &style.time_zone, out);
+        }
+        VectorData::Interval(values) => datetime::write_interval(values[index], out),
+        VectorData::Uuid(values) => write_uuid(&values[index], out),
+    }
+}
+
+/// Returns a text without the white space that C knows around it.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
+/// Reads an integer of a type that holds the values of `T`.
+fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
+    let trimmed = trimmed(text);
+    if let Ok(value) = trimmed.parse() {
+        return Ok(value);
+    }
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+        return Err(Error::bad_text(data_type.sql_name(), text));
+    }
+    Err(out_of_range(text, data_type))
+}
+
+fn out_of_range(text: impl Display, data_type: DataType) -> Error {
+    let message = format!("value \"{text}\" is out of range for type {}", data_type.sql_name());
+    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+fn parse_oid(text: &str) -> Result<i64> {
+    let value: i64 = parse_integer(text, DataType::Oid)?;
+    if let Ok(oid) = u32::try_from(value) {
+        return Ok(i64::from(oid));
+    }
+    match i32::try_from(value) {
+        Ok(negative) => Ok(i64::from(negative as u32)),
+        Err(_) => Err(out_of_range(text, DataType::Oid)),
+    }
+}
+
+/// Returns the boolean of `t`, `true`, `yes`, `on`, `1`, their opposites and their clear prefixes.
+fn parse_bool(text: &str) -> Result<bool> {
+    let word = trimmed(text).to_ascii_lowercase();
+    let begins = |whole: &str, shortest: usize| word.len() >= shortest && whole.starts_with(&word);
+    if word == "1" || begins("true", 1) || begins("yes", 1) || begins("on", 2) {
+        Ok(true)
+    } else if word == "0" || begins("false", 1) || begins("no", 1) || begins("off", 2) {
+        Ok(false)
+    } else {
+        Err(Error::bad_text("boolean", text))
+    }
+}
+
+fn parse_uuid(text: &str) -> Result<[u8; 16]> {
+    let bad = || Error::bad_text("uuid", text);
+    let inner = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}').ok_or_else(bad)?,
+        None => text,
+    };
+    let mut uuid = [0u8; 16];
+    let mut rest = inner.as_bytes();
+    for (i, byte) in uuid.iter_mut().enumerate() {
+        let [high, low, tail @ ..] = rest else { return Err(bad()) };
+        let digit = |c: u8| char::from(c).to_digit(16);
+        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(bad()) };
+        *byte = (high * 16 + low) as u8;
+        rest = tail;
+        if i % 2 == 1 && i < 15 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+    }
+    if rest.is_empty() { Ok(uuid) } else { Err(bad()) }
+}
+
+/// Returns a text cut to what a `name` holds, between characters.
+fn cut_name(text: &str) -> &str {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Returns the value that `text` denotes.
@@ -26,6 +198,29 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
 ///
 /// `22P02`, `22003`, `22007`, `22008` with PostgreSQL's messages.
 pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum> {
-    let _ = (text, data_type, style);
-    todo!("types/text")
+    let reading = Reading { zone: &style.time_zone, now: style.now };
+    Ok(match data_type {
+        DataType::Bool => Datum::Bool(parse_bool(text)?),
+        DataType::Int2 => Datum::Int2(parse_integer(text, data_type)?),
+        DataType::Int4 => Datum::Int4(parse_integer(text, data_type)?),
+        DataType::Int8 => Datum::Int8(parse_integer(text, data_type)?),
+        DataType::Oid => Datum::Int8(parse_oid(text)?),
+        DataType::Float4 => Datum::Float4(float::parse_f32(text)?),
+        DataType::Float8 => Datum::Float8(float::parse_f64(text)?),
+        DataType::Numeric => Datum::Numeric(Numeric::parse(text)?),
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
+            Datum::text(text)
+        }
+        DataType::Name => Datum::text(cut_name(text)),
+        DataType::Bytea => Datum::bytea(bytea::parse(text)?),
+        DataType::Date => Datum::Date(datetime::parse_date(text, &reading)?),
+        DataType::Time => Datum::Time(datetime::parse_time(text, &reading)?),
+        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, &reading)?),
+        DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, &reading)?),
+        DataType::Interval => Datum::Interval(datetime::parse_interval(text)?),
+        DataType::Uuid => Datum::Uuid(parse_uuid(text)?),
+    })
 }
+
+#[cfg(test)]
+mod tests;

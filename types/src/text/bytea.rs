@@ -1,0 +1,92 @@
+//! The text form of `bytea`: hex and escape.
+
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::sqlstate;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Returns a byte in two hexadecimal digits.
+pub(super) fn hex(byte: u8) -> [u8; 2] {
+    [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0x0F)]]
+}
+
+/// Appends bytes in hex or escape format.
+pub(super) fn write(bytes: &[u8], escape: bool, out: &mut Vec<u8>) {
+    if !escape {
+        out.reserve(2 + bytes.len() * 2);
+        out.extend_from_slice(b"\\x");
+        for &byte in bytes {
+            out.extend_from_slice(&hex(byte));
+        }
+        return;
+    }
+    for &byte in bytes {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x20..=0x7E => out.push(byte),
+            _ => {
+                let octal = [byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| b'0' + digit);
+                out.push(b'\\');
+                out.extend_from_slice(&octal);
+            }
+        }
+    }
+}
+
+/// Reads hex (`\x…`) or escape format.
+pub(super) fn parse(text: &str) -> Result<Vec<u8>> {
+    match text.strip_prefix("\\x") {
+        Some(digits) => parse_hex(digits),
+        None => parse_escape(text.as_bytes()),
+    }
+}
+
+fn parse_hex(text: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    let mut chars = text.chars();
+    let digit = |c: char| {
+        c.to_digit(16).map(|digit| digit as u8).ok_or_else(|| {
+            let message = format!("invalid hexadecimal digit: \"{c}\"");
+            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        })
+    };
+    while let Some(c) = chars.next() {
+        if matches!(c, ' ' | '\n' | '\t' | '\r') {
+            continue;
+        }
+        let high = digit(c)?;
+        let low = chars.next().ok_or_else(|| {
+            let message = "invalid hexadecimal data: odd number of digits";
+            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        })?;
+        bytes.push(high << 4 | digit(low)?);
+    }
+    Ok(bytes)
+}
+
+fn parse_escape(text: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [] => return Ok(bytes),
+            [b'\\', b'\\', tail @ ..] => {
+                bytes.push(b'\\');
+                tail
+            }
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                tail
+            }
+            [b'\\', ..] => {
+                let message = "invalid input syntax for type bytea";
+                return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+            }
+            [byte, tail @ ..] => {
+                bytes.push(*byte);
+                tail
+            }
+        };
+    }
+}

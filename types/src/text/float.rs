@@ -1,0 +1,145 @@
+//! The text form of floats: the shortest digits that read back as the same value, laid out as
+//! PostgreSQL does: plain from 0.0001 up to 6 (`real`) or 15 digits (`double precision`) before the
+//! point, with an exponent of at least two digits beyond.
+
+use std::io::Write;
+
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::sqlstate;
+
+/// The smallest exponent that is written plainly.
+const MIN_PLAIN_EXPONENT: i32 = -4;
+
+/// Appends a `double precision`.
+pub fn write_f64(value: f64, out: &mut Vec<u8>) {
+    // Whole numbers, the most frequent, are their own digits.
+    if value.abs() < 1e15 && value == value.trunc() && (value != 0.0 || value.is_sign_positive()) {
+        super::write_i64(value as i64, out);
+        return;
+    }
+    let mut scratch = [0u8; 32];
+    let mut rest = &mut scratch[..];
+    let _ = write!(rest, "{value:e}");
+    let unused = rest.len();
+    lay_out(&scratch[..scratch.len() - unused], value, 15, out);
+}
+
+/// Appends a `real`.
+pub fn write_f32(value: f32, out: &mut Vec<u8>) {
+    let mut scratch = [0u8; 32];
+    let mut rest = &mut scratch[..];
+    let _ = write!(rest, "{value:e}");
+    let unused = rest.len();
+    lay_out(&scratch[..scratch.len() - unused], f64::from(value), 6, out);
+}
+
+/// Lays out `d.ddde±x`.
+fn lay_out(scientific: &[u8], value: f64, plain_digits: i32, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+        return;
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if value.is_infinite() {
+        out.extend_from_slice(b"Infinity");
+        return;
+    }
+    let unsigned = scientific.strip_prefix(b"-").unwrap_or(scientific);
+    let at = unsigned.iter().position(|&c| c == b'e').unwrap_or(unsigned.len());
+    let exponent: i32 = std::str::from_utf8(unsigned.get(at + 1..).unwrap_or_default())
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
+    let first = &unsigned[..1];
+    let fraction = unsigned.get(2..at).unwrap_or_default();
+    if (MIN_PLAIN_EXPONENT..plain_digits).contains(&exponent) {
+        lay_out_plain(first, fraction, exponent, out);
+        return;
+    }
+    out.extend_from_slice(first);
+    if !fraction.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(fraction);
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let _ = write!(out, "e{sign}{:02}", exponent.unsigned_abs());
+}
+
+fn lay_out_plain(first: &[u8], fraction: &[u8], exponent: i32, out: &mut Vec<u8>) {
+    if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + (-exponent - 1) as usize, b'0');
+        out.extend_from_slice(first);
+        out.extend_from_slice(fraction);
+        return;
+    }
+    let exponent = exponent as usize;
+    out.extend_from_slice(first);
+    let whole = fraction.len().min(exponent);
+    out.extend_from_slice(&fraction[..whole]);
+    out.resize(out.len() + exponent - whole, b'0');
+    if fraction.len() > exponent {
+        out.push(b'.');
+        out.extend_from_slice(&fraction[exponent..]);
+    }
+}
+
+/// What a text of a float turned out to be.
+enum Read {
+    Value(f64, f32),
+    OutOfRange,
+    Bad,
+}
+
+fn read(text: &str) -> Read {
+    let trimmed = super::trimmed(text);
+    let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    let special = ["inf", "infinity", "nan"].iter().any(|word| unsigned.eq_ignore_ascii_case(word));
+    let shaped = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if !special && !shaped {
+        return Read::Bad;
+    }
+    let (Ok(double), Ok(single)) = (trimmed.parse::<f64>(), trimmed.parse::<f32>()) else {
+        return Read::Bad;
+    };
+    if special {
+        return Read::Value(double, single);
+    }
+    let mantissa = unsigned.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.bytes().any(|c| (b'1'..=b'9').contains(&c));
+    if double.is_infinite() || (double == 0.0 && !is_zero) {
+        return Read::OutOfRange;
+    }
+    Read::Value(double, single)
+}
+
+fn out_of_range(text: &str, type_name: &str) -> Error {
+    let message = format!("\"{text}\" is out of range for type {type_name}");
+    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+/// Reads a `double precision`.
+pub(super) fn parse_f64(text: &str) -> Result<f64> {
+    match read(text) {
+        Read::Value(value, _) => Ok(value),
+        Read::OutOfRange => Err(out_of_range(super::trimmed(text), "double precision")),
+        Read::Bad => Err(Error::bad_text("double precision", text)),
+    }
+}
+
+/// Reads a `real`.
+pub(super) fn parse_f32(text: &str) -> Result<f32> {
+    match read(text) {
+        Read::Value(double, single)
+            if (single.is_infinite() && double.is_finite()) || (single == 0.0 && double != 0.0) =>
+        {
+            Err(out_of_range(super::trimmed(text), "real"))
+        }
+        Read::Value(_, single) => Ok(single),
+        Read::OutOfRange => Err(out_of_range(super::trimmed(text), "real")),
+        Read::Bad => Err(Error::bad_text("real", text)),
+    }
+}
