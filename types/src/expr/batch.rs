@@ -102,6 +102,12 @@ impl Expr {
     }
 }
 
+/// Returns whether column-by-column evaluation fails, so that the row path would be asked.
+#[cfg(test)]
+pub(super) fn fails(expr: &Expr, batch: &Batch, context: &EvalContext) -> bool {
+    evaluate(expr, Rows { batch, selection: None }, context).is_err()
+}
+
 /// Some rows of a batch.
 #[derive(Clone, Copy)]
 struct Rows<'a> {

@@ -21,6 +21,8 @@ mod kernel_arithmetic;
 mod kernel_compare;
 mod operand;
 mod row;
+#[cfg(test)]
+mod tests;
 
 use crate::datatype::{DataType, SqlType};
 use crate::datum::Datum;

@@ -2,7 +2,7 @@
 //!
 //! The arithmetic itself is that of [`crate::datetime`]; here it gets names and types.
 
-use super::argument::{date, float8, int4, interval, text, time, timestamp, timestamptz};
+use super::argument::{date, float8, int4, interval, text as string, time, timestamp, timestamptz};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
@@ -11,6 +11,7 @@ use crate::datatype::DataType::{
 use crate::datetime::{self, Field, MICROS_PER_DAY, MICROS_PER_SECOND, TimeZone};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::text::{self, TextStyle};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -60,7 +61,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("date_trunc", &[Text, Interval], Interval, date_trunc),
     row("age", &[Timestamp, Timestamp], Interval, age),
     row("age", &[Timestamp], Interval, age_today).stable(),
-    row("age", &[Timestamptz, Timestamptz], Interval, age_zoned).stable(),
+    row("age", &[Timestamptz, Timestamptz], Interval, age_zoned),
     row("age", &[Timestamptz], Interval, age_zoned_today).stable(),
     row("make_date", &[Int4, Int4, Int4], Date, make_date),
     row("make_time", &[Int4, Int4, Float8], Time, make_time),
@@ -211,7 +212,7 @@ fn interval_divided(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// Returns a field of any date or time as a numeric, or NULL.
 fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let name = text(&arguments[0]);
+    let name = string(&arguments[0]);
     let field = |data_type| Field::parse(name, data_type);
     let value = match &arguments[1] {
         Datum::Date(value) => datetime::extract_from_date(field(Date)?, *value),
@@ -241,7 +242,7 @@ fn date_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let name = text(&arguments[0]);
+    let name = string(&arguments[0]);
     let field = |data_type: DataType| Field::parse(name, data_type);
     match &arguments[1] {
         Datum::Timestamp(value) => {
@@ -258,8 +259,8 @@ fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn date_trunc_in_zone(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let field = Field::parse(text(&arguments[0]), Timestamptz)?;
-    let zone = TimeZone::parse(text(&arguments[2]))?;
+    let field = Field::parse(string(&arguments[0]), Timestamptz)?;
+    let zone = TimeZone::parse(string(&arguments[2]))?;
     datetime::date_trunc_timestamptz(field, timestamptz(&arguments[1]), &zone)
         .map(Datum::Timestamptz)
 }
@@ -312,7 +313,7 @@ fn make_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn make_timestamptz(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let local = timestamp_of(arguments)?;
     let zone = match arguments.get(6) {
-        Some(name) => TimeZone::parse(text(name))?,
+        Some(name) => TimeZone::parse(string(name))?,
         None => context.time_zone.clone(),
     };
     datetime::local_to_timestamptz(local, &zone).map(Datum::Timestamptz)
@@ -364,14 +365,18 @@ fn to_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
         Datum::Interval(offset) if offset.months != 0 || offset.days != 0 => {
-            let message = "interval time zone must not include months or days";
+            let mut written = Vec::new();
+            text::write(argument, Interval, &TextStyle::default(), &mut written);
+            let written = String::from_utf8_lossy(&written);
+            let message =
+                format!("interval time zone \"{written}\" must not include months or days");
             Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
         }
         Datum::Interval(offset) => {
             let seconds = i32::try_from(offset.microseconds / MICROS_PER_SECOND);
             Ok(TimeZone::fixed(seconds.map_err(|_| overflow("interval out of range"))?))
         }
-        name => TimeZone::parse(text(name)),
+        name => TimeZone::parse(string(name)),
     }
 }
 

@@ -260,6 +260,6 @@ fn like_escape_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// `invalid escape string`
 pub(super) fn invalid_escape() -> Error {
-    Error::new("22019", "invalid escape string")
+    Error::new("22025", "invalid escape string")
         .with_detail("Escape string must be empty or one character.")
 }

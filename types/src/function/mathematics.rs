@@ -108,9 +108,9 @@ fn sign_double(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     } else if value < 0.0 {
         -1.0
     } else {
-        value * 0.0
+        0.0
     };
-    Ok(Datum::Float8(if value.is_nan() { value } else { sign }))
+    Ok(Datum::Float8(sign))
 }
 
 fn square_root(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {

@@ -24,6 +24,7 @@ mod bits;
 mod clock;
 mod comparison;
 mod conditional;
+mod date_format;
 mod datetime;
 mod encoding;
 mod like;
@@ -167,6 +168,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     rows.extend_from_slice(clock::FUNCTIONS);
     rows.extend(comparison::functions());
     rows.extend(conditional::functions());
+    rows.extend_from_slice(date_format::FUNCTIONS);
     rows.extend_from_slice(datetime::FUNCTIONS);
     rows.extend_from_slice(encoding::FUNCTIONS);
     rows.extend_from_slice(like::FUNCTIONS);

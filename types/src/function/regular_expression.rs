@@ -145,6 +145,9 @@ fn refuse(pattern: &str, error: &regex::Error) -> Error {
         "unclosed character class" => "brackets [] not balanced",
         "repetition operator missing expression" => "quantifier operand invalid",
         "invalid character class range, the start must be <= the end" => "invalid character range",
+        "invalid repetition count range, the start must be <= the end" => {
+            "invalid repetition count(s)"
+        }
         "unclosed counted repetition" => "braces {} not balanced",
         other => other,
     };

@@ -221,7 +221,7 @@ fn chr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
     }
     let Ok(point) = u32::try_from(code) else {
-        return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "character number must be positive"));
+        return Err(invalid_parameter("character number must be positive"));
     };
     match char::from_u32(point) {
         Some(character) => Ok(text_datum(character.to_string())),

@@ -1,0 +1,354 @@
+//! Tests of expressions: the batch path against the row path, folding, printing, taking apart.
+
+use proptest::prelude::*;
+
+use super::batch;
+use super::{CompareOp, EvalContext, Expr};
+use crate::datatype::DataType::{self, Bool, Char, Date, Float8, Int2, Int4, Int8, Numeric, Text};
+use crate::datatype::SqlType;
+use crate::datum::Datum;
+use crate::function;
+use crate::numeric;
+use crate::vector::Batch;
+
+/// The columns of the random batches.
+const COLUMNS: [DataType; 10] = [Int4, Int4, Int8, Int2, Float8, Text, Bool, Numeric, Date, Char];
+
+/// A small random number generator (splitmix64), so that a seed is all that a case is.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
+    }
+
+    fn integer(&mut self) -> i64 {
+        match self.below(12) {
+            0 => i64::MAX,
+            1 => i64::MIN,
+            2 => 0,
+            _ => self.below(9) as i64 - 4,
+        }
+    }
+
+    fn value(&mut self, data_type: DataType) -> Datum {
+        if self.below(6) == 0 {
+            return Datum::Null;
+        }
+        let n = self.integer();
+        match data_type {
+            Bool => Datum::Bool(n > 0),
+            Int2 => Datum::Int2(n.clamp(i16::MIN.into(), i16::MAX.into()) as i16),
+            Int4 => Datum::Int4(n.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            Int8 => Datum::Int8(n),
+            Float8 => Datum::Float8(self.pick(&[0.0, -0.0, 1.5, -2.0, f64::NAN, f64::MAX, 1e-300])),
+            Numeric => Datum::Numeric(numeric::Numeric::from_mantissa(n.into(), n as u32 % 4)),
+            Date => Datum::Date(n.clamp(-1000, 1000) as i32),
+            Text => Datum::text(self.pick(&["", "a", "ab", "b%", "B", "ä", "a b"])),
+            Char => Datum::text(self.pick(&["a  ", "a", "b ", "  "])),
+            other => panic!("no random values of {other:?}"),
+        }
+    }
+
+    /// Returns an expression of a type, at most `depth` deep.
+    fn expr(&mut self, data_type: DataType, depth: u32) -> Expr {
+        if depth == 0 || self.below(8) == 0 {
+            let columns: Vec<usize> =
+                (0..COLUMNS.len()).filter(|i| COLUMNS[*i] == data_type).collect();
+            if columns.is_empty() || self.below(4) == 0 {
+                return Expr::constant(self.value(data_type), data_type);
+            }
+            return Expr::column(self.pick(&columns), data_type);
+        }
+        let depth = depth - 1;
+        match self.below(10) {
+            0 => self.case(data_type, depth),
+            1 => {
+                let operands = (0..3).map(|_| self.expr(data_type, depth)).collect();
+                Expr::Coalesce { operands, data_type }
+            }
+            _ if data_type == Bool => self.condition(depth),
+            2 => self.cast(data_type, depth),
+            _ => self.call(data_type, depth),
+        }
+    }
+
+    fn case(&mut self, data_type: DataType, depth: u32) -> Expr {
+        let branches =
+            (0..2).map(|_| (self.expr(Bool, depth), self.expr(data_type, depth))).collect();
+        let otherwise = Box::new(self.expr(data_type, depth));
+        Expr::Case { branches, otherwise, data_type }
+    }
+
+    fn cast(&mut self, data_type: DataType, depth: u32) -> Expr {
+        let from = match data_type {
+            Int2 | Int4 | Int8 | Float8 | Numeric => {
+                self.pick(&[Int2, Int4, Int8, Float8, Numeric])
+            }
+            Text => Char,
+            other => other,
+        };
+        Expr::Cast {
+            operand: Box::new(self.expr(from, depth)),
+            from,
+            to: SqlType::from(data_type),
+            explicit: true,
+        }
+    }
+
+    fn condition(&mut self, depth: u32) -> Expr {
+        let data_type = self.pick(&COLUMNS);
+        match self.below(8) {
+            0 => Expr::And((0..3).map(|_| self.expr(Bool, depth)).collect()),
+            1 => Expr::Or((0..3).map(|_| self.expr(Bool, depth)).collect()),
+            2 => Expr::Not(Box::new(self.expr(Bool, depth))),
+            3 => Expr::IsNull(Box::new(self.expr(data_type, depth))),
+            4 => Expr::IsDistinct {
+                left: Box::new(self.expr(data_type, depth)),
+                right: Box::new(self.expr(data_type, depth)),
+                negated: self.below(2) == 0,
+            },
+            5 => {
+                let operand = Box::new(self.expr(data_type, depth));
+                let simple = self.below(2) == 0;
+                let item = |random: &mut Random| {
+                    if simple {
+                        Expr::constant(random.value(data_type), data_type)
+                    } else {
+                        random.expr(data_type, depth.min(1))
+                    }
+                };
+                let list = (0..self.below(12)).map(|_| item(self)).collect();
+                Expr::InList { operand, list }
+            }
+            _ => self.call(Bool, depth),
+        }
+    }
+
+    /// Returns a call of a random function with this result, over types that columns have.
+    fn call(&mut self, data_type: DataType, depth: u32) -> Expr {
+        let fits = |signature: &&function::Signature| {
+            signature.result == data_type
+                && signature.volatility == function::Volatility::Immutable
+                && signature.arguments.iter().all(|argument| COLUMNS.contains(argument))
+                && !["repeat", "lpad", "rpad", "exp", "power", "pow", "^"].contains(&signature.name)
+        };
+        let operators: Vec<&function::Signature> = function::all().iter().filter(fits).collect();
+        let shaped: Vec<&function::Signature> = operators
+            .iter()
+            .copied()
+            .filter(|signature| function::shape(signature.id) != function::Shape::Other)
+            .collect();
+        let among = if self.below(3) > 0 && !shaped.is_empty() { shaped } else { operators };
+        if among.is_empty() {
+            return Expr::constant(self.value(data_type), data_type);
+        }
+        let signature = self.pick(&among);
+        let arguments =
+            signature.arguments.iter().map(|argument| self.expr(*argument, depth)).collect();
+        Expr::Call { function: signature.id, arguments, data_type }
+    }
+
+    fn batch(&mut self) -> Batch {
+        let row_count = self.below(24) as usize;
+        let rows: Vec<Vec<Datum>> = (0..row_count)
+            .map(|_| COLUMNS.iter().map(|data_type| self.value(*data_type)).collect())
+            .collect();
+        Batch::from_rows(&COLUMNS, &rows)
+    }
+}
+
+/// What an evaluation gives, in a form that can be compared: NaN is like NaN.
+fn shown<T: std::fmt::Debug>(result: &T) -> String {
+    format!("{result:?}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn batches_give_what_rows_give(seed in any::<u64>()) {
+        let mut random = Random(seed);
+        let context = EvalContext::default();
+        let data_type = random.pick(&COLUMNS);
+        let expr = random.expr(data_type, 3);
+        let batch = random.batch();
+        let rows: Result<Vec<Datum>, _> =
+            (0..batch.row_count).map(|i| expr.eval_row(&batch.row(i), &context)).collect();
+        let columns = expr.eval_batch(&batch, &context).map(|vector| {
+            (0..vector.len()).map(|index| vector.datum(index)).collect::<Vec<Datum>>()
+        });
+        prop_assert_eq!(shown(&rows), shown(&columns), "{:?}", &expr);
+        prop_assert_eq!(
+            batch::fails(&expr, &batch, &context), rows.is_err(),
+            "only one path fails: {:?}", &expr
+        );
+        let folded = expr.clone().fold(&context);
+        if let Ok(rows) = &rows {
+            let folded: Result<Vec<Datum>, _> =
+                (0..batch.row_count).map(|i| folded.eval_row(&batch.row(i), &context)).collect();
+            prop_assert_eq!(shown(&Ok::<_, crate::Error>(rows.clone())), shown(&folded));
+        }
+    }
+
+    #[test]
+    fn filters_keep_what_rows_accept(seed in any::<u64>()) {
+        let mut random = Random(seed);
+        let context = EvalContext::default();
+        let expr = Expr::And(vec![random.expr(Bool, 2), random.expr(Bool, 2)]);
+        let batch = random.batch();
+        let rows: Result<Vec<u32>, _> = (0..batch.row_count)
+            .filter_map(|i| match expr.passes_row(&batch.row(i), &context) {
+                Ok(true) => Some(Ok(i as u32)),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            })
+            .collect();
+        prop_assert_eq!(rows, expr.filter_batch(&batch, &context), "{:?}", &expr);
+    }
+}
+
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+    let function = function::find(name, &types).unwrap_or_else(|| panic!("{name} {types:?}"));
+    let data_type = function::signature(function).result;
+    Expr::Call { function, arguments, data_type }
+}
+
+fn int(value: i32) -> Expr {
+    Expr::constant(Datum::Int4(value), Int4)
+}
+
+#[test]
+fn case_guards_its_branches_in_a_batch() {
+    let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
+    let guarded = Expr::Case {
+        branches: vec![(
+            Expr::compare(CompareOp::Ne, b.clone(), int(0)),
+            call("/", vec![a.clone(), b.clone()]),
+        )],
+        otherwise: Box::new(int(-1)),
+        data_type: Int4,
+    };
+    let rows = [[6, 2], [1, 0], [9, 3]].map(|row| row.map(Datum::Int4).to_vec());
+    let batch = Batch::from_rows(&[Int4, Int4], &rows);
+    let context = EvalContext::default();
+    let values = guarded.eval_batch(&batch, &context).unwrap();
+    let values: Vec<Datum> = (0..3).map(|i| values.datum(i)).collect();
+    assert_eq!(values, [3, -1, 3].map(Datum::Int4));
+
+    let naked = call("/", vec![a, b]);
+    let error = naked.eval_batch(&batch, &context).unwrap_err();
+    assert_eq!((error.sqlstate, error.message.as_str()), ("22012", "division by zero"));
+}
+
+#[test]
+fn the_first_failing_row_decides_the_error() {
+    // Row 0 overflows in the second operand, row 1 divides by zero in the first.
+    let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
+    let expr = call("+", vec![call("/", vec![int(1), a]), call("*", vec![b.clone(), b])]);
+    let rows = [[1, i32::MAX], [0, 1]].map(|row| row.map(Datum::Int4).to_vec());
+    let batch = Batch::from_rows(&[Int4, Int4], &rows);
+    let error = expr.eval_batch(&batch, &EvalContext::default()).unwrap_err();
+    assert_eq!(error.message, "integer out of range");
+}
+
+#[test]
+fn overflow_at_a_null_position_is_none() {
+    let (a, b) = (Expr::column(0, Int4), Expr::column(1, Int4));
+    let rows = [vec![Datum::Int4(i32::MAX), Datum::Null], vec![Datum::Int4(1), Datum::Int4(2)]];
+    let batch = Batch::from_rows(&[Int4, Int4], &rows);
+    let sum = call("/", vec![a, b]).eval_batch(&batch, &EvalContext::default()).unwrap();
+    assert_eq!((sum.datum(0), sum.datum(1)), (Datum::Null, Datum::Int4(0)));
+}
+
+#[test]
+fn expressions_print_as_explain_shows_them() {
+    let names = |index: usize| ["dep_delay", "carrier", "note"][index].to_owned();
+    let delay = Expr::column(0, Int4);
+    let carrier = Expr::column(1, Text);
+    let late = Expr::compare(CompareOp::Gt, delay.clone(), int(10));
+    let united =
+        Expr::compare(CompareOp::Eq, carrier.clone(), Expr::constant(Datum::text("UA"), Text));
+    let both = Expr::And(vec![late.clone(), united]);
+    assert_eq!(both.describe(&names), "(dep_delay > 10) AND (carrier = 'UA'::text)");
+    let no = Expr::Not(Box::new(Expr::IsNull(Box::new(carrier.clone()))));
+    assert_eq!(no.describe(&names), "carrier IS NOT NULL");
+    let cast = Expr::Cast {
+        operand: Box::new(delay.clone()),
+        from: Int4,
+        to: SqlType { base: Numeric, modifier: ((10 << 16) | 2) + 4 },
+        explicit: true,
+    };
+    assert_eq!(cast.describe(&names), "(dep_delay)::numeric(10,2)");
+    let negative = Expr::compare(CompareOp::Lt, call("abs", vec![delay]), int(-5));
+    assert_eq!(negative.describe(&names), "abs(dep_delay) < '-5'::integer");
+    let case = Expr::Case {
+        branches: vec![(late, carrier)],
+        otherwise: Box::new(Expr::constant(Datum::Null, Text)),
+        data_type: Text,
+    };
+    let printed = "CASE WHEN (dep_delay > 10) THEN carrier ELSE NULL::text END";
+    assert_eq!(case.describe(&names), printed);
+}
+
+#[test]
+fn folding_computes_constants_and_leaves_errors() {
+    let context = EvalContext::default();
+    let sum = call("+", vec![int(1), call("*", vec![int(2), int(3)])]);
+    assert_eq!(sum.fold(&context), int(7));
+    let failing = call("/", vec![int(1), int(0)]);
+    assert_eq!(failing.clone().fold(&context), failing);
+    let open = Expr::compare(CompareOp::Eq, Expr::column(0, Int4), int(1));
+    let yes = Expr::constant(Datum::Bool(true), Bool);
+    let no = Expr::constant(Datum::Bool(false), Bool);
+    assert_eq!(Expr::And(vec![yes.clone(), open.clone()]).fold(&context), open);
+    assert_eq!(Expr::And(vec![open.clone(), no.clone()]).fold(&context), no);
+    assert_eq!(Expr::Or(vec![open, yes.clone()]).fold(&context), yes);
+    let random = call("random", vec![]);
+    assert_eq!(random.clone().fold(&context), random);
+}
+
+#[test]
+fn expressions_come_apart() {
+    let (a, b) = (Expr::column(3, Int4), Expr::column(1, Int8));
+    let less = call("<", vec![a.clone(), b.clone()]);
+    let (left, op, right) = less.as_comparison().unwrap();
+    assert_eq!((left, op, right), (&a, CompareOp::Lt, &b));
+    assert_eq!(op.flip(), CompareOp::Gt);
+    let nested = Expr::And(vec![less.clone(), Expr::And(vec![less.clone(), less.clone()])]);
+    assert_eq!(nested.columns(), [1, 3]);
+    assert_eq!(nested.split_conjunction(), [less.clone(), less.clone(), less.clone()]);
+    let moved = less.clone().remap_columns(&|index| index * 10);
+    assert_eq!(moved.columns(), [10, 30]);
+    assert!(!less.has_parameters() && less.is_immutable());
+    let parameter = Expr::Parameter { index: 0, data_type: Int4 };
+    assert!(Expr::compare(CompareOp::Eq, a, parameter).has_parameters());
+    assert!(!call("now", vec![]).is_immutable());
+    assert!(call("random", vec![]).is_volatile());
+}
+
+#[test]
+fn where_stops_at_a_null_conjunct() {
+    // NULL AND 1 / 0 = 1: as a value it fails, as a filter it does not.
+    let null = Expr::constant(Datum::Null, Bool);
+    let failing =
+        Expr::compare(CompareOp::Eq, call("/", vec![int(1), Expr::column(0, Int4)]), int(1));
+    let both = Expr::And(vec![null, failing]);
+    let batch = Batch::from_rows(&[Int4], &[vec![Datum::Int4(0)]]);
+    let context = EvalContext::default();
+    assert_eq!(both.filter_batch(&batch, &context), Ok(vec![]));
+    assert!(both.eval_batch(&batch, &context).is_err());
+}

@@ -1,0 +1,331 @@
+//! Functions, casts and aggregates against recorded answers of PostgreSQL 15.
+//!
+//! The files under `postgres/` hold one case a line and what PostgreSQL answered, text or SQLSTATE and
+//! message. A line whose answer differs here on purpose is listed in [`DIFFERS`] with the reason.
+
+use std::fmt::Write;
+
+use types::aggregate::{self, Aggregate};
+use types::cast;
+use types::datetime::TimeZone;
+use types::expr::{EvalContext, Expr};
+use types::function::{self, Signature};
+use types::text::{self, TextStyle};
+use types::{Batch, DataType, Datum, Error, SqlType};
+
+/// Beginnings of lines whose answers differ, and why.
+const DIFFERS: &[(&str, &str)] =
+    &[("cbrt | float8:27 |", "the last digit is the C library's, and ours is the better one")];
+
+fn context() -> EvalContext {
+    let time_zone = TimeZone::parse_setting("America/New_York").expect("the zone exists");
+    EvalContext { time_zone, ..EvalContext::default() }
+}
+
+/// Runs `answer` on every case of a file and compares.
+fn check(file: &str, answer: impl Fn(&[String]) -> Result<String, Error>) {
+    let mut failures = String::new();
+    let mut failure_count = 0;
+    let cases = file.lines().filter(|line| !line.starts_with("##") && !line.is_empty());
+    for line in cases {
+        if DIFFERS.iter().any(|(start, _)| line.starts_with(start)) {
+            continue;
+        }
+        let mut fields: Vec<String> = line.split(" | ").map(unescape).collect();
+        let expected = fields.pop().expect("a line has an answer");
+        let sign = fields.pop().expect("a line has a sign");
+        let (found_sign, found) = match answer(&fields) {
+            Ok(text) => ("=", text),
+            Err(error) => ("!", format!("{} {}", error.sqlstate, error.message)),
+        };
+        if (sign.as_str(), expected.as_str()) != (found_sign, found.as_str()) {
+            failure_count += 1;
+            writeln!(failures, "{line}\n    but here: {found_sign} {found}").expect("to a string");
+        }
+    }
+    assert!(failures.is_empty(), "{failure_count} answers differ:\n{failures}");
+}
+
+fn unescape(field: &str) -> String {
+    let mut plain = String::new();
+    let mut characters = field.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.push(match characters.next() {
+                Some('n') => '\n',
+                Some('p') => '|',
+                _ => '\\',
+            }),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Splits `int4:5` and parses the value.
+fn argument(field: &str) -> Result<(Datum, DataType), Error> {
+    let (name, value) = field.split_once(':').expect("an argument is type:value");
+    let data_type = DataType::from_name(name).unwrap_or_else(|| panic!("type {name}"));
+    Ok((parse(value, data_type)?, data_type))
+}
+
+fn parse(value: &str, data_type: DataType) -> Result<Datum, Error> {
+    match value {
+        "null" => Ok(Datum::Null),
+        _ => text::parse(value, data_type, &style()),
+    }
+}
+
+fn style() -> TextStyle {
+    TextStyle { time_zone: context().time_zone, ..TextStyle::default() }
+}
+
+fn written(value: &Datum, data_type: DataType) -> String {
+    if *value == Datum::Null {
+        return "NULL".to_owned();
+    }
+    let mut bytes = Vec::new();
+    text::write(value, data_type, &style(), &mut bytes);
+    String::from_utf8(bytes).expect("text is UTF-8")
+}
+
+/// Finds the overload that takes exactly these types, repeated ones included.
+fn resolve(name: &str, types: &[DataType]) -> &'static Signature {
+    let takes = |signature: &&Signature| {
+        let wanted = signature.arguments;
+        if !signature.variadic {
+            return wanted == types;
+        }
+        let (last, fixed) = wanted.split_last().expect("a variadic function has an argument");
+        types.len() >= fixed.len()
+            && types[..fixed.len()] == *fixed
+            && types[fixed.len()..].iter().all(|found| found == last)
+    };
+    function::overloads(name)
+        .iter()
+        .find(takes)
+        .unwrap_or_else(|| panic!("no function {name}{types:?}"))
+}
+
+#[test]
+fn functions_answer_as_postgres_does() {
+    let context = context();
+    check(include_str!("postgres/functions.golden"), |fields| {
+        let arguments =
+            fields[1..].iter().map(|field| argument(field)).collect::<Result<Vec<_>, Error>>()?;
+        let (values, types): (Vec<Datum>, Vec<DataType>) = arguments.into_iter().unzip();
+        let signature = resolve(&fields[0], &types);
+        let value = function::call(signature.id, &values, &context)?;
+        assert!(value.fits(signature.result), "{fields:?}: {value:?}");
+
+        // A batch of the same row twice gives the same answer twice.
+        let arguments = (0..types.len()).map(|index| Expr::column(index, types[index])).collect();
+        let data_type = signature.result;
+        let call = Expr::Call { function: signature.id, arguments, data_type };
+        let batch = Batch::from_rows(&types, &[values.clone(), values]);
+        let answers = call.eval_batch(&batch, &context)?;
+        assert_eq!(written(&answers.datum(1), data_type), written(&value, data_type), "{fields:?}");
+        Ok(written(&value, signature.result))
+    });
+}
+
+/// Parses `numeric(5,2)`.
+fn sql_type(text: &str) -> SqlType {
+    let (name, modifiers) = text.trim_end_matches(')').split_once('(').unwrap_or((text, ""));
+    let base = DataType::from_name(name).unwrap_or_else(|| panic!("type {name}"));
+    let numbers: Vec<i32> = modifiers.split(',').filter_map(|number| number.parse().ok()).collect();
+    let modifier = match (base, numbers.as_slice()) {
+        (DataType::Numeric, [precision, scale]) => ((precision << 16) | scale) + 4,
+        (DataType::Varchar | DataType::Char, [length]) => length + 4,
+        (DataType::Interval, [digits]) => (0x7fff << 16) | digits,
+        (_, [digits]) => *digits,
+        _ => -1,
+    };
+    SqlType { base, modifier }
+}
+
+#[test]
+fn casts_answer_as_postgres_does() {
+    let context = context();
+    check(include_str!("postgres/casts.golden"), |fields| {
+        let (value, from) = argument(&fields[0])?;
+        let to = sql_type(&fields[1]);
+        if cast::cast_context(from, to.base).is_none() {
+            let names = (from.sql_name(), to.base.sql_name());
+            let message = format!("cannot cast type {} to {}", names.0, names.1);
+            return Err(Error::new("42846", message));
+        }
+        let cast = cast::cast(&value, from, to, true, &context)?;
+        assert!(cast.is_null() || cast.fits(to.base), "{fields:?}: {cast:?}");
+        let batch = Batch::from_rows(&[from], &[vec![value.clone()], vec![value]]);
+        let vector = cast::cast_vector(&batch.columns[0], from, to, true, &context)?;
+        assert_eq!(written(&vector.datum(1), to.base), written(&cast, to.base), "{fields:?}");
+        Ok(written(&cast, to.base))
+    });
+}
+
+#[test]
+fn aggregates_answer_as_postgres_does() {
+    check(include_str!("postgres/aggregates.golden"), |fields| {
+        let data_type = DataType::from_name(&fields[1]).expect("a type");
+        let (kind, taken, result) =
+            aggregate::resolve(&fields[0], Some(data_type)).expect("an aggregate");
+        let call = Aggregate {
+            kind,
+            argument: Some(Expr::column(0, taken)),
+            distinct: false,
+            filter: None,
+            data_type: result,
+        };
+        let rows = fields[2..]
+            .iter()
+            .map(|value| Ok(vec![parse(value, data_type)?]))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mut whole = call.accumulator();
+        whole.resize(1);
+        let batch = Batch::from_rows(&[taken], &rows);
+        let context = EvalContext::default();
+        aggregate::feed(&call, whole.as_mut(), &vec![0; rows.len()], &batch, &context)?;
+
+        // Each row in a group of its own, merged into the last group: the same but for rounding.
+        let mut parts = call.accumulator();
+        parts.resize(rows.len() + 1);
+        let groups: Vec<u32> = (0..rows.len() as u32).collect();
+        aggregate::feed(&call, parts.as_mut(), &groups, &batch, &context)?;
+        for group in 0..rows.len() {
+            let partial = parts.partial(group);
+            assert_eq!(partial.len(), call.partial_width());
+            for (datum, data_type) in partial.iter().zip(call.partial_types()) {
+                assert!(datum.is_null() || datum.fits(data_type), "{fields:?}: {partial:?}");
+            }
+            parts.merge(rows.len(), &partial)?;
+        }
+        let answer = whole.finish(0)?;
+        let merged = parts.finish(rows.len())?;
+        assert_eq!(written(&merged, result), written(&answer, result), "{fields:?}");
+        Ok(written(&answer, result))
+    });
+}
+
+/// Functions that PostgreSQL spells in another way: polymorphic, variadic, keywords, defaults.
+const OURS: &[&str] = &[
+    "concat",
+    "concat_ws",
+    "greatest",
+    "least",
+    "current_date",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "make_interval",
+];
+
+fn shown_types(types: &[DataType]) -> String {
+    types.iter().map(|data_type| data_type.internal_name()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn overloads_are_those_of_postgres() {
+    let theirs: Vec<String> = include_str!("postgres/overloads.golden")
+        .lines()
+        .filter(|line| !line.starts_with("##"))
+        .map(str::to_owned)
+        .collect();
+    let mut wrong = Vec::new();
+    for signature in function::all() {
+        let volatility = match signature.volatility {
+            function::Volatility::Immutable => "i",
+            function::Volatility::Stable => "s",
+            function::Volatility::Volatile => "v",
+        };
+        let line = format!(
+            "{} | {} | {} | {volatility} | {}",
+            if signature.name == "!=" { "<>" } else { signature.name },
+            shown_types(signature.arguments),
+            signature.result.internal_name(),
+            if signature.strict { "t" } else { "f" },
+        );
+        if !theirs.contains(&line) && !OURS.contains(&signature.name) {
+            wrong.push(line);
+        }
+    }
+    assert!(wrong.is_empty(), "not in PostgreSQL:\n{}", wrong.join("\n"));
+    let missing: Vec<&String> = theirs
+        .iter()
+        .filter(|line| {
+            let mut fields = line.split(" | ");
+            let (name, arguments) = (fields.next().unwrap(), fields.next().unwrap());
+            !function::overloads(name)
+                .iter()
+                .any(|signature| shown_types(signature.arguments) == arguments)
+        })
+        .filter(|line| !MISSING.contains(&line.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not here: {missing:#?}");
+}
+
+/// Overloads of PostgreSQL that are not here yet.
+const MISSING: &[&str] = &[
+    "gcd | numeric numeric | numeric | i | t",
+    "lcm | numeric numeric | numeric | i | t",
+    "length | bytea name | int4 | s | t",
+    "like | bytea bytea | bool | i | t",
+    "like | name text | bool | i | t",
+    "notlike | bytea bytea | bool | i | t",
+    "notlike | name text | bool | i | t",
+    "overlay | bytea bytea int4 | bytea | i | t",
+    "overlay | bytea bytea int4 int4 | bytea | i | t",
+    "regexp_count | text text int4 | int4 | i | t",
+    "regexp_count | text text int4 text | int4 | i | t",
+    "regexp_replace | text text text int4 | text | i | t",
+    "regexp_replace | text text text int4 int4 | text | i | t",
+    "regexp_replace | text text text int4 int4 text | text | i | t",
+    "regexp_substr | text text int4 | text | i | t",
+    "regexp_substr | text text int4 int4 | text | i | t",
+    "regexp_substr | text text int4 int4 text | text | i | t",
+    "regexp_substr | text text int4 int4 text int4 | text | i | t",
+    "substring | text text text | text | i | t",
+    "to_char | float4 text | text | s | t",
+    "to_char | float8 text | text | s | t",
+    "to_char | int4 text | text | s | t",
+    "to_char | int8 text | text | s | t",
+    "to_char | interval text | text | s | t",
+    "to_char | numeric text | text | s | t",
+    "to_timestamp | text text | timestamptz | s | t",
+    "width_bucket | numeric numeric numeric int4 | int4 | i | t",
+];
+
+#[test]
+fn cast_contexts_are_those_of_postgres() {
+    use cast::CastContext::{Assignment, Explicit, Implicit};
+    let rows: Vec<Vec<&str>> = include_str!("postgres/cast_contexts.golden")
+        .lines()
+        .filter(|line| !line.starts_with("##"))
+        .map(|line| line.split(" | ").collect())
+        .collect();
+    let types: Vec<DataType> = function::all()
+        .iter()
+        .flat_map(|signature| signature.arguments.iter().copied())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    assert!(types.len() >= 19, "{types:?}");
+    for from in &types {
+        for to in &types {
+            let row = rows
+                .iter()
+                .find(|row| row[0] == from.internal_name() && row[1] == to.internal_name());
+            let expected = match row.map(|row| row[2]) {
+                _ if from == to => Some(Implicit),
+                Some("i") => Some(Implicit),
+                Some("a") => Some(Assignment),
+                Some("e") => Some(Explicit),
+                Some(other) => panic!("context {other}"),
+                None if to.is_text() => Some(Assignment),
+                None if from.is_text() => Some(Explicit),
+                None => None,
+            };
+            assert_eq!(cast::cast_context(*from, *to), expected, "{from:?} to {to:?}");
+        }
+    }
+}
