@@ -908,3 +908,6 @@ impl Hash for Numeric {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

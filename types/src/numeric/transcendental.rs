@@ -179,7 +179,7 @@ pub(super) fn power(base: &Digits, exponent: &Digits) -> Result<Digits> {
     if exponent.is_integral() {
         let whole = Digits { scale: 0, ..exponent.clone() };
         if let Some(Ok(n)) = whole.mantissa().map(i32::try_from) {
-            return power_whole(base, n, exponent.scale);
+            return power_whole(base, n);
         }
     }
     if base.is_zero() {
@@ -222,15 +222,15 @@ fn power_estimate(base: &Digits, exponent: i32) -> f64 {
     f64::from(exponent) * (f.log10() + f64::from(p))
 }
 
-fn power_whole(base: &Digits, exponent: i32, exponent_scale: u32) -> Result<Digits> {
+fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
+    let scale = (base.scale as i32).clamp(MIN_SIGNIFICANT_DIGITS, MAX_DISPLAY_SCALE);
     let estimate = power_estimate(base, exponent);
     if estimate > f64::from((MAX_WEIGHT + 1) * DECIMALS) {
         return Err(overflow());
     }
-    if estimate + 1.0 < f64::from(-MAX_DISPLAY_SCALE) {
-        return Ok(Digits { scale: MAX_DISPLAY_SCALE as u32, ..Digits::default() });
+    if estimate + 1.0 < f64::from(-scale) {
+        return Ok(Digits { scale: scale as u32, ..Digits::default() });
     }
-    let scale = result_scale(estimate as i32, base.scale.max(exponent_scale));
     match exponent {
         0 => return Ok(Digits { scale: scale as u32, ..Digits::one() }),
         1 => {
