@@ -230,7 +230,7 @@ pub fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     if ok {
         return Ok(time as i64);
     }
-    let message = format!("time field value out of range: {hour}:{minute:02}:{second}");
+    let message = format!("time field value out of range: {hour}:{minute:02}:{second:02}");
     Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message))
 }
 

@@ -201,6 +201,8 @@ proptest! {
                 (0..batch.row_count).map(|i| folded.eval_row(&batch.row(i), &context)).collect();
             prop_assert_eq!(shown(&Ok::<_, crate::Error>(rows.clone())), shown(&folded));
         }
+        let columns = |index: usize| ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"][index].to_owned();
+        prop_assert!(!expr.describe(&columns).is_empty());
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Moment {
         let civil = &self.civil;
         let of = |value: u32| i64::from(value);
         let micros = of(civil.microsecond);
-        let hour12 = if civil.hour % 12 == 0 { 12 } else { civil.hour % 12 };
+        let hour12 = (civil.hour + 11) % 12 + 1;
         let (iso_year, iso_week) = datetime::iso_week(self.days);
         let iso_year = i64::from(if iso_year > 0 { iso_year } else { 1 - iso_year });
         let monday_first = if self.weekday() == 0 { 7 } else { self.weekday() as i64 };
