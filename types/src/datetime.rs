@@ -89,3 +89,6 @@ pub fn is_finite_date(date: i32) -> bool {
 pub(crate) fn out_of_range(what: &str) -> Error {
     Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, format!("{what} out of range"))
 }
+
+#[cfg(test)]
+mod tests;

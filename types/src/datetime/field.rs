@@ -172,6 +172,21 @@ impl Field {
         Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
     }
 
+    /// Returns the error of a field that `date_trunc` does not cut to. PostgreSQL knows some of them only
+    /// where they are extracted.
+    fn no_unit(self, data_type: DataType) -> Error {
+        let extracted_only = matches!(
+            self,
+            Field::Dow | Field::IsoDow | Field::Doy | Field::IsoYear | Field::Julian | Field::Epoch
+        );
+        if extracted_only {
+            let (name, type_name) = (self.name(), data_type.sql_name());
+            let message = format!("unit \"{name}\" not recognized for type {type_name}");
+            return Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        }
+        self.not_supported(data_type)
+    }
+
     /// Returns what `extract` gives for an infinite date: an infinity for what only grows, NULL for
     /// the rest.
     fn of_infinity(self, positive: bool) -> Option<Numeric> {
@@ -294,7 +309,9 @@ fn epoch(timestamp: i64) -> Numeric {
 pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Option<Numeric>> {
     let unsupported = || field.not_supported(DataType::Timestamp);
     if !is_finite_timestamp(timestamp) {
-        let known = field == Field::Epoch || timestamp_field(field, 0).is_some();
+        let of_zone =
+            matches!(field, Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute);
+        let known = field == Field::Epoch || of_zone || timestamp_field(field, 0).is_some();
         let value = field.of_infinity(timestamp == TIMESTAMP_INFINITY);
         return if known { Ok(value) } else { Err(unsupported()) };
     }
@@ -395,11 +412,10 @@ fn trunc(field: Field, timestamp: i64) -> Option<Result<i64>> {
 ///
 /// `0A000` for fields that do not cut; `22008` if the result is out of range.
 pub fn date_trunc_timestamp(field: Field, timestamp: i64) -> Result<i64> {
-    let unsupported = || field.not_supported(DataType::Timestamp);
     if !is_finite_timestamp(timestamp) {
-        return trunc(field, 0).map(|_| timestamp).ok_or_else(unsupported);
+        return Ok(timestamp);
     }
-    trunc(field, timestamp).ok_or_else(unsupported)?
+    trunc(field, timestamp).ok_or_else(|| field.no_unit(DataType::Timestamp))?
 }
 
 /// Returns an instant cut to a field of its local time in a zone.
@@ -408,12 +424,11 @@ pub fn date_trunc_timestamp(field: Field, timestamp: i64) -> Result<i64> {
 ///
 /// `0A000` for fields that do not cut; `22008` if the result is out of range.
 pub fn date_trunc_timestamptz(field: Field, timestamptz: i64, zone: &TimeZone) -> Result<i64> {
-    let unsupported = || field.not_supported(DataType::Timestamptz);
     if !is_finite_timestamp(timestamptz) {
-        return trunc(field, 0).map(|_| timestamptz).ok_or_else(unsupported);
+        return Ok(timestamptz);
     }
     let local = timestamptz_to_local(timestamptz, zone)?;
-    let cut = trunc(field, local).ok_or_else(unsupported)??;
+    let cut = trunc(field, local).ok_or_else(|| field.no_unit(DataType::Timestamptz))??;
     let keeps_offset = matches!(
         field,
         Field::Microseconds | Field::Milliseconds | Field::Second | Field::Minute | Field::Hour
@@ -451,6 +466,6 @@ pub fn date_trunc_interval(field: Field, interval: Interval) -> Result<Interval>
                 .not_supported(DataType::Interval)
                 .with_detail("Months usually have fractional weeks."));
         }
-        _ => return Err(field.not_supported(DataType::Interval)),
+        _ => return Err(field.no_unit(DataType::Interval)),
     })
 }

@@ -61,7 +61,13 @@ fn calculates_as_postgres_does() {
 
 #[test]
 fn floats_become_numerics_of_15_and_6_digits() {
-    for (value, text) in [(0.1, "0.1"), (1e20, "100000000000000000000"), (1.0 / 3.0, "0.333333333333333"), (-2.5e-7, "-0.00000025"), (f64::NAN, "NaN")] {
+    for (value, text) in [
+        (0.1, "0.1"),
+        (1e20, "100000000000000000000"),
+        (1.0 / 3.0, "0.333333333333333"),
+        (-2.5e-7, "-0.00000025"),
+        (f64::NAN, "NaN"),
+    ] {
         assert_eq!(Numeric::try_from_f64(value).unwrap().to_string(), text);
     }
     assert_eq!(Numeric::try_from_f32(0.1).unwrap().to_string(), "0.1");
