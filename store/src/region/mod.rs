@@ -277,12 +277,17 @@ impl Region {
         let replicas: u64 = self.replicas.load().iter().map(Replica::memstore_bytes).sum();
         let own = self.memstore_bytes();
         let now = own + replicas;
-        (own, now.wrapping_sub(self.reported_bytes.swap(now, Ordering::AcqRel)))
+        let mut grown = now.wrapping_sub(self.reported_bytes.swap(now, Ordering::SeqCst));
+        if self.dropped.load(Ordering::SeqCst) {
+            // It may have been forgotten just before: whoever comes last takes it out for good.
+            grown = grown.wrapping_add(self.forget_bytes());
+        }
+        (own, grown)
     }
 
     /// Returns the growth that takes the region out of the sum of memstores.
     pub(crate) fn forget_bytes(&self) -> u64 {
-        0u64.wrapping_sub(self.reported_bytes.swap(0, Ordering::AcqRel))
+        0u64.wrapping_sub(self.reported_bytes.swap(0, Ordering::SeqCst))
     }
 
     /// Writes all memstores to files. Returns what was done; nothing if they were empty.
@@ -405,12 +410,17 @@ impl Region {
         if self.dropped.load(Ordering::Acquire) {
             return Ok(());
         }
-        surroundings.append_edit(&ManifestEdit::Region {
+        let appended = surroundings.append_edit(&ManifestEdit::Region {
             table: self.table,
             region: self.id,
             changes,
             flushed: flushed.map(|sequence| sequence.0),
-        })
+        });
+        match appended {
+            // The table went while the files were written.
+            Err(_) if self.dropped.load(Ordering::SeqCst) => Ok(()),
+            appended => appended,
+        }
     }
 
     fn feed_files_to_replicas(&self) {
@@ -495,7 +505,7 @@ impl Region {
 
     /// Marks the region as gone: its files are removed when the last reader lets go.
     pub(crate) fn drop_data(&self) {
-        self.dropped.store(true, Ordering::Release);
+        self.dropped.store(true, Ordering::SeqCst);
     }
 
     /// Returns the figures.

@@ -1,12 +1,11 @@
-//! Background work: flushes by size, a bounded log, writers that wait for memory, counters under
-//! many writers.
+//! Background work: flushes by size, a bounded log, writers that wait for memory; and the ends of
+//! tables and stores.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use store::env::fault::FaultEnv;
-use store::transaction::{LockMode, LockWait};
-use store::{CellBatch, Get, Mutation, Options, Store};
+use store::{CellBatch, Mutation, Options, Store};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, options, put, scan, value};
 
@@ -39,33 +38,6 @@ fn memory_and_log_stay_bounded_and_nothing_is_lost() {
     drop(store);
     let store = small(&env);
     assert_eq!(scan(&begin(&store)).unwrap().len(), 1000);
-}
-
-#[test]
-fn a_hot_row_counts_every_increment() {
-    let store = open(&FaultEnv::new(1)).unwrap();
-    store.create_table(descriptor(&[], 1)).unwrap();
-    put(&store, "counter", "0");
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    let transaction = begin(&store);
-                    transaction
-                        .lock_row(TABLE, b"counter", LockMode::Exclusive, LockWait::Wait)
-                        .unwrap();
-                    let mut row = CellBatch::new();
-                    transaction.get_locked(TABLE, &Get::new("counter"), &mut row).unwrap();
-                    let next = value(&row).unwrap().parse::<u64>().unwrap() + 1;
-                    let mutation = Mutation::new("counter").put(0, "q", next.to_string().into());
-                    transaction.mutate(TABLE, vec![mutation]).unwrap();
-                    transaction.commit().unwrap().durable.wait().unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(get(&begin(&store), "counter").unwrap().as_deref(), Some("400"));
-    assert_eq!(store.status().row_locks, 0);
 }
 
 #[test]
