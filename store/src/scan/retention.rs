@@ -28,9 +28,16 @@
 //!
 //! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a part:
 //! it drops what was evicted, what a marker of a range masked (that marker stays, and masks whatever
-//! the dropped version could have evicted), and what has expired. Versions ended by a marker of a
-//! single version, and versions replaced where VERSIONS > 1, stay: their lives may have ended a life
-//! in another file. A major compaction sees all files, drops all that is dead, and the markers.
+//! the dropped version could have evicted), and what has expired. Where a marker of a single version is
+//! among its cells, it keeps what that marker ended and what it believes to be evicted: a version in an
+//! older file, ended by that marker since, may have evicted the evictor first. It also keeps versions
+//! that were replaced where VERSIONS > 1: their lives may have ended a life in another file. A major
+//! compaction sees all files, drops all that is dead, and the markers.
+//!
+//! # Expiry
+//!
+//! Happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the read, so a
+//! version that has expired and was dropped does not come back when a newer one is deleted.
 
 use smallvec::SmallVec;
 
@@ -155,6 +162,8 @@ struct Column {
     ranges: Masks,
     /// Delete markers of the timestamp seen last.
     points: SmallVec<[PointMarker; 2]>,
+    /// Whether there were any.
+    had_points: bool,
     /// The last put seen.
     put: Option<(Timestamp, Sequence)>,
     /// Lives of the versions seen that may end another's.
@@ -272,6 +281,7 @@ impl Retention {
                 CellType::DeleteColumn => self.column.ranges.add(effect, sequence),
                 CellType::Delete => {
                     self.column.points.retain(|point| point.timestamp == timestamp);
+                    self.column.had_points = true;
                     self.column.points.push(PointMarker { timestamp, sequence, effect });
                 }
                 CellType::Put => {}
@@ -300,7 +310,7 @@ impl Retention {
 
     fn judge_put(&mut self, put: &KeyParts<'_>) -> Verdict {
         if self.column.done {
-            return self.leave_column();
+            return if self.doubts_evictions() { Verdict::Keep } else { self.leave_column() };
         }
         let birth = put.sequence.0;
         let replaced = self.column.put.filter(|(at, _)| *at == put.timestamp);
@@ -317,7 +327,7 @@ impl Retention {
             let evicted = self.column.eviction(birth, self.versions as usize);
             if evicted < death {
                 self.column.lives.push((birth, evicted));
-                return Verdict::Skip;
+                return if self.doubts_evictions() { Verdict::Keep } else { Verdict::Skip };
             }
         }
         self.column.lives.push((birth, death));
@@ -370,6 +380,11 @@ impl Retention {
         }
     }
 
+    /// Whether versions that this rewrite does not see may have changed who evicted whom.
+    fn doubts_evictions(&self) -> bool {
+        self.is_partial() && (self.column.had_points || !self.row.points.is_empty())
+    }
+
     fn is_partial(&self) -> bool {
         matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial)
     }
@@ -409,6 +424,7 @@ impl Column {
         self.qualifier.extend_from_slice(qualifier);
         self.ranges = Masks::default();
         self.points.clear();
+        self.had_points = false;
         self.put = None;
         self.lives.clear();
         self.live_count = 0;
