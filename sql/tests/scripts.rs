@@ -2,7 +2,10 @@
 //!
 //! `parser/*.txt`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`, and
 //! the trees of its statements, or the error as `error SQLSTATE @position: message` with its hint.
+//! `binder/*.txt`: likewise, with logical plans for answers.
 //! `BENNU_REGOLD=1` writes the answers anew.
+
+mod binder;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +15,16 @@ use sql::parser::parse_statements;
 
 #[test]
 fn parser() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parser");
+    run("parser", answer);
+}
+
+#[test]
+fn binder_plans() {
+    run("binder", binder::answer);
+}
+
+fn run(folder: &str, answer: fn(&str) -> String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let record = std::env::var_os("BENNU_REGOLD").is_some();
     let mut wrong = Vec::new();
     let mut count = 0;
@@ -20,6 +32,7 @@ fn parser() {
         .expect("the scripts are readable")
         .map(|e| e.expect("the scripts are readable").path())
         .collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
     for path in paths {
         let script = fs::read_to_string(&path).expect("the scripts are readable");

@@ -1,0 +1,183 @@
+//! Binds the statements of the scripts in this folder over the tables of [`TABLES`] and prints the
+//! plans.
+
+mod plan;
+
+use std::sync::Arc;
+
+use coprocessors::constraint::ConstraintSpec;
+use coprocessors::index::IndexSpec;
+use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
+use sql::binder::{SessionConstants, SystemCatalog, bind, bind_table_expression};
+use sql::catalog::Catalog;
+use sql::catalog::table::{Column, Index, IndexState, Table};
+use sql::logical::OutputColumn;
+use sql::parser::parse_statements;
+use store::{FamilyDescriptor, TableDescriptor, TableId};
+use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::{DataType, Datum, SqlType};
+
+/// What the scripts are about.
+const TABLES: &str = "
+create table users (id int primary key, name text not null, city varchar(20), age smallint,
+    born date, created timestamptz default now(), active bool default true);
+create unique index users_name on users (name);
+create index users_city on users (city);
+create table orders (id int, line int, user_id bigint, amount numeric(10, 2), code char(4),
+    note text default 'none', primary key (id, line));
+create table counters (name varchar(10) primary key, stats.n bigint, stats.seen timestamp);
+";
+
+/// System views and functions of the scripts.
+struct System;
+
+fn column(name: &str, data_type: DataType) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), sql_type: data_type.into(), origin: None }
+}
+
+impl SystemCatalog for System {
+    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
+        (schema == Some("bennu") && name == "regions")
+            .then(|| vec![column("table_name", DataType::Text), column("region", DataType::Int8)])
+    }
+
+    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
+        let integers = argument_types.iter().all(|one| *one == DataType::Int4);
+        (name == "generate_series" && integers && argument_types.len() == 2)
+            .then(|| vec![column("generate_series", DataType::Int4)])
+    }
+}
+
+/// Returns the plans of the statements, or the first error.
+pub fn answer(sql: &str) -> String {
+    let catalog = catalog();
+    let statements = match parse_statements(sql) {
+        Ok(statements) => statements,
+        Err(error) => return format!("parser error {}: {}", error.sqlstate, error.message),
+    };
+    let mut constants = SessionConstants::new();
+    constants.insert("current_user", Datum::Text("bennu".into()));
+    constants.insert("version", Datum::Text("PostgreSQL 15".into()));
+    let mut text = String::new();
+    for parsed in &statements {
+        text += &match bind(&parsed.statement, &catalog, &System, &constants, &[]) {
+            Ok(bound) => plan::print(&bound),
+            Err(error) => plan::error(&error),
+        };
+    }
+    text
+}
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::default();
+    for parsed in parse_statements(TABLES).unwrap() {
+        let id = TableId(u32::try_from(catalog.version).unwrap() + 1);
+        catalog = match parsed.statement {
+            Statement::CreateTable(create) => catalog.with_table(table(&create, id)),
+            Statement::CreateIndex(create) => with_index(&catalog, &create, id),
+            other => panic!("{other:?}"),
+        };
+    }
+    catalog
+}
+
+fn table(create: &CreateTable, id: TableId) -> Table {
+    let name = create.name.name.value.clone();
+    let key = create.constraints.iter().find_map(|constraint| match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => Some(key.clone()),
+        _ => None,
+    });
+    let position = |wanted: &str| {
+        create.columns.iter().position(|one| one.name.name.value == wanted).unwrap()
+    };
+    let key: Vec<usize> = key.unwrap().iter().map(|one| position(&one.name.name.value)).collect();
+    let mut families = vec![FamilyDescriptor::new("0")];
+    let mut columns = Vec::new();
+    let mut layout = Vec::new();
+    for (index, one) in create.columns.iter().enumerate() {
+        let family = one.name.family.as_ref().map_or(0, |family| {
+            if !families.iter().any(|other| other.name == family.value) {
+                families.push(FamilyDescriptor::new(&family.value));
+            }
+            families.iter().position(|other| other.name == family.value).unwrap()
+        });
+        let sql_type = one.type_name.sql_type;
+        let place = key.iter().position(|column| *column == index);
+        let place = place.map_or(Place::Packed { family, slot: index }, Place::Key);
+        layout.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
+        let default = one.default.as_ref();
+        columns.push(Column {
+            name: one.name.name.value.clone(),
+            sql_type,
+            not_null: one.not_null || key.contains(&index),
+            default: default
+                .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+        });
+    }
+    let key = |column: &usize| KeyColumn { column: *column, descending: false, nulls_first: false };
+    let layout = Arc::new(RowLayout {
+        columns: layout,
+        key: columns_key(create, &key),
+        family_count: families.len(),
+        salt_buckets: 0,
+        schema_version: 1,
+    });
+    let descriptor = TableDescriptor {
+        id,
+        name: name.clone(),
+        families,
+        region_replication: 1,
+        durability: store::descriptor::Durability::SyncWal,
+        split_points: Vec::new(),
+        memstore_flush_bytes: None,
+    };
+    let primary_key_name = format!("{name}_pkey");
+    let constraints = ConstraintSpec {
+        table_name: name.clone(),
+        column_names: columns.iter().map(|column| column.name.clone()).collect(),
+        layout: Arc::clone(&layout),
+        not_null: Vec::new(),
+        checks: Vec::new(),
+        primary_key_name: primary_key_name.clone(),
+    };
+    Table {
+        id,
+        name,
+        columns,
+        layout,
+        primary_key_name,
+        constraints: Arc::new(constraints),
+        indexes: Vec::new(),
+        descriptor: Arc::new(descriptor),
+    }
+}
+
+fn columns_key(create: &CreateTable, key: &dyn Fn(&usize) -> KeyColumn) -> Vec<KeyColumn> {
+    let names = create.constraints.iter().find_map(|constraint| match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => Some(key),
+        _ => None,
+    });
+    let position = |name: &str| create.columns.iter().position(|one| one.name.name.value == name);
+    names.unwrap().iter().map(|one| key(&position(&one.name.name.value).unwrap())).collect()
+}
+
+fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
+    let mut table = Table::clone(catalog.table(&create.table.name.value).unwrap());
+    let columns: Vec<(String, SqlType)> =
+        table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+    let key = |expr| bind_table_expression(expr, &columns, None).unwrap();
+    let name = create.name.as_ref().unwrap().value.clone();
+    let spec = IndexSpec {
+        name: name.clone(),
+        table_name: table.name.clone(),
+        store_table: id,
+        unique: create.unique,
+        keys: create.keys.iter().map(|one| key(&one.source.expr)).collect(),
+        key_names: create.keys.iter().map(|one| one.source.text.clone()).collect(),
+        include: Vec::new(),
+        base_layout: Arc::clone(&table.layout),
+        layout: Arc::clone(&table.layout),
+    };
+    table.indexes.push(Arc::new(Index { name, spec: Arc::new(spec), state: IndexState::Active }));
+    catalog.with_table(table)
+}

@@ -1,0 +1,217 @@
+//! Prints plans: one line for each node, its input below it; `#n` is column n of the input.
+
+use std::fmt::Write as _;
+
+use sql::Error;
+use sql::binder::BoundStatement;
+use sql::logical::{
+    Apply, ApplyKind, Assignment, Bound, Insert, Logical, OnConflict, OutputColumn, Returning,
+    SortKey, TIMESTAMP_COLUMN, TableScan,
+};
+use types::SqlType;
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+
+/// Returns a statement as text.
+pub fn print(statement: &BoundStatement) -> String {
+    let mut out = String::new();
+    match &statement.bound {
+        Bound::Query(query) => {
+            let _ = writeln!(out, "columns: {}", columns(&query.columns));
+            node(&query.plan, 0, &mut out);
+        }
+        Bound::Insert(insert) => print_insert(insert, &mut out),
+        Bound::Update(update) => {
+            let _ = writeln!(out, "update {}: {}", update.table.name, sets(&update.assignments));
+            print_recheck(update.recheck.as_ref(), &mut out);
+            print_returning(update.returning.as_ref(), &mut out);
+            node(&update.source, 1, &mut out);
+        }
+        Bound::Delete(delete) => {
+            let _ = writeln!(out, "delete {}", delete.table.name);
+            print_recheck(delete.recheck.as_ref(), &mut out);
+            print_returning(delete.returning.as_ref(), &mut out);
+            node(&delete.source, 1, &mut out);
+        }
+    }
+    if statement.parameter_count > 0 {
+        let types: Vec<&str> =
+            statement.parameter_types.iter().map(|one| one.sql_name()).collect();
+        let _ = writeln!(
+            out,
+            "parameters: {} of {}",
+            if types.is_empty() { "none".to_owned() } else { types.join(", ") },
+            statement.parameter_count
+        );
+    }
+    out
+}
+
+/// Returns an error as text.
+pub fn error(error: &Error) -> String {
+    let mut out = format!("error {}", error.sqlstate);
+    if let Some(position) = error.position {
+        let _ = write!(out, " @{position}");
+    }
+    let _ = write!(out, ": {}", error.message);
+    if let Some(detail) = &error.detail {
+        let _ = write!(out, "\ndetail: {detail}");
+    }
+    if let Some(hint) = &error.hint {
+        let _ = write!(out, "\nhint: {hint}");
+    }
+    out + "\n"
+}
+
+fn print_insert(insert: &Insert, out: &mut String) {
+    let _ = writeln!(out, "insert {} {:?}", insert.table.name, insert.named_columns);
+    match &insert.on_conflict {
+        OnConflict::Update { target, assignments, predicate } => {
+            let _ = write!(out, "on conflict {target:?}: {}", sets(assignments));
+            if let Some(predicate) = predicate {
+                let _ = write!(out, " where {}", text(predicate));
+            }
+            out.push('\n');
+        }
+        OnConflict::Error => {}
+        other => {
+            let _ = writeln!(out, "on conflict {other:?}");
+        }
+    }
+    print_returning(insert.returning.as_ref(), out);
+    node(&insert.source, 1, out);
+}
+
+fn print_recheck(recheck: Option<&Expr>, out: &mut String) {
+    if let Some(recheck) = recheck {
+        let _ = writeln!(out, "recheck: {}", text(recheck));
+    }
+}
+
+fn print_returning(returning: Option<&Returning>, out: &mut String) {
+    if let Some(returning) = returning {
+        let list = texts(&returning.expressions);
+        let _ = writeln!(out, "returning: {list} as {}", columns(&returning.columns));
+    }
+}
+
+fn sets(assignments: &[Assignment]) -> String {
+    let one = |one: &Assignment| format!("#{} = {}", one.column, text(&one.value));
+    assignments.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn type_text(sql_type: SqlType) -> String {
+    let name = sql_type.base.sql_name();
+    if sql_type.modifier == -1 { name.to_owned() } else { format!("{name}/{}", sql_type.modifier) }
+}
+
+fn columns(columns: &[OutputColumn]) -> String {
+    let column = |column: &OutputColumn| {
+        let origin = column.origin.map_or(String::new(), |(_, index)| format!(" <{index}>"));
+        format!("{} {}{origin}", column.name, type_text(column.sql_type))
+    };
+    columns.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+fn text(expr: &Expr) -> String {
+    expr.describe(&|index| format!("#{index}"))
+}
+
+fn texts(list: &[Expr]) -> String {
+    list.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn node(plan: &Logical, depth: usize, out: &mut String) {
+    out.push_str(&"  ".repeat(depth));
+    let line = match plan {
+        Logical::Scan(scan) => scan_text(scan),
+        Logical::SystemRows(rows) => format!("system {}({})", rows.name, texts(&rows.arguments)),
+        Logical::Values { rows, .. } => {
+            let row = |row: &Vec<Expr>| format!("({})", texts(row));
+            format!("values {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+        }
+        Logical::Filter { predicate, .. } => format!("filter {}", text(predicate)),
+        Logical::Project { expressions, .. } => format!("project {}", texts(expressions)),
+        Logical::Join(join) => format!("join {:?} on {}", join.kind, text(&join.on)),
+        Logical::Apply(apply) => apply_text(apply),
+        Logical::Aggregate { group_by, aggregates, .. } => {
+            let list: Vec<String> = aggregates.iter().map(aggregate_text).collect();
+            format!("aggregate [{}] by [{}]", list.join(", "), texts(group_by))
+        }
+        Logical::Sort { keys, .. } => {
+            format!("sort {}", keys.iter().map(key_text).collect::<Vec<_>>().join(", "))
+        }
+        Logical::Limit { limit, offset, .. } => {
+            let part = |part: &Option<Expr>| part.as_ref().map_or("-".to_owned(), text);
+            format!("limit {} offset {}", part(limit), part(offset))
+        }
+        Logical::Distinct { .. } => "distinct".to_owned(),
+        Logical::Append { .. } => "append".to_owned(),
+    };
+    out.push_str(line.trim_end());
+    out.push('\n');
+    for input in inputs(plan) {
+        node(input, depth + 1, out);
+    }
+}
+
+fn inputs(plan: &Logical) -> Vec<&Logical> {
+    match plan {
+        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => Vec::new(),
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Aggregate { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input } => vec![input],
+        Logical::Join(join) => vec![&join.left, &join.right],
+        Logical::Apply(apply) => vec![&apply.input, &apply.subquery],
+        Logical::Append { inputs } => inputs.iter().collect(),
+    }
+}
+
+fn scan_text(scan: &TableScan) -> String {
+    let name = |index: &usize| match *index {
+        TIMESTAMP_COLUMN => "_timestamp".to_owned(),
+        index => scan.table.columns[index].name.clone(),
+    };
+    let names: Vec<String> = scan.columns.iter().map(name).collect();
+    let mut line = format!("scan {} ({})", scan.alias, names.join(", "));
+    if let Some(as_of) = &scan.as_of {
+        let _ = write!(line, " as of {}", text(as_of));
+    }
+    if let Some(lock) = &scan.lock {
+        let _ = write!(line, " {lock:?}");
+    }
+    if let Some(hint) = &scan.index_hint {
+        let _ = write!(line, " indexes {hint:?}");
+    }
+    line
+}
+
+fn apply_text(apply: &Apply) -> String {
+    let kind = match &apply.kind {
+        ApplyKind::Scalar => "scalar".to_owned(),
+        ApplyKind::Exists => "exists".to_owned(),
+        ApplyKind::Any { comparison } => format!("any {}", text(comparison)),
+        ApplyKind::All { comparison } => format!("all {}", text(comparison)),
+    };
+    let binding = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
+    let bindings: Vec<String> = apply.bindings.iter().map(binding).collect();
+    format!("apply {kind} [{}]", bindings.join(", "))
+}
+
+fn aggregate_text(aggregate: &Aggregate) -> String {
+    let argument = aggregate.argument.as_ref().map_or("*".to_owned(), text);
+    let distinct = if aggregate.distinct { "distinct " } else { "" };
+    let filter = aggregate.filter.as_ref();
+    let filter = filter.map_or(String::new(), |filter| format!(" filter {}", text(filter)));
+    let name = aggregate.kind.name();
+    format!("{name}({distinct}{argument}){filter} {}", aggregate.data_type.sql_name())
+}
+
+fn key_text(key: &SortKey) -> String {
+    let direction = if key.descending { " desc" } else { "" };
+    let nulls = if key.nulls_first == key.descending { "" } else { " nulls moved" };
+    format!("{}{direction}{nulls}", text(&key.expression))
+}
