@@ -59,9 +59,7 @@ impl Binder<'_> {
                     let values = self.bind_columns_subquery(query)?;
                     if values.len() != columns.len() {
                         let message = "number of columns does not match number of values";
-                        return Err(
-                            Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position)
-                        );
+                        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position));
                     }
                     for (name, value) in columns.iter().zip(values) {
                         let column = set_target(table, name, &bound)?;
@@ -94,12 +92,14 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
     let wanted = &name.name;
     let found = table.column_index(&wanted.value).filter(|column| match &name.family {
         None => true,
-        Some(family) if family.value == table.name => true,
         Some(family) => in_family(table, *column, &family.value),
     });
     found.ok_or_else(|| {
         let full = match &name.family {
-            Some(family) => format!("{}.{}", family.value, wanted.value),
+            Some(family) if has_family(table, &family.value) => {
+                format!("{}.{}", family.value, wanted.value)
+            }
+            Some(family) => family.value.clone(),
             None => wanted.value.clone(),
         };
         if full == TIMESTAMP_NAME {
@@ -110,6 +110,10 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
         let position = name.family.as_ref().map_or(wanted.position, |family| family.position);
         Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
     })
+}
+
+fn has_family(table: &Table, family: &str) -> bool {
+    table.descriptor.families.iter().any(|one| one.name.eq_ignore_ascii_case(family))
 }
 
 fn in_family(table: &Table, column: usize, family: &str) -> bool {

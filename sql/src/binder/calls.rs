@@ -31,6 +31,10 @@ impl Binder<'_> {
         if AggregateKind::from_name(name).is_some() {
             return self.bind_aggregate(name, call, position);
         }
+        let nullary = |signature: &types::function::Signature| signature.arguments.is_empty();
+        if call.star && !types::function::overloads(name).iter().any(nullary) {
+            return self.function(name, Vec::new(), position);
+        }
         if call.star || call.distinct || call.filter.is_some() {
             let what = match call {
                 FunctionCall { star: true, .. } => format!("{name}(*) specified"),
@@ -261,10 +265,8 @@ fn session_constant(name: &str, value: &Datum, position: usize) -> Typed {
 
 /// Returns the text of a boolean as output shows it: `t` or `f`.
 fn boolean_text(value: Expr) -> Expr {
-    let text = |text: &str| Expr::Constant {
-        value: Datum::Text(text.into()),
-        data_type: DataType::Text,
-    };
+    let text =
+        |text: &str| Expr::Constant { value: Datum::Text(text.into()), data_type: DataType::Text };
     let negative = Expr::Not(Box::new(value.clone()));
     Expr::Case {
         branches: vec![(value, text("t")), (negative, text("f"))],

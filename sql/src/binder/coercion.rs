@@ -34,9 +34,9 @@ impl Binder<'_> {
         }
         let from = value.base();
         match cast_context(from, to.base) {
-            Some(needed) if needed <= context => Ok(Some(cast_expression(
-                value.expr, from, to, explicit,
-            ))),
+            Some(needed) if needed <= context => {
+                Ok(Some(cast_expression(value.expr, from, to, explicit)))
+            }
             _ => Ok(None),
         }
     }
@@ -94,7 +94,11 @@ impl Binder<'_> {
     }
 
     /// Brings values to one type.
-    pub(super) fn unify(&mut self, values: Vec<Typed>, place: &str) -> Result<(Vec<Expr>, SqlType)> {
+    pub(super) fn unify(
+        &mut self,
+        values: Vec<Typed>,
+        place: &str,
+    ) -> Result<(Vec<Expr>, SqlType)> {
         let base = common_type(&values, place)?;
         let same = values.windows(2).all(|pair| pair[0].sql_type == pair[1].sql_type);
         let sql_type = match values.first() {

@@ -69,6 +69,7 @@ impl Binder<'_> {
         let name = qualifier.last().map(|part| part.value.as_str()).unwrap_or_default();
         let relations = self.levels.iter().flat_map(|level| &level.scope.relations);
         let renamed = relations
+            .filter(|relation| relation.alias != name)
             .filter(|relation| relation.table.as_ref().is_some_and(|table| table.name == name))
             .map(|relation| relation.alias.clone())
             .next();

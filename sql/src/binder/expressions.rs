@@ -2,11 +2,11 @@
 
 use types::expr::Expr;
 use types::text::{TextStyle, parse};
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum};
 
 use crate::ast::{self, IntervalFields, TruthTest, TypeName};
 use crate::binder::level::{Binder, Clause};
-use crate::binder::operators::{all_of, any_of};
+use crate::binder::operators::{all_of, any_of, number};
 use crate::binder::typed::{Typed, boolean, null};
 use crate::error::{Error, Result};
 
@@ -21,9 +21,7 @@ impl Binder<'_> {
             ast::Expr::Boolean { value, position } => {
                 Ok(Typed::boolean(boolean(*value), *position))
             }
-            ast::Expr::Number { text, position } => {
-                number(text, *position).map_err(|error| error.at(*position))
-            }
+            ast::Expr::Number { text, position } => number(text, *position),
             ast::Expr::String { value, position } => {
                 let value = Datum::Text(value.as_str().into());
                 Ok(Typed::constant(value, DataType::Unknown, *position))
@@ -181,12 +179,7 @@ impl Binder<'_> {
         Ok(Typed::boolean(negate(expr, negated), position))
     }
 
-    fn bind_truth(
-        &mut self,
-        operand: &ast::Expr,
-        test: TruthTest,
-        negated: bool,
-    ) -> Result<Typed> {
+    fn bind_truth(&mut self, operand: &ast::Expr, test: TruthTest, negated: bool) -> Result<Typed> {
         let value = self.bind_expr(operand)?;
         let position = value.position;
         let place = match (test, negated) {
@@ -295,9 +288,9 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let list = match list.len() {
             1 => {
-                let equal = list.into_iter().map(|one| {
-                    Ok(self.operator("=", value.clone(), one, position)?.expr)
-                });
+                let equal = list
+                    .into_iter()
+                    .map(|one| Ok(self.operator("=", value.clone(), one, position)?.expr));
                 return Ok(all_of(equal.collect::<Result<_>>()?));
             }
             _ => narrowed(&value, list),
@@ -369,14 +362,18 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let left = self.bind_expr(left)?;
         let right = self.bind_expr(right)?;
-        let equal = self.operator("=", left.clone(), right, position)?.expr;
-        let left = self.known(left)?;
-        let sql_type: SqlType = left.sql_type;
-        let expr = Expr::Case {
-            branches: vec![(equal, null(sql_type.base))],
-            otherwise: Box::new(left.expr),
-            data_type: sql_type.base,
+        let modifier = left.sql_type;
+        let equal = self.operator("=", left, right, position)?.expr;
+        // The value is the left side as the comparison has converted it.
+        let value = match &equal {
+            Expr::Call { arguments, .. } => arguments.first().cloned(),
+            _ => None,
         };
+        let value = value.unwrap_or_else(|| null(DataType::Text));
+        let data_type = value.data_type();
+        let sql_type = if modifier.base == data_type { modifier } else { data_type.into() };
+        let branches = vec![(equal, null(data_type))];
+        let expr = Expr::Case { branches, otherwise: Box::new(value), data_type };
         Ok(Typed { expr, sql_type, position })
     }
 }
@@ -384,19 +381,6 @@ impl Binder<'_> {
 /// Returns an expression or its negation.
 pub(super) fn negate(expr: Expr, negated: bool) -> Expr {
     if negated { Expr::Not(Box::new(expr)) } else { expr }
-}
-
-fn number(text: &str, position: usize) -> Result<Typed> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        if let Ok(value) = text.parse::<i32>() {
-            return Ok(Typed::constant(Datum::Int4(value), DataType::Int4, position));
-        }
-        if let Ok(value) = text.parse::<i64>() {
-            return Ok(Typed::constant(Datum::Int8(value), DataType::Int8, position));
-        }
-    }
-    let value = parse(text, DataType::Numeric, &TextStyle::default())?;
-    Ok(Typed::constant(value, DataType::Numeric, position))
 }
 
 /// Integer constants that fit the type of the integer they are compared with take that type, so
@@ -407,7 +391,8 @@ fn narrowed(value: &Typed, list: Vec<Typed>) -> Vec<Typed> {
         _ => None,
     };
     let Some(narrow) = list.iter().map(fits).collect::<Option<Vec<Datum>>>() else { return list };
-    let constant = |(datum, one): (Datum, Typed)| Typed::constant(datum, value.base(), one.position);
+    let constant =
+        |(datum, one): (Datum, Typed)| Typed::constant(datum, value.base(), one.position);
     narrow.into_iter().zip(list).map(constant).collect()
 }
 

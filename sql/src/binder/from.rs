@@ -15,9 +15,7 @@ use crate::binder::tree::{conjuncts, map_columns};
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{
-    JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan,
-};
+use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
 
 /// The name of the pseudo-column that tells when a row version was committed.
 pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
@@ -72,12 +70,11 @@ impl Binder<'_> {
     pub(super) fn no_table(&self, name: &TableName) -> Error {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let relation = name.name.value.as_str();
-        if matches!(schema, None | Some("public")) && self.catalog.table_of_index(relation).is_some()
+        if matches!(schema, None | Some("public"))
+            && self.catalog.table_of_index(relation).is_some()
         {
-            let message = format!("cannot open relation \"{relation}\"");
-            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                .with_detail("This operation is not supported for indexes.")
-                .at(name.position());
+            let message = format!("\"{relation}\" is an index");
+            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position());
         }
         let full = match schema {
             Some(schema) => format!("{schema}.{relation}"),
@@ -119,8 +116,9 @@ impl Binder<'_> {
         let columns = view.ok_or_else(|| self.no_table(name))?;
         if let Some(expr) = as_of {
             let hint = "System views show the present only.";
-            return Err(Error::not_supported("FOR SYSTEM_TIME of a system view", hint)
-                .at(expr.position()));
+            return Err(
+                Error::not_supported("FOR SYSTEM_TIME of a system view", hint).at(expr.position())
+            );
         }
         let full = match schema {
             Some(schema) => format!("{schema}.{}", name.name.value),
@@ -359,8 +357,10 @@ fn using_column(scope: &Scope, name: &Ident, side: &str) -> Result<ScopeColumn> 
     let mut found = columns.iter().filter(|column| column.name == name.value);
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => {
-            let message =
-                format!("common column name \"{}\" appears more than once in {side} table", name.value);
+            let message = format!(
+                "common column name \"{}\" appears more than once in {side} table",
+                name.value
+            );
             Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message).at(name.position))
         }
         (Some(column), None) => Ok((*column).clone()),

@@ -45,7 +45,12 @@ impl Groups {
         self.map_within(expr, level, false)
     }
 
-    fn map_within(&mut self, expr: &mut Expr, level: &mut Level, from_subquery: bool) -> Result<()> {
+    fn map_within(
+        &mut self,
+        expr: &mut Expr,
+        level: &mut Level,
+        from_subquery: bool,
+    ) -> Result<()> {
         if let Some(index) = self.keys.iter().position(|key| key == expr) {
             *expr = Expr::Column { index, data_type: expr.data_type() };
             return Ok(());

@@ -42,9 +42,7 @@ impl Binder<'_> {
             self.bind_insert_source(&table, &upsert.columns, &upsert.source)?;
         let on_conflict = match &upsert.on_duplicate {
             None => OnConflict::Overwrite,
-            Some(OnDuplicate::Ignore) => {
-                OnConflict::Ignore { target: ConflictTarget::PrimaryKey }
-            }
+            Some(OnDuplicate::Ignore) => OnConflict::Ignore { target: ConflictTarget::PrimaryKey },
             Some(OnDuplicate::Update(list)) => {
                 let scope = existing_scope(&table, &table.name);
                 let assignments = self.bind_conflict_set(&table, scope, (list, None))?.0;

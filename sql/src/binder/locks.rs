@@ -130,8 +130,7 @@ pub(super) fn apply_hints(
 
 fn check_hint(scope: &Scope, name: &str, indexes: &[String]) -> Result<()> {
     let named = |relation: &&Relation| {
-        relation.alias == *name
-            || relation.table.as_ref().is_some_and(|table| table.name == *name)
+        relation.alias == *name || relation.table.as_ref().is_some_and(|table| table.name == *name)
     };
     let relation = scope.relations.iter().find(named);
     let Some(table) = relation.and_then(|relation| relation.table.as_ref()) else {

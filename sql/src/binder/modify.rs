@@ -68,8 +68,7 @@ impl Binder<'_> {
             let predicate = binder.bind_selection(update.selection.as_ref())?;
             Ok((assignments, predicate))
         };
-        let (bound, level) =
-            self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
+        let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
         let (mut assignments, predicate) = bound;
         let recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
         if let Some(predicate) = predicate {

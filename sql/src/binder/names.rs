@@ -34,7 +34,6 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Exists(_) => strong("exists"),
         Expr::Row { .. } => strong("row"),
         Expr::Subquery(query) => strong(&first_column(query)),
-        Expr::Boolean { .. } => Some(("bool".to_owned(), Strength::Weak)),
         Expr::TypedString { type_name, .. } => {
             Some((type_text(type_name.sql_type.base), Strength::Weak))
         }

@@ -2,6 +2,7 @@
 
 use types::expr::Expr;
 use types::function::Signature;
+use types::text::{TextStyle, parse};
 use types::{DataType, Datum};
 
 use crate::ast::{self, BinaryOperator, LikeKind};
@@ -21,6 +22,16 @@ impl Binder<'_> {
         if let (ast::Expr::Row { fields: left, .. }, ast::Expr::Row { fields: right, .. }) = sides {
             let left = self.bind_list(left)?;
             let right = self.bind_list(right)?;
+            return self.compare_rows(operator, left, right, position);
+        }
+        if let (ast::Expr::Row { fields, .. }, ast::Expr::Subquery(query)) = sides {
+            let left = self.bind_list(fields)?;
+            let right = self.bind_columns_subquery(query)?;
+            if left.len() != right.len() {
+                let many = if right.len() > left.len() { "many" } else { "few" };
+                let message = format!("subquery has too {many} columns");
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
             return self.compare_rows(operator, left, right, position);
         }
         let left = self.bind_expr(sides.0)?;
@@ -79,14 +90,10 @@ impl Binder<'_> {
         operand: &ast::Expr,
         position: usize,
     ) -> Result<Typed> {
-        let value = self.bind_expr(operand)?;
-        if operator == ast::UnaryOperator::Minus
-            && let (ast::Expr::Number { text, .. }, Expr::Constant { value, data_type }) =
-                (operand, &value.expr)
-            && let Some(negative) = negative(value, text)?
-        {
-            return Ok(Typed::constant(negative, *data_type, position));
+        if let (ast::UnaryOperator::Minus, ast::Expr::Number { text, .. }) = (operator, operand) {
+            return number(&format!("-{text}"), position);
         }
+        let value = self.bind_expr(operand)?;
         let types = [value.base()];
         match resolve_operator(operator.symbol(), &types) {
             Match::One(signature) => self.call(signature, vec![value], position),
@@ -224,17 +231,20 @@ pub(super) fn any_of(mut list: Vec<Expr>) -> Expr {
     if list.len() == 1 { list.remove(0) } else { Expr::Or(list) }
 }
 
-/// Returns the negative of a number literal; `None` if the operator has to do it.
-fn negative(value: &Datum, text: &str) -> Result<Option<Datum>> {
-    Ok(match value {
-        Datum::Int4(value) => value.checked_neg().map(Datum::Int4),
-        Datum::Int8(value) => value.checked_neg().map(Datum::Int8),
-        Datum::Numeric(_) => {
-            let style = types::text::TextStyle::default();
-            Some(types::text::parse(&format!("-{text}"), DataType::Numeric, &style)?)
+/// Returns what a number means, its sign included.
+pub(super) fn number(text: &str, position: usize) -> Result<Typed> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if let Ok(value) = text.parse::<i32>() {
+            return Ok(Typed::constant(Datum::Int4(value), DataType::Int4, position));
         }
-        _ => None,
-    })
+        if let Ok(value) = text.parse::<i64>() {
+            return Ok(Typed::constant(Datum::Int8(value), DataType::Int8, position));
+        }
+    }
+    let value = parse(text, DataType::Numeric, &TextStyle::default());
+    let value = value.map_err(|error| Error::from(error).at(position))?;
+    Ok(Typed::constant(value, DataType::Numeric, position))
 }
 
 fn signature_text(symbol: &str, types: &[DataType]) -> String {

@@ -190,11 +190,9 @@ fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
 fn drop_identities(plan: &mut Logical) {
     walk_plan(plan, &mut |node| {
         while let Logical::Project { input, expressions } = node {
-            let same = |(at, expr): (usize, &Expr)| {
-                matches!(expr, Expr::Column { index, .. } if *index == at)
-            };
-            let identity = expressions.len() == width(input)
-                && expressions.iter().enumerate().all(same);
+            let same = |(at, expr): (usize, &Expr)| matches!(expr, Expr::Column { index, .. } if *index == at);
+            let identity =
+                expressions.len() == width(input) && expressions.iter().enumerate().all(same);
             if !identity {
                 break;
             }

@@ -90,12 +90,15 @@ impl Binder<'_> {
             origin: None,
         });
         let output: Vec<OutputColumn> = output.collect();
-        let mut values: Vec<_> = columns.into_iter().map(|(column, _)| column.into_iter()).collect();
+        let mut values: Vec<_> =
+            columns.into_iter().map(|(column, _)| column.into_iter()).collect();
         let row = |_| values.iter_mut().filter_map(Iterator::next).collect();
         let bound: Vec<Vec<Expr>> = (0..rows.len()).map(row).collect();
         let types = output.iter().map(|column| column.sql_type.base).collect();
-        let positions =
-            rows.first().map(|row| row.iter().map(ast::Expr::position).collect()).unwrap_or_default();
+        let positions = rows
+            .first()
+            .map(|row| row.iter().map(ast::Expr::position).collect())
+            .unwrap_or_default();
         let plan = values_plan(types, bound, &level.subqueries);
         Ok(BoundQuery { plan, columns: output, positions })
     }
@@ -129,15 +132,14 @@ impl Binder<'_> {
             let name = left.columns[index].name.clone();
             columns.push(OutputColumn { name, sql_type, origin: None });
         }
-        let types: Vec<SqlType> = columns.iter().map(|column| column.sql_type.base.into()).collect();
+        let types: Vec<SqlType> =
+            columns.iter().map(|column| column.sql_type.base.into()).collect();
         let positions = left.positions.clone();
         let left = self.convert(left, &types, CastContext::Implicit)?;
         let right = self.convert(right, &types, CastContext::Implicit)?;
         let plan = match (operator, all) {
             (SetOperator::Union, true) => Logical::Append { inputs: vec![left, right] },
-            (SetOperator::Union, false) => {
-                distinct(Logical::Append { inputs: vec![left, right] })
-            }
+            (SetOperator::Union, false) => distinct(Logical::Append { inputs: vec![left, right] }),
             (SetOperator::Intersect, _) => distinct(matching(JoinKind::Semi, left, right, &types)),
             (SetOperator::Except, _) => distinct(matching(JoinKind::Anti, left, right, &types)),
         };
@@ -194,8 +196,7 @@ impl Binder<'_> {
                     let below = *index;
                     return self.settle_column(input, below, to, position);
                 }
-                let value =
-                    Typed::new(expressions[column].clone(), DataType::Unknown, position);
+                let value = Typed::new(expressions[column].clone(), DataType::Unknown, position);
                 expressions[column] = self.implicit(value, to.base)?;
                 Ok(())
             }
@@ -299,13 +300,10 @@ fn not_an_output(expr: &ast::Expr) -> Error {
         let message = format!("column \"{}\" does not exist", name.value);
         return Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position);
     }
-    Error::new(
-        sqlstate::FEATURE_NOT_SUPPORTED,
-        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
-    )
-    .with_detail("Only result column names can be used, not expressions or functions.")
-    .with_hint(
-        "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
-    )
-    .at(expr.position())
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+        .with_detail("Only result column names can be used, not expressions or functions.")
+        .with_hint(
+            "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+        )
+        .at(expr.position())
 }

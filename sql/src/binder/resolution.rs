@@ -22,9 +22,7 @@ pub(super) enum Match {
 /// Resolves a function by its arguments.
 pub(super) fn resolve_function(name: &str, arguments: &[DataType]) -> Match {
     let candidates = overloads(name);
-    let exact = |signature: &&Signature| {
-        !signature.variadic && signature.arguments == arguments
-    };
+    let exact = |signature: &&Signature| !signature.variadic && signature.arguments == arguments;
     if let Some(signature) = candidates.iter().find(exact) {
         return Match::One(signature);
     }

@@ -264,7 +264,10 @@ impl Scope {
                     best = distance;
                     candidates.clear();
                 }
-                candidates.push(format!("\"{}.{}\"", relation.alias, column.name));
+                candidates.push(match relation.alias.as_str() {
+                    "" => format!("\"{}\"", column.name),
+                    alias => format!("\"{alias}.{}\"", column.name),
+                });
             }
         }
         match candidates.as_slice() {

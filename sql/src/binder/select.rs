@@ -32,11 +32,7 @@ pub(super) struct Target {
 impl Target {
     /// Returns what the client sees of it.
     pub(super) fn column(&self) -> OutputColumn {
-        OutputColumn {
-            name: self.name.clone(),
-            sql_type: self.value.sql_type,
-            origin: self.origin,
-        }
+        OutputColumn { name: self.name.clone(), sql_type: self.value.sql_type, origin: self.origin }
     }
 }
 
@@ -73,10 +69,9 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_parts(select, query, resolve);
         let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query)?;
-        let grouped = !parts.group_by.is_empty()
-            || !level.aggregates.is_empty()
-            || parts.having.is_some();
-        refuse_locking(query, select.distinct, grouped)?;
+        let grouped =
+            !parts.group_by.is_empty() || !level.aggregates.is_empty() || parts.having.is_some();
+        refuse_locking(query, select, &level)?;
         let positions = parts.targets[..parts.visible].iter().map(|one| one.value.position);
         let positions = positions.collect();
         let columns: Vec<OutputColumn> =
@@ -215,11 +210,8 @@ impl Binder<'_> {
         for item in items {
             let is_input = matches!(item, ast::Expr::Column(parts) if parts.len() == 1
                 && self.level().scope.find(parts).is_ok_and(|found| found.is_some()));
-            let named = if is_input {
-                None
-            } else {
-                named_target(item, &targets[..visible], "GROUP BY")?
-            };
+            let named =
+                if is_input { None } else { named_target(item, &targets[..visible], "GROUP BY")? };
             let key = match named {
                 Some(target) => {
                     targets[target].value = self.known(targets[target].value.clone())?;
@@ -288,8 +280,9 @@ pub(super) fn named_target(
                 match found {
                     Some(first) if targets[first].value.expr != target.value.expr => {
                         let message = format!("{clause} \"{}\" is ambiguous", name.value);
-                        return Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message)
-                            .at(name.position));
+                        return Err(
+                            Error::new(sqlstate::AMBIGUOUS_COLUMN, message).at(name.position)
+                        );
                     }
                     Some(_) => {}
                     None => found = Some(index),
@@ -302,12 +295,18 @@ pub(super) fn named_target(
 }
 
 /// FOR UPDATE needs rows of tables; groups are none.
-fn refuse_locking(query: &Query, distinct: bool, grouped: bool) -> Result<()> {
+fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
-    let what = match (distinct, grouped) {
-        (true, _) => "DISTINCT clause",
-        (_, true) => "GROUP BY clause or aggregate functions",
-        _ => return Ok(()),
+    let what = if select.distinct {
+        "DISTINCT clause"
+    } else if !select.group_by.is_empty() {
+        "GROUP BY clause"
+    } else if select.having.is_some() {
+        "HAVING clause"
+    } else if !level.aggregates.is_empty() {
+        "aggregate functions"
+    } else {
+        return Ok(());
     };
     let strength = crate::binder::locks::strength_text(locking.strength);
     let message = format!("{strength} is not allowed with {what}");

@@ -100,10 +100,7 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
         }
         let right = bound.columns.iter().enumerate().map(|(index, column)| Typed {
-            expr: Expr::Column {
-                index: SUBQUERY_COLUMN + index,
-                data_type: column.sql_type.base,
-            },
+            expr: Expr::Column { index: SUBQUERY_COLUMN + index, data_type: column.sql_type.base },
             sql_type: column.sql_type,
             position: query.position,
         });
@@ -236,11 +233,10 @@ mod tests {
         let text = |text: &str| Datum::Text(text.into());
         assert_eq!(elements("{1, 2}"), Some(vec![text("1"), text("2")]));
         assert_eq!(elements("{}"), Some(Vec::new()));
-        assert_eq!(elements(r#"{"a,b",NULL,"\""}"#), Some(vec![
-            text("a,b"),
-            Datum::Null,
-            text("\"")
-        ]));
+        assert_eq!(
+            elements(r#"{"a,b",NULL,"\""}"#),
+            Some(vec![text("a,b"), Datum::Null, text("\"")])
+        );
         assert_eq!(elements("{1,}"), None);
         assert_eq!(elements("{{1},{2}}"), None);
         assert_eq!(elements("1"), None);

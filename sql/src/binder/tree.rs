@@ -106,7 +106,8 @@ pub(super) fn conjunction(mut list: Vec<Expr>) -> Option<Expr> {
 
 /// Returns an expression for each of the first columns of a row.
 pub(super) fn identity(types: &[DataType]) -> Vec<Expr> {
-    let column = |(index, data_type): (usize, &DataType)| Expr::Column { index, data_type: *data_type };
+    let column =
+        |(index, data_type): (usize, &DataType)| Expr::Column { index, data_type: *data_type };
     types.iter().enumerate().map(column).collect()
 }
 

@@ -106,9 +106,7 @@ pub(super) fn is_preferred(data_type: DataType) -> bool {
 
 /// Returns whether a value becomes another type by itself.
 pub(super) fn can_coerce(from: DataType, to: DataType) -> bool {
-    from == to
-        || from == DataType::Unknown
-        || cast_context(from, to) == Some(CastContext::Implicit)
+    from == to || from == DataType::Unknown || cast_context(from, to) == Some(CastContext::Implicit)
 }
 
 /// Returns whether a type holds text that can stand on one side of `||`.

@@ -49,7 +49,7 @@ impl SystemCatalog for System {
 }
 
 /// Returns the plans of the statements, or the first error.
-pub fn answer(sql: &str) -> String {
+pub(crate) fn answer(sql: &str) -> String {
     let catalog = catalog();
     let statements = match parse_statements(sql) {
         Ok(statements) => statements,
@@ -87,9 +87,8 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         ConstraintKind::PrimaryKey(key) => Some(key.clone()),
         _ => None,
     });
-    let position = |wanted: &str| {
-        create.columns.iter().position(|one| one.name.name.value == wanted).unwrap()
-    };
+    let position =
+        |wanted: &str| create.columns.iter().position(|one| one.name.name.value == wanted).unwrap();
     let key: Vec<usize> = key.unwrap().iter().map(|one| position(&one.name.name.value)).collect();
     let mut families = vec![FamilyDescriptor::new("0")];
     let mut columns = Vec::new();

@@ -13,7 +13,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 /// Returns a statement as text.
-pub fn print(statement: &BoundStatement) -> String {
+pub(super) fn print(statement: &BoundStatement) -> String {
     let mut out = String::new();
     match &statement.bound {
         Bound::Query(query) => {
@@ -35,8 +35,7 @@ pub fn print(statement: &BoundStatement) -> String {
         }
     }
     if statement.parameter_count > 0 {
-        let types: Vec<&str> =
-            statement.parameter_types.iter().map(|one| one.sql_name()).collect();
+        let types: Vec<&str> = statement.parameter_types.iter().map(|one| one.sql_name()).collect();
         let _ = writeln!(
             out,
             "parameters: {} of {}",
@@ -48,7 +47,7 @@ pub fn print(statement: &BoundStatement) -> String {
 }
 
 /// Returns an error as text.
-pub fn error(error: &Error) -> String {
+pub(super) fn error(error: &Error) -> String {
     let mut out = format!("error {}", error.sqlstate);
     if let Some(position) = error.position {
         let _ = write!(out, " @{position}");
