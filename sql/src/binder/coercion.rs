@@ -170,6 +170,7 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             Datum::Text(Arc::clone(text))
         }
+        base if names_clock(text, base) => Datum::Null,
         base => parse(text, base, &TextStyle::default())?,
     };
     if needs_session(text, to.base) {
@@ -186,14 +187,19 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
 
 /// Returns whether a literal means different things in different sessions or at different times.
 fn needs_session(text: &str, to: DataType) -> bool {
-    const WORDS: [&str; 5] = ["now", "today", "tomorrow", "yesterday", "allballs"];
-    let text = text.trim().to_ascii_lowercase();
-    match to {
-        DataType::Date | DataType::Time | DataType::Timestamp => {
-            WORDS.iter().any(|word| text.contains(word))
-        }
-        DataType::Timestamptz => !names_offset(&text) && !text.ends_with("infinity"),
-        _ => false,
+    let zoned = to == DataType::Timestamptz && {
+        let text = text.trim().to_ascii_lowercase();
+        !names_offset(&text) && !text.ends_with("infinity")
+    };
+    zoned || names_clock(text, to)
+}
+
+/// Returns whether a date or time is one of the words that mean the present.
+fn names_clock(text: &str, to: DataType) -> bool {
+    const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+    is_date_or_time(to) && {
+        let text = text.to_ascii_lowercase();
+        WORDS.iter().any(|word| text.contains(word))
     }
 }
 
