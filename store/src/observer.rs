@@ -115,7 +115,7 @@ pub trait EndpointContext {
     /// writes. `scan`'s start and stop are the endpoint's to take from the ranges.
     fn scan(&self, scan: Scan) -> Result<Scanner>;
 
-    /// Returns [`Error::Cancelled`](crate::Error::Cancelled) once the caller does not want the answer
+    /// Returns [`Error::Cancelled`] once the caller does not want the answer
     /// any more. To be called at least once a batch.
     fn check_cancelled(&self) -> Result<()>;
 }
