@@ -13,6 +13,7 @@ mod zone;
 mod interval;
 mod arithmetic;
 mod field;
+mod token;
 mod parse;
 mod interval_text;
 mod write;

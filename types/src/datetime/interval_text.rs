@@ -6,7 +6,8 @@
 
 use super::field::Field;
 use super::interval::Interval;
-use super::parse::{Failure, Shape, Token, clock_fields, tokens};
+use super::parse::{Failure, clock_fields};
+use super::token::{Shape, Token, tokens};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::error::Error;
 use crate::error::Result;

@@ -1,12 +1,13 @@
 //! Reading dates, times and timestamps from text: PostgreSQL's `ParseDateTime` and `DecodeDateTime`
 //! with `DateStyle` ISO, MDY.
 //!
-//! The text is cut into tokens by shape ([`tokens`]); the tokens are then given their meaning one by
-//! one, each by what has been found before it.
+//! The text is cut into tokens by shape (`datetime/token.rs`); the tokens are then given their meaning
+//! one by one, each by what has been found before it.
 
 use super::arithmetic::{date_plus_days, date_to_timestamp, local_to_timestamptz};
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
 use super::calendar::{days_from_civil, days_in_month};
+use super::token::{Shape, Token, is_day_name, month_of, tokens};
 use super::zone::{TimeZone, abbreviation_offset};
 use super::{DATE_INFINITY, DATE_MAX, DATE_MIN, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
@@ -23,28 +24,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) zone: &'a TimeZone,
     /// The instant that `now` stands for.
     pub(crate) now: Option<i64>,
-}
-
-/// The shape of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// Digits, perhaps with a decimal point.
-    Number,
-    /// Digits and letters with separators, or a zone name.
-    Date,
-    /// Digits and colons.
-    Time,
-    /// A sign followed by digits.
-    Signed,
-    /// Letters.
-    Word,
-}
-
-/// A piece of text, in lower case.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) shape: Shape,
-    pub(super) text: String,
 }
 
 /// Why a text is not a date.
@@ -85,158 +64,6 @@ impl Failure {
             ),
         }
     }
-}
-
-/// Characters that go on in a token that turned out to be a date or zone name.
-fn goes_on(c: u8) -> bool {
-    matches!(c, b'+' | b'-' | b'/' | b'_' | b'.' | b':') || c.is_ascii_alphanumeric()
-}
-
-/// Cuts a text into tokens; `None` if a character fits nowhere.
-pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
-    let bytes = text.as_bytes();
-    let run = |from: usize, test: &dyn Fn(u8) -> bool| {
-        bytes[from..].iter().position(|&c| !test(c)).map_or(bytes.len(), |length| from + length)
-    };
-    let digits = |from: usize| run(from, &|c| c.is_ascii_digit());
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let start = at;
-        let c = bytes[at];
-        let next = |at: usize| bytes.get(at).copied().unwrap_or(0);
-        let shape = if c.is_ascii_whitespace() || c == b'\x0b' {
-            at += 1;
-            continue;
-        } else if c.is_ascii_digit() {
-            at = digits(at);
-            let delimiter = next(at);
-            if delimiter == b':' {
-                at = run(at, &|c| c.is_ascii_digit() || c == b':' || c == b'.');
-                Shape::Time
-            } else if matches!(delimiter, b'-' | b'/' | b'.') {
-                at += 1;
-                if next(at).is_ascii_digit() {
-                    at = digits(at);
-                    if next(at) == delimiter {
-                        at = run(at, &|c| c.is_ascii_digit() || c == delimiter);
-                        Shape::Date
-                    } else if delimiter == b'.' {
-                        Shape::Number
-                    } else {
-                        Shape::Date
-                    }
-                } else {
-                    at = run(at, &|c| c.is_ascii_alphanumeric() || c == delimiter);
-                    Shape::Date
-                }
-            } else {
-                Shape::Number
-            }
-        } else if c == b'.' {
-            at = digits(at + 1);
-            Shape::Number
-        } else if c.is_ascii_alphabetic() {
-            at = run(at, &|c| c.is_ascii_alphabetic());
-            let word = text[start..at].to_ascii_lowercase();
-            let zone_or_date = matches!(next(at), b'-' | b'/' | b'.')
-                || ((next(at) == b'+' || next(at).is_ascii_digit()) && !is_keyword(&word));
-            if zone_or_date {
-                at = run(at, &goes_on);
-                Shape::Date
-            } else {
-                Shape::Word
-            }
-        } else if c == b'+' || c == b'-' {
-            at = run(at + 1, &|c| c.is_ascii_whitespace());
-            let from = at;
-            let shape = if next(at).is_ascii_digit() || next(at) == b'.' {
-                at = run(at, &|c| c.is_ascii_digit() || matches!(c, b':' | b'.' | b'-'));
-                Shape::Signed
-            } else if next(at).is_ascii_alphabetic() {
-                at = run(at, &|c| c.is_ascii_alphabetic());
-                Shape::Word
-            } else {
-                return None;
-            };
-            let text = format!("{}{}", char::from(c), text[from..at].to_ascii_lowercase());
-            tokens.push(Token { shape, text });
-            continue;
-        } else if c.is_ascii_punctuation() {
-            at += 1;
-            continue;
-        } else {
-            return None;
-        };
-        tokens.push(Token { shape, text: text[start..at].to_ascii_lowercase() });
-    }
-    Some(tokens)
-}
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const DAYS: [&str; 7] =
-    ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
-
-/// Returns the month of a name or its abbreviation.
-fn month_of(word: &str) -> Option<u32> {
-    let full = |name: &&str| {
-        word == *name || word == &name[..3] || (word == "sept" && name.starts_with("sept"))
-    };
-    MONTHS.iter().position(full).map(|index| index as u32 + 1)
-}
-
-fn is_day_name(word: &str) -> bool {
-    let abbreviations = ["tues", "wednes", "weds", "thur", "thurs"];
-    DAYS.iter().any(|name| word == *name || word == &name[..3]) || abbreviations.contains(&word)
-}
-
-/// Returns whether a word followed by digits is a word of its own.
-fn is_keyword(word: &str) -> bool {
-    month_of(word).is_some()
-        || is_day_name(word)
-        || matches!(
-            word,
-            "t" | "at"
-                | "on"
-                | "am"
-                | "pm"
-                | "ad"
-                | "bc"
-                | "j"
-                | "jd"
-                | "julian"
-                | "d"
-                | "h"
-                | "m"
-                | "mm"
-                | "s"
-                | "y"
-                | "dow"
-                | "doy"
-                | "dst"
-                | "isodow"
-                | "isoyear"
-                | "now"
-                | "today"
-                | "tomorrow"
-                | "yesterday"
-                | "epoch"
-                | "infinity"
-                | "allballs"
-        )
 }
 
 /// A text that stands for a moment by itself.

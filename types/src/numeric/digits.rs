@@ -487,7 +487,7 @@ fn integer_sqrt(radicand: &[u16]) -> Vec<u16> {
         return Vec::new();
     }
     let whole = integer(radicand);
-    let taken = if radicand.len() % 2 == 0 { 2 } else { 3 }.min(radicand.len());
+    let taken = if radicand.len().is_multiple_of(2) { 2 } else { 3 }.min(radicand.len());
     let top = radicand[..taken].iter().fold(0u64, |sum, &d| sum * u64::from(BASE) + u64::from(d));
     let guess = (top + 1).isqrt() + 1;
     let mut root = Digits::from_mantissa(i128::from(guess), 0);

@@ -5,6 +5,7 @@
 //! the last digit.
 
 use std::cmp::Ordering;
+use std::f64::consts::{LOG10_2, LOG10_E};
 
 use super::digits::BASE;
 use super::digits::DECIMALS;
@@ -17,10 +18,6 @@ use crate::error::Result;
 
 /// Beyond this many digits before or after the point a result is overflow or zero.
 const MAX_RESULT_SCALE: f64 = 2000.0;
-/// log10(e)
-const LOG10_E: f64 = 0.434294481903252;
-/// log10(2)
-const LOG10_2: f64 = 0.301029995663981;
 /// The largest weight that the format allows.
 const MAX_WEIGHT: i32 = 32_767;
 

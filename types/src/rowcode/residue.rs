@@ -91,8 +91,8 @@ pub(super) fn apply(value: Datum, residue: &[u8]) -> Result<Datum> {
             let scale = residue.try_into().map_err(|_| bad())?;
             Ok(Datum::Numeric(number.with_scale(u32::from(u16::from_le_bytes(scale)))))
         }
-        Datum::Float4(value) if value == 0.0 => Ok(Datum::Float4(-0.0)),
-        Datum::Float8(value) if value == 0.0 => Ok(Datum::Float8(-0.0)),
+        Datum::Float4(0.0) => Ok(Datum::Float4(-0.0)),
+        Datum::Float8(0.0) => Ok(Datum::Float8(-0.0)),
         Datum::Text(text) => {
             let blanks = u32::from_le_bytes(residue.try_into().map_err(|_| bad())?);
             if blanks > MAX_BLANKS {
