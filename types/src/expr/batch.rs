@@ -206,11 +206,37 @@ fn filter(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Vec<u32>
         }
         return Ok(selection.unwrap_or_else(|| rows.rows(&all(rows.count()))));
     }
+    if let Some(selection) = rows.selection
+        && selection.len() >= rows.batch.row_count / SPARSE
+        && is_plain_comparison(expr)
+    {
+        let all_rows = Rows { batch: rows.batch, selection: None };
+        let result = evaluate(expr, all_rows, context)?;
+        let accepted = |row: &u32| boolean(&result, *row as usize) == Some(true);
+        return Ok(selection.iter().copied().filter(accepted).collect());
+    }
     let accepted = where_true(&evaluate(expr, rows, context)?, rows.count());
     Ok(match rows.selection {
         None => accepted,
         Some(_) => rows.rows(&accepted),
     })
+}
+
+/// One selected row in this many: fewer, and it pays to gather them before a comparison.
+const SPARSE: usize = 8;
+
+/// Returns whether an expression compares a column with a column or a value known beforehand, by a
+/// typed loop that cannot fail; so that it may be computed for rows that nobody asked for.
+fn is_plain_comparison(expr: &Expr) -> bool {
+    let Expr::Call { function, arguments, .. } = expr else {
+        return false;
+    };
+    let plain = |argument: &Expr| {
+        matches!(argument, Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. })
+    };
+    matches!(function::shape(*function), Shape::Compare(_))
+        && compares_directly(function::signature(*function).arguments)
+        && arguments.iter().all(plain)
 }
 
 fn all(count: usize) -> Vec<u32> {
