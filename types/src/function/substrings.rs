@@ -124,7 +124,7 @@ fn split_part(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         return Err(invalid_parameter("field position must not be zero"));
     }
     if separator.is_empty() {
-        return Ok(text_datum(if field.abs() == 1 { string } else { "" }));
+        return Ok(text_datum(if field.unsigned_abs() == 1 { string } else { "" }));
     }
     let skipped = field.unsigned_abs() as usize - 1;
     let part = if field > 0 {
