@@ -214,3 +214,97 @@ impl SystemCatalog for NoSystem {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parser::parse_statements;
+
+    fn statement(sql: &str) -> Statement {
+        parse_statements(sql).unwrap().remove(0).statement
+    }
+
+    /// Returns the first output expression of a query, as a table expression.
+    fn table_expression(sql: &str, target: Option<SqlType>) -> Result<String> {
+        let Statement::Query(query) = statement(&format!("select {sql}")) else { panic!("{sql}") };
+        let ast::QueryBody::Select(select) = query.body else { panic!("{sql}") };
+        let ast::SelectItem::Expr { expr, .. } = &select.items[0] else { panic!("{sql}") };
+        let columns = [
+            ("a".to_owned(), DataType::Int4.into()),
+            ("b".to_owned(), SqlType { base: DataType::Varchar, modifier: 9 }),
+        ];
+        let bound = bind_table_expression(expr, &columns, target)?;
+        Ok(bound.describe(&|index| columns[index].0.clone()))
+    }
+
+    fn refusal(sql: &str, target: Option<SqlType>) -> (&'static str, String) {
+        let error = table_expression(sql, target).unwrap_err();
+        (error.sqlstate, error.message)
+    }
+
+    fn query(sql: &str, given: &[Option<DataType>]) -> Result<BoundStatement> {
+        let constants = SessionConstants::new();
+        bind(&statement(sql), &Catalog::default(), &NoSystem, &constants, given)
+    }
+
+    #[test]
+    fn table_expressions_are_over_the_columns() {
+        let check = Some(DataType::Bool.into());
+        assert_eq!(
+            table_expression("a > 1 and b <> 'x'", check).unwrap(),
+            "(a > 1) AND ((b)::text <> 'x'::text)"
+        );
+        assert_eq!(table_expression("lower(b)", None).unwrap(), "lower((b)::text)");
+        let short = Some(SqlType { base: DataType::Varchar, modifier: 9 });
+        assert_eq!(table_expression("'none'", short).unwrap(), "'none'::character varying");
+        let bigint = Some(DataType::Int8.into());
+        assert_eq!(table_expression("5", bigint).unwrap(), "'5'::bigint");
+    }
+
+    #[test]
+    fn table_expressions_refuse_what_needs_more_than_a_row() {
+        let check = Some(DataType::Bool.into());
+        let (code, message) = refusal("a + 1", check);
+        assert_eq!(
+            (code, message.as_str()),
+            ("42804", "argument of CHECK must be type boolean, not type integer")
+        );
+        assert_eq!(refusal("c > 1", check).0, "42703");
+        assert_eq!(refusal("$1 > 1", check).0, "42P02");
+        assert_eq!(refusal("count(*) > 1", check).0, "42803");
+        assert_eq!(refusal("(select 1) > a", check).0, "0A000");
+        assert_eq!(
+            refusal("'too long'", Some(SqlType { base: DataType::Varchar, modifier: 6 })).0,
+            "22001"
+        );
+        assert_eq!(refusal("true", Some(DataType::Int4.into())).0, "42804");
+    }
+
+    #[test]
+    fn parameters_have_the_types_that_were_given_or_found() {
+        let types =
+            |sql: &str, given: &[Option<DataType>]| query(sql, given).unwrap().parameter_types;
+        assert_eq!(types("select $1 + 1", &[Some(DataType::Int8)]), [DataType::Int8]);
+        assert_eq!(types("select $1 + 1", &[]), [DataType::Int4]);
+        assert_eq!(types("select $2 + 1.5", &[None]), [DataType::Text, DataType::Numeric]);
+        assert_eq!(types("select $1", &[Some(DataType::Unknown)]), [DataType::Text]);
+        let error = query("select $1 is null, $1 = 1, $1 = true", &[]).unwrap_err();
+        assert_eq!(error.sqlstate, "42883");
+        let error = query("select ($1, $1) = (1, 'x'::text)", &[]).unwrap_err();
+        assert_eq!(error.sqlstate, "42P08");
+        assert_eq!(error.detail.as_deref(), Some("integer versus text"));
+    }
+
+    #[test]
+    fn parameters_of_subqueries_come_after_the_client_s() {
+        let sql = "select (select x + $1) from (select $3::int as x) s";
+        let bound = query(sql, &[]).unwrap();
+        assert_eq!(bound.parameter_types, [DataType::Int4, DataType::Text, DataType::Int4]);
+        assert_eq!(bound.parameter_count, 4);
+    }
+
+    #[test]
+    fn other_statements_are_refused() {
+        assert_eq!(query("begin", &[]).unwrap_err().sqlstate, "0A000");
+    }
+}
