@@ -8,8 +8,9 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate};
 use crate::binder::assignment::{default_of, target_column};
+use crate::binder::bound_query::BoundQuery;
 use crate::binder::level::{Binder, Clause, Level};
-use crate::binder::query::{BoundQuery, uneven_values, values_plan};
+use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::scope::{Relation, Scope};
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};

@@ -14,7 +14,7 @@ use types::expr::Expr;
 
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
-use crate::binder::{SessionConstants, SystemCatalog};
+use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical};

@@ -27,8 +27,10 @@ mod tree;
 mod parameters;
 mod resolution;
 mod scope;
+mod system;
 mod level;
 mod rows;
+mod bound_query;
 mod coercion;
 mod operators;
 mod calls;
@@ -46,10 +48,11 @@ mod insert;
 mod modify;
 mod prune;
 
-use ahash::AHashMap;
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, SqlType};
+
+pub use system::{SessionConstants, SystemCatalog};
 
 use crate::ast::{self, Statement};
 use crate::binder::level::{Binder, Clause};
@@ -69,40 +72,6 @@ pub struct BoundStatement {
     /// The number of parameters that its expressions use: the client's, then those that
     /// [`Apply::bindings`](crate::logical::Apply::bindings) set.
     pub parameter_count: usize,
-}
-
-/// What the server computes and lets queries read as tables.
-pub trait SystemCatalog {
-    /// Returns the columns of a system view.
-    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
-
-    /// Returns the columns of a table function for arguments of these types.
-    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
-}
-
-/// Values of the functions that are constant within a session, by name: `current_user`,
-/// `session_user`, `user`, `current_database`, `current_catalog`, `current_schema`, `version`,
-/// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`.
-#[derive(Debug, Clone, Default)]
-pub struct SessionConstants {
-    values: AHashMap<String, Datum>,
-}
-
-impl SessionConstants {
-    /// Returns no constants.
-    pub fn new() -> SessionConstants {
-        SessionConstants::default()
-    }
-
-    /// Adds one.
-    pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
-        self.values.insert(name.into(), value);
-    }
-
-    /// Returns the value of a function.
-    pub fn value(&self, name: &str) -> Option<&Datum> {
-        self.values.get(name)
-    }
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.

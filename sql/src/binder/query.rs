@@ -5,6 +5,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Query, QueryBody, SetOperator};
+use crate::binder::bound_query::BoundQuery;
 use crate::binder::coercion::common_type;
 use crate::binder::level::{Binder, Clause, SubqueryUse};
 use crate::binder::operators::all_of;
@@ -14,17 +15,6 @@ use crate::binder::select::{Target, direction, limit_rows, named_target};
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Join, JoinKind, Logical, OutputColumn, SortKey};
-
-/// A bound query.
-#[derive(Debug)]
-pub(super) struct BoundQuery {
-    /// The plan.
-    pub(super) plan: Logical,
-    /// Its columns; of unknown type where a literal or parameter waits for its context.
-    pub(super) columns: Vec<OutputColumn>,
-    /// Where each column's expression stands.
-    pub(super) positions: Vec<usize>,
-}
 
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
@@ -241,15 +231,6 @@ impl Binder<'_> {
         }
         limit_rows(&mut rows, self.bind_limits(query)?);
         Ok(BoundQuery { plan: rows.plan, ..bound })
-    }
-}
-
-impl BoundQuery {
-    /// Returns a column as an expression over the query's rows.
-    pub(super) fn typed(&self, index: usize) -> Typed {
-        let sql_type = self.columns[index].sql_type;
-        let expr = Expr::Column { index, data_type: sql_type.base };
-        Typed { expr, sql_type, position: self.positions[index] }
     }
 }
 

@@ -7,11 +7,11 @@ use store::TableId;
 use types::expr::Expr;
 
 use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
+use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
 use crate::binder::level::{Binder, Clause, Level, Reference, aggregate_not_allowed};
 use crate::binder::locks::{apply_hints, apply_locks};
 use crate::binder::names::output_name;
-use crate::binder::query::BoundQuery;
 use crate::binder::rows::Rows;
 use crate::binder::tree::{for_each_column, identity};
 use crate::binder::typed::Typed;

@@ -4,10 +4,10 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
+use crate::binder::bound_query::BoundQuery;
 use crate::binder::expressions::negate;
 use crate::binder::level::{Binder, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
-use crate::binder::query::BoundQuery;
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::ApplyKind;

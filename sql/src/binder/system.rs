@@ -1,0 +1,40 @@
+//! What the binder is told beside the catalog: system views, table functions, session constants.
+
+use ahash::AHashMap;
+use types::{DataType, Datum};
+
+use crate::logical::OutputColumn;
+
+/// What the server computes and lets queries read as tables.
+pub trait SystemCatalog {
+    /// Returns the columns of a system view.
+    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
+
+    /// Returns the columns of a table function for arguments of these types.
+    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
+}
+
+/// Values of the functions that are constant within a session, by name: `current_user`,
+/// `session_user`, `user`, `current_database`, `current_catalog`, `current_schema`, `version`,
+/// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConstants {
+    values: AHashMap<String, Datum>,
+}
+
+impl SessionConstants {
+    /// Returns no constants.
+    pub fn new() -> SessionConstants {
+        SessionConstants::default()
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
+        self.values.insert(name.into(), value);
+    }
+
+    /// Returns the value of a function.
+    pub fn value(&self, name: &str) -> Option<&Datum> {
+        self.values.get(name)
+    }
+}
