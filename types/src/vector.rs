@@ -162,7 +162,7 @@ macro_rules! sink {
     };
 }
 
-/// A sink that drops everything.
+/// What a sink does with NULL; each of the three differs.
 trait TakeNull {
     fn take_null(&mut self);
 }
