@@ -3,7 +3,7 @@
 //! A [`RowLayout`] is everything about a table (or an index, which is stored as a table) that is
 //! needed to do so, and nothing else: no names, no defaults. Coprocessors are built from it.
 //!
-//! Key columns live in the row key alone, order-preserving ([`keycode`](crate::keycode)), after the
+//! Key columns live in the row key alone, order-preserving ([`keycode`]), after the
 //! salt byte if the table is salted. All other columns of a family live in one cell, as a packed row:
 //! null bitmap, fixed-width section, offsets of the rest, schema version; so that reading column 17 of
 //! 40 touches neither the other 39 nor the heap. Byte by byte: `docs/formats/packed-row.md`.
@@ -56,7 +56,7 @@ pub enum Place {
     Key(usize),
     /// In the packed row of a family.
     Packed {
-        /// Index of the family in [`RowLayout::families`].
+        /// Index of the family, below [`RowLayout::family_count`].
         family: usize,
         /// Slot in the packed row of that family; slots are never reused.
         slot: usize,

@@ -1,7 +1,7 @@
 //! The text form of values: what `psql` shows and what literals, COPY and text parameters say.
 //!
 //! Both ways are PostgreSQL's to the byte, with `DateStyle` ISO, MDY, `IntervalStyle` postgres and
-//! shortest exact floats. Dates are read and written in [`datetime`](crate::datetime), numerics in
+//! shortest exact floats. Dates are read and written in [`datetime`], numerics in
 //! [`numeric`](crate::numeric), floats in `text/float.rs`.
 
 mod bytea;
