@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ahash::AHashSet;
-use coprocessors::row::packed_cells;
+use coprocessors::index::{base_key, index_row_key};
 use store::transaction::{LockMode, LockWait, Previous};
 use store::{CellBatch, Get};
 use types::Datum;
@@ -180,36 +180,20 @@ impl<'a> ConflictWriter<'a> {
         context: &Context,
     ) -> Result<Option<Existing>> {
         let spec = &index.spec;
-        let mut key = Vec::with_capacity(spec.keys.len());
         for part in &spec.keys {
-            let value = part.eval_row(values, &context.eval)?;
-            if value.is_null() {
+            if part.eval_row(values, &context.eval)?.is_null() {
                 return Ok(None);
             }
-            key.push(value);
         }
-        let entry = spec.layout.encode_key_values(&key)?;
+        let entry = index_row_key(spec, values)?;
         let transaction = &context.transaction;
         transaction.lock_row(spec.store_table, &entry, LockMode::Exclusive, LockWait::Wait)?;
         self.cells.clear();
         if !transaction.get_locked(spec.store_table, &Get::new(entry), &mut self.cells)? {
             return Ok(None);
         }
-        let key = base_key(self.table, index, &self.cells)?;
+        let key = base_key(spec, &self.cells.row(0))?;
         let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
         Ok(row.map(|row| Existing { key, row }))
     }
-}
-
-/// Returns the key of the row that the one index entry in `cells` stands for.
-fn base_key(table: &Table, index: &Index, cells: &CellBatch) -> Result<Vec<u8>> {
-    let spec = &index.spec;
-    let entry = cells.row(0);
-    let packed = packed_cells(&entry, spec.layout.family_count);
-    let mut primary_key = Vec::with_capacity(table.layout.key.len());
-    for position in 0..table.layout.key.len() {
-        let column = spec.keys.len() + position;
-        primary_key.push(spec.layout.unpack_column(column, entry.key(), &packed)?);
-    }
-    Ok(table.layout.encode_key_values(&primary_key)?)
 }

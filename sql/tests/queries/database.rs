@@ -1,0 +1,244 @@
+//! A store with tables, and statements run on it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use coprocessors::constraint::ConstraintObserver;
+use coprocessors::index::IndexObserver;
+use sql::ast::Statement;
+use sql::binder::{SessionConstants, SystemCatalog, bind};
+use sql::catalog::Catalog;
+use sql::catalog::table::Table;
+use sql::exec::{self, Context, SystemSource};
+use sql::logical::OutputColumn;
+use sql::parser::parse_statements;
+use sql::plan::Plan;
+use sql::{Error, Result};
+use store::observer::RegionObserver;
+use store::transaction::TransactionOptions;
+use store::{Options, Store, TableId, Transaction};
+use types::expr::EvalContext;
+use types::text::TextStyle;
+use types::{Batch, DataType, Datum};
+
+use crate::schema;
+
+/// Tables, and a store once one is needed.
+#[derive(Default)]
+pub(crate) struct Database {
+    catalog: Catalog,
+    next_table: u32,
+    store: Option<(tempfile::TempDir, Arc<Store>)>,
+}
+
+/// `generate_series` and a view of two rows.
+struct System;
+
+fn column(name: &str, data_type: DataType) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), sql_type: data_type.into(), origin: None }
+}
+
+impl SystemCatalog for System {
+    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
+        (schema == Some("bennu") && name == "regions").then(|| vec![column("region", DataType::Int8)])
+    }
+
+    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
+        let first = argument_types.first()?;
+        (name == "generate_series").then(|| vec![column("generate_series", *first)])
+    }
+}
+
+impl SystemSource for System {
+    fn rows(&self, _name: &str, _arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        Ok(vec![vec![Datum::Int8(1)], vec![Datum::Int8(2)]])
+    }
+}
+
+impl Database {
+    fn new_id(&mut self) -> TableId {
+        self.next_table += 1;
+        TableId(self.next_table)
+    }
+
+    /// Runs CREATE TABLE and CREATE INDEX on the catalog. Returns the table that was changed.
+    fn create(&mut self, statement: &Statement) -> Option<Arc<Table>> {
+        let id = self.new_id();
+        let name = match statement {
+            Statement::CreateTable(create) => {
+                let table = schema::table(create, id);
+                if let Some((_, store)) = &self.store {
+                    store.create_table(table.descriptor.as_ref().clone()).unwrap();
+                }
+                self.catalog = self.catalog.with_table(table);
+                create.name.name.value.clone()
+            }
+            Statement::CreateIndex(create) => {
+                let name = create.table.name.value.clone();
+                let mut table = Table::clone(self.catalog.table(&name).unwrap());
+                let (index, descriptor) = schema::index(&table, create, id);
+                if let Some((_, store)) = &self.store {
+                    store.create_table(descriptor).unwrap();
+                }
+                table.indexes.push(Arc::new(index));
+                self.catalog = self.catalog.with_table(table);
+                name
+            }
+            _ => return None,
+        };
+        let table = Arc::clone(self.catalog.table(&name).unwrap());
+        if let Some((_, store)) = &self.store {
+            store.set_observers(table.id, observers(&table)).unwrap();
+        }
+        Some(table)
+    }
+
+    /// Opens the store; tables created before are not in it.
+    pub(crate) fn open(&mut self) -> Arc<Store> {
+        let (_, store) = self.store.get_or_insert_with(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let store = Store::open(directory.path(), Options::default()).unwrap();
+            (directory, store)
+        });
+        Arc::clone(store)
+    }
+
+    /// Plans a statement.
+    pub(crate) fn plan(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Plan> {
+        let constants = SessionConstants::new();
+        let bound = bind(statement, &self.catalog, &System, &constants, types)?;
+        sql::planner::plan(&bound.bound)
+    }
+
+    /// Answers EXPLAIN with plans; creates tables in the catalog alone.
+    pub(crate) fn plan_script(&mut self, sql: &str) -> String {
+        let mut text = String::new();
+        for parsed in parse_statements(sql).unwrap() {
+            match &parsed.statement {
+                Statement::Explain(explain) => match self.plan(&explain.statement, &[]) {
+                    Ok(plan) => text += &plan.explain().join("\n"),
+                    Err(error) => text += &line_of(&error),
+                },
+                statement => {
+                    self.create(statement).expect("plan scripts create and explain");
+                    text += "ok";
+                }
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Runs statements, each in a transaction of its own.
+    pub(crate) fn script(&mut self, sql: &str) -> String {
+        self.open();
+        let mut text = String::new();
+        for parsed in parse_statements(sql).unwrap() {
+            if self.create(&parsed.statement).is_some() {
+                text += "ok\n";
+                continue;
+            }
+            text += &match self.run(&parsed.statement, Vec::new()) {
+                Ok(answer) => answer,
+                Err(error) => line_of(&error) + "\n",
+            };
+        }
+        text
+    }
+
+    /// Runs a statement and commits. Returns its rows or its tag as text.
+    pub(crate) fn run(&mut self, statement: &Statement, parameters: Vec<Datum>) -> Result<String> {
+        let store = self.open();
+        let transaction = Arc::new(store.begin(TransactionOptions::default()));
+        let plan = Arc::new(self.plan(statement, &[])?);
+        transaction.begin_statement();
+        let answer = answer(&plan, &transaction, parameters)?;
+        let transaction = Arc::into_inner(transaction).expect("the statement is done");
+        transaction.commit()?;
+        Ok(answer)
+    }
+
+    /// Runs a query in text form.
+    pub(crate) fn query(&mut self, sql: &str) -> Result<Vec<String>> {
+        let parsed = parse_statements(sql).unwrap();
+        let answer = self.run(&parsed[0].statement, Vec::new())?;
+        Ok(answer.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns a plan's lines.
+    pub(crate) fn explain(&self, sql: &str) -> Vec<String> {
+        let parsed = parse_statements(sql).unwrap();
+        self.plan(&parsed[0].statement, &[]).unwrap().explain()
+    }
+}
+
+fn observers(table: &Table) -> Vec<(i32, Arc<dyn RegionObserver>)> {
+    let constraints = ConstraintObserver::new(table.constraints.as_ref().clone());
+    let mut observers: Vec<(i32, Arc<dyn RegionObserver>)> = vec![(0, Arc::new(constraints))];
+    for index in &table.indexes {
+        observers.push((100, Arc::new(IndexObserver::new(Arc::clone(&index.spec)))));
+    }
+    observers
+}
+
+fn line_of(error: &Error) -> String {
+    let detail = error.detail.as_ref().map_or(String::new(), |detail| format!("\ndetail: {detail}"));
+    format!("error {}: {}{detail}", error.sqlstate, error.message)
+}
+
+/// Returns what a plan runs with.
+pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
+    Context {
+        transaction: Arc::clone(transaction),
+        eval: EvalContext { parameters, ..EvalContext::default() },
+        cancelled: Arc::new(AtomicBool::new(false)),
+        system: Arc::new(System),
+        work_mem: 4 << 20,
+    }
+}
+
+/// Runs a plan and writes its rows, `|` between columns.
+fn answer(
+    plan: &Arc<Plan>,
+    transaction: &Arc<Transaction>,
+    parameters: Vec<Datum>,
+) -> Result<String> {
+    let types: Vec<DataType> = plan.columns().iter().map(|column| column.sql_type.base).collect();
+    let mut text = String::new();
+    if !plan.is_query() {
+        let outcome = exec::modify(plan, context(transaction, parameters))?;
+        outcome.returning.iter().for_each(|batch| text += &rows_text(batch, &types));
+        return Ok(text + &format!("{} rows\n", outcome.row_count));
+    }
+    if plan.point.is_some() {
+        let row = exec::point(plan, &mut context(transaction, parameters.clone()))?;
+        if let Some(row) = row.expect("the plan is a point get") {
+            text += &row_text(&row, &types);
+        }
+    }
+    let mut rows = exec::open(plan, context(transaction, parameters))?;
+    let mut batches = String::new();
+    while let Some(batch) = rows.next()? {
+        batches += &rows_text(&batch, &types);
+    }
+    // The short path says what the long one says.
+    assert!(plan.point.is_none() || text == batches, "{text} / {batches}");
+    Ok(batches)
+}
+
+fn rows_text(batch: &Batch, types: &[DataType]) -> String {
+    (0..batch.row_count).map(|row| row_text(&batch.row(row), types)).collect()
+}
+
+fn row_text(row: &[Datum], types: &[DataType]) -> String {
+    let value = |(value, data_type): (&Datum, &DataType)| {
+        if value.is_null() {
+            return "NULL".to_owned();
+        }
+        let mut bytes = Vec::new();
+        types::text::write(value, *data_type, &TextStyle::default(), &mut bytes);
+        String::from_utf8(bytes).unwrap()
+    };
+    let values: Vec<String> = row.iter().zip(types).map(value).collect();
+    values.join("|") + "\n"
+}

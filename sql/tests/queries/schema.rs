@@ -1,0 +1,198 @@
+//! Tables and indexes from CREATE statements, without a catalog on disk.
+
+use std::sync::Arc;
+
+use coprocessors::constraint::ConstraintSpec;
+use coprocessors::index::IndexSpec;
+use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
+use sql::binder::bind_table_expression;
+use sql::catalog::table::{Column, Index, IndexState, Table};
+use store::{FamilyDescriptor, TableDescriptor, TableId};
+use types::expr::Expr;
+use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::{DataType, Datum, SqlType};
+
+fn option(create: &[sql::ast::TableOption], name: &str) -> Option<usize> {
+    let option = create.iter().find(|option| option.name.value == name)?;
+    match &option.value {
+        OptionValue::Number(number) => number.parse().ok(),
+        _ => None,
+    }
+}
+
+fn key_column(column: usize, order: &SortOrder, nulls: &Option<NullsOrder>) -> KeyColumn {
+    let descending = matches!(order, SortOrder::Descending);
+    let nulls_first = match nulls {
+        Some(NullsOrder::First) => true,
+        Some(NullsOrder::Last) => false,
+        None => descending,
+    };
+    KeyColumn { column, descending, nulls_first }
+}
+
+/// Returns the table of a CREATE TABLE. Options: `salt_buckets`, `regions` (for integer keys).
+pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
+    let name = create.name.name.value.clone();
+    let position = |wanted: &str| {
+        create.columns.iter().position(|one| one.name.name.value == wanted).unwrap()
+    };
+    let key: Vec<KeyColumn> = create
+        .constraints
+        .iter()
+        .find_map(|constraint| match &constraint.kind {
+            ConstraintKind::PrimaryKey(key) => Some(key),
+            _ => None,
+        })
+        .unwrap()
+        .iter()
+        .map(|one| key_column(position(&one.name.name.value), &one.order, &one.nulls))
+        .collect();
+    let mut families = vec![FamilyDescriptor::new("0")];
+    let mut columns = Vec::new();
+    let mut layout_columns = Vec::new();
+    for (index, one) in create.columns.iter().enumerate() {
+        let family = one.name.family.as_ref().map_or(0, |family| {
+            if !families.iter().any(|other| other.name == family.value) {
+                families.push(FamilyDescriptor::new(&family.value));
+            }
+            families.iter().position(|other| other.name == family.value).unwrap()
+        });
+        let sql_type = one.type_name.sql_type;
+        let in_key = key.iter().position(|key| key.column == index);
+        let place = in_key.map_or(Place::Packed { family, slot: index }, Place::Key);
+        layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
+        let default = one.default.as_ref();
+        columns.push(Column {
+            name: one.name.name.value.clone(),
+            sql_type,
+            not_null: one.not_null || in_key.is_some(),
+            default: default
+                .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+        });
+    }
+    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
+    let layout = Arc::new(RowLayout {
+        columns: layout_columns,
+        key,
+        family_count: families.len(),
+        salt_buckets,
+        schema_version: 1,
+    });
+    let descriptor = descriptor(id, &name, families, splits(&layout, create));
+    let primary_key_name = format!("{name}_pkey");
+    let constraints = ConstraintSpec {
+        table_name: name.clone(),
+        column_names: columns.iter().map(|column| column.name.clone()).collect(),
+        layout: Arc::clone(&layout),
+        not_null: (0..columns.len()).filter(|&column| columns[column].not_null).collect(),
+        checks: Vec::new(),
+        primary_key_name: primary_key_name.clone(),
+    };
+    Table {
+        id,
+        name,
+        columns,
+        layout,
+        primary_key_name,
+        constraints: Arc::new(constraints),
+        indexes: Vec::new(),
+        descriptor: Arc::new(descriptor),
+    }
+}
+
+fn splits(layout: &RowLayout, create: &CreateTable) -> Vec<Vec<u8>> {
+    if layout.salt_buckets > 0 {
+        return (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
+    }
+    let regions = option(&create.options, "regions").unwrap_or(1);
+    (1..regions)
+        .map(|region| layout.encode_key_prefix(&[Datum::Int4(region as i32 * 10)]).unwrap())
+        .collect()
+}
+
+fn descriptor(
+    id: TableId,
+    name: &str,
+    families: Vec<FamilyDescriptor>,
+    split_points: Vec<Vec<u8>>,
+) -> TableDescriptor {
+    TableDescriptor {
+        id,
+        name: name.to_owned(),
+        families,
+        region_replication: 1,
+        durability: store::descriptor::Durability::SyncWal,
+        split_points,
+        memstore_flush_bytes: None,
+    }
+}
+
+/// Returns the index of a CREATE INDEX and how the store keeps it.
+pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index, TableDescriptor) {
+    let columns: Vec<(String, SqlType)> =
+        table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+    let keys: Vec<Expr> = create
+        .keys
+        .iter()
+        .map(|one| bind_table_expression(&one.source.expr, &columns, None).unwrap())
+        .collect();
+    let include: Vec<usize> = create
+        .include
+        .iter()
+        .map(|one| table.column_index(&one.name.value).unwrap())
+        .collect();
+    let primary_key: Vec<usize> = table.key_columns().collect();
+    let base_type = |column: usize| table.layout.columns[column].data_type;
+    let types: Vec<DataType> = keys
+        .iter()
+        .map(Expr::data_type)
+        .chain(primary_key.iter().chain(&include).map(|&column| base_type(column)))
+        .collect();
+    let mut key: Vec<KeyColumn> = create
+        .keys
+        .iter()
+        .enumerate()
+        .map(|(position, one)| key_column(position, &one.order, &one.nulls))
+        .collect();
+    if !create.unique {
+        let first = keys.len();
+        key.extend((0..primary_key.len()).map(|offset| KeyColumn {
+            column: first + offset,
+            ..table.layout.key[offset]
+        }));
+    }
+    let place = |position: usize| {
+        if position < key.len() {
+            Place::Key(position)
+        } else {
+            Place::Packed { family: 0, slot: position - key.len() }
+        }
+    };
+    let layout_column = |(position, &data_type): (usize, &DataType)| LayoutColumn {
+        data_type,
+        place: place(position),
+        missing: Datum::Null,
+    };
+    let layout = RowLayout {
+        columns: types.iter().enumerate().map(layout_column).collect(),
+        key: key.clone(),
+        family_count: 1,
+        salt_buckets: option(&create.options, "salt_buckets").unwrap_or(0) as u8,
+        schema_version: 1,
+    };
+    let name = create.name.as_ref().unwrap().value.clone();
+    let split_points = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
+    let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], split_points);
+    let spec = IndexSpec {
+        name: name.clone(),
+        table_name: table.name.clone(),
+        store_table: id,
+        unique: create.unique,
+        keys,
+        key_names: create.keys.iter().map(|one| one.source.text.clone()).collect(),
+        include,
+        base_layout: Arc::clone(&table.layout),
+        layout: Arc::new(layout),
+    };
+    (Index { name, spec: Arc::new(spec), state: IndexState::Active }, descriptor)
+}
