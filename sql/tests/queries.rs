@@ -46,8 +46,7 @@ fn run(folder: &str, extension: &str, answer: fn(&mut Database, &str) -> String)
             let (question, expected) = case.split_once("\n---").unwrap_or((case, ""));
             let sql: Vec<&str> = question.lines().filter(|line| !line.starts_with('#')).collect();
             let sql = sql.join("\n");
-            let answer =
-                if sql.is_empty() { String::new() } else { answer(&mut database, &sql) };
+            let answer = if sql.is_empty() { String::new() } else { answer(&mut database, &sql) };
             count += usize::from(!sql.is_empty());
             if answer.trim() != expected.trim() {
                 wrong.push(format!("{}\n{question}\n---\n{answer}", path.display()));

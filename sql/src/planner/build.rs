@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use types::DataType;
-use types::SqlType;
 use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
 
-use crate::logical::{Join, JoinKind, Logical, SortKey};
+use crate::logical::{ApplyKind, Join, Logical, SortKey};
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, DistinctNode, FilterNode, HashJoinNode, LimitNode,
     LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
@@ -79,7 +78,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let node = ApplyNode {
                 input: input.node,
                 subquery_types: types_of(&apply.subquery),
-                subquery: build(*apply.subquery),
+                subquery: build_subquery(*apply.subquery, &apply.kind),
                 bindings: apply.bindings,
                 kind: apply.kind,
                 input_types,
@@ -109,6 +108,29 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let inputs = inputs.into_iter().map(build_input).collect();
             unordered(Node::Append(Arc::new(AppendNode { inputs })))
         }
+    }
+}
+
+/// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
+fn build_subquery(subquery: Logical, kind: &ApplyKind) -> Node {
+    let rows = match kind {
+        ApplyKind::Exists => 1,
+        ApplyKind::Scalar if !is_single_row(&subquery) => 2,
+        ApplyKind::Scalar | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+            return build(subquery);
+        }
+    };
+    let limit = Expr::Constant { value: Datum::Int8(rows), data_type: DataType::Int8 };
+    build(Logical::Limit { input: Box::new(subquery), limit: Some(limit), offset: None })
+}
+
+fn is_single_row(plan: &Logical) -> bool {
+    match plan {
+        Logical::Aggregate { group_by, .. } => group_by.is_empty(),
+        Logical::Limit { .. } => true,
+        Logical::Project { input, .. } | Logical::Filter { input, .. } => is_single_row(input),
+        Logical::Values { rows, .. } => rows.len() <= 1,
+        _ => false,
     }
 }
 
@@ -259,15 +281,6 @@ fn build_join(join: Join) -> Node {
         let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
         return Node::LoopJoin(Arc::new(node));
     }
-    debug_assert!(matches!(
-        kind,
-        JoinKind::Inner
-            | JoinKind::Left
-            | JoinKind::Right
-            | JoinKind::Full
-            | JoinKind::Semi
-            | JoinKind::Anti
-    ));
     Node::HashJoin(Arc::new(HashJoinNode {
         kind,
         left,
@@ -302,7 +315,7 @@ fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, E
     };
     let right = renumber(right.clone(), &|index| index - left_width);
     let (left_type, right_type) = (left.data_type(), right.data_type());
-    if is_integer(left_type) && is_integer(right_type) {
+    if left_type != right_type && is_integer(left_type) && is_integer(right_type) {
         return Some((as_bigint(left.clone()), as_bigint(right)));
     }
     let padded = left_type == DataType::Char || right_type == DataType::Char;

@@ -40,7 +40,8 @@ fn column(name: &str, data_type: DataType) -> OutputColumn {
 
 impl SystemCatalog for System {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
-        (schema == Some("bennu") && name == "regions").then(|| vec![column("region", DataType::Int8)])
+        (schema == Some("bennu") && name == "regions")
+            .then(|| vec![column("region", DataType::Int8)])
     }
 
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
@@ -154,7 +155,7 @@ impl Database {
         transaction.begin_statement();
         let answer = answer(&plan, &transaction, parameters)?;
         let transaction = Arc::into_inner(transaction).expect("the statement is done");
-        transaction.commit()?;
+        transaction.commit()?.durable.wait()?;
         Ok(answer)
     }
 
@@ -162,7 +163,7 @@ impl Database {
     pub(crate) fn query(&mut self, sql: &str) -> Result<Vec<String>> {
         let parsed = parse_statements(sql).unwrap();
         let answer = self.run(&parsed[0].statement, Vec::new())?;
-        Ok(answer.lines().map(str::to_owned).collect())
+        Ok(answer.lines().filter(|line| *line != "no rows").map(str::to_owned).collect())
     }
 
     /// Returns a plan's lines.
@@ -182,7 +183,8 @@ fn observers(table: &Table) -> Vec<(i32, Arc<dyn RegionObserver>)> {
 }
 
 fn line_of(error: &Error) -> String {
-    let detail = error.detail.as_ref().map_or(String::new(), |detail| format!("\ndetail: {detail}"));
+    let detail =
+        error.detail.as_ref().map_or(String::new(), |detail| format!("\ndetail: {detail}"));
     format!("error {}: {}{detail}", error.sqlstate, error.message)
 }
 
@@ -223,7 +225,7 @@ fn answer(
     }
     // The short path says what the long one says.
     assert!(plan.point.is_none() || text == batches, "{text} / {batches}");
-    Ok(batches)
+    Ok(if batches.is_empty() { "no rows\n".to_owned() } else { batches })
 }
 
 fn rows_text(batch: &Batch, types: &[DataType]) -> String {

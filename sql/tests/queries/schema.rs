@@ -33,9 +33,8 @@ fn key_column(column: usize, order: &SortOrder, nulls: &Option<NullsOrder>) -> K
 /// Returns the table of a CREATE TABLE. Options: `salt_buckets`, `regions` (for integer keys).
 pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let name = create.name.name.value.clone();
-    let position = |wanted: &str| {
-        create.columns.iter().position(|one| one.name.name.value == wanted).unwrap()
-    };
+    let position =
+        |wanted: &str| create.columns.iter().position(|one| one.name.name.value == wanted).unwrap();
     let key: Vec<KeyColumn> = create
         .constraints
         .iter()
@@ -50,6 +49,8 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let mut families = vec![FamilyDescriptor::new("0")];
     let mut columns = Vec::new();
     let mut layout_columns = Vec::new();
+    // The next slot of each family.
+    let mut slots = vec![0];
     for (index, one) in create.columns.iter().enumerate() {
         let family = one.name.family.as_ref().map_or(0, |family| {
             if !families.iter().any(|other| other.name == family.value) {
@@ -59,7 +60,9 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         });
         let sql_type = one.type_name.sql_type;
         let in_key = key.iter().position(|key| key.column == index);
-        let place = in_key.map_or(Place::Packed { family, slot: index }, Place::Key);
+        slots.resize(families.len().max(slots.len()), 0);
+        let place = in_key.map_or(Place::Packed { family, slot: slots[family] }, Place::Key);
+        slots[family] += usize::from(in_key.is_none());
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
@@ -136,11 +139,8 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         .iter()
         .map(|one| bind_table_expression(&one.source.expr, &columns, None).unwrap())
         .collect();
-    let include: Vec<usize> = create
-        .include
-        .iter()
-        .map(|one| table.column_index(&one.name.value).unwrap())
-        .collect();
+    let include: Vec<usize> =
+        create.include.iter().map(|one| table.column_index(&one.name.value).unwrap()).collect();
     let primary_key: Vec<usize> = table.key_columns().collect();
     let base_type = |column: usize| table.layout.columns[column].data_type;
     let types: Vec<DataType> = keys
@@ -156,10 +156,10 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         .collect();
     if !create.unique {
         let first = keys.len();
-        key.extend((0..primary_key.len()).map(|offset| KeyColumn {
-            column: first + offset,
-            ..table.layout.key[offset]
-        }));
+        key.extend(
+            (0..primary_key.len())
+                .map(|offset| KeyColumn { column: first + offset, ..table.layout.key[offset] }),
+        );
     }
     let place = |position: usize| {
         if position < key.len() {
