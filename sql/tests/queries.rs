@@ -4,12 +4,16 @@
 //! for each EXPLAIN the plan. `queries/*.txt`: likewise, run on a store; the answers are rows.
 //! Each file begins with no tables. `BENNU_REGOLD=1` writes the answers anew.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 #[path = "queries/database.rs"]
 mod database;
 #[path = "queries/paths.rs"]
 mod paths;
 #[path = "queries/schema.rs"]
 mod schema;
+#[path = "queries/transactions.rs"]
+mod transactions;
 
 use std::fmt::Write as _;
 use std::fs;

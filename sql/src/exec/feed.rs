@@ -34,7 +34,7 @@ pub(super) struct RowFeed {
 enum Source {
     /// Whole keys, salted.
     Points(std::vec::IntoIter<Vec<u8>>),
-    Ranges(RangeReader),
+    Ranges(Box<RangeReader>),
     Merge(Merge),
 }
 
@@ -114,7 +114,7 @@ impl RowFeed {
                 Source::Points(points.into_iter())
             }
             Keys::Ranges(ranges) if buckets == 0 => {
-                Source::Ranges(RangeReader::new(ranges, reverse))
+                Source::Ranges(Box::new(RangeReader::new(ranges, reverse)))
             }
             Keys::Ranges(ranges) if path.ordered => {
                 let bucket = |bucket| Bucket {
@@ -126,7 +126,7 @@ impl RowFeed {
             }
             Keys::Ranges(ranges) => {
                 let ranges = (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges));
-                Source::Ranges(RangeReader::new(ranges.collect(), reverse))
+                Source::Ranges(Box::new(RangeReader::new(ranges.collect(), reverse)))
             }
         };
         let left = options.limit;
@@ -267,7 +267,7 @@ impl Merge {
         context: &Context,
         out: &mut CellBatch,
     ) -> Result<bool> {
-        let batch_rows = row_limit.min(BATCH_ROWS).max(1);
+        let batch_rows = row_limit.clamp(1, BATCH_ROWS);
         while out.row_count() < row_limit {
             for bucket in &mut self.buckets {
                 if bucket.next == bucket.cells.row_count() {

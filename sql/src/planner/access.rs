@@ -75,8 +75,7 @@ pub(super) fn choose(question: &Question<'_>) -> Candidate {
 }
 
 fn is_usable(index: &Index, scan: &TableScan) -> bool {
-    let hinted =
-        scan.index_hint.as_ref().is_none_or(|names| names.iter().any(|name| *name == index.name));
+    let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
     // An entry says nothing of older versions of its row.
     hinted && index.state == IndexState::Active && scan.as_of.is_none()
 }

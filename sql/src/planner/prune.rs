@@ -57,6 +57,7 @@ fn list(required: &Columns) -> Vec<usize> {
 }
 
 /// Yields at least the required columns.
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn pruned(plan: Logical, required: &Columns) -> Pruned {
     match plan {
         Logical::Scan(mut scan) => {

@@ -26,8 +26,8 @@ fn filter(input: Logical, conjuncts: Vec<Expr>) -> Logical {
     }
 }
 
-fn boxed(plan: Box<Logical>, conjuncts: Vec<Expr>) -> Box<Logical> {
-    Box::new(push(*plan, conjuncts))
+fn boxed(plan: Logical, conjuncts: Vec<Expr>) -> Box<Logical> {
+    Box::new(push(plan, conjuncts))
 }
 
 /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.
@@ -55,15 +55,15 @@ fn push(plan: Logical, mut conjuncts: Vec<Expr>) -> Logical {
             let (go, stay): (Vec<Expr>, Vec<Expr>) =
                 conjuncts.into_iter().partition(|conjunct| keys > 0 && within(conjunct, 0..keys));
             let go = go.into_iter().map(|conjunct| substitute(conjunct, &group_by)).collect();
-            let input = boxed(input, go);
+            let input = boxed(*input, go);
             filter(Logical::Aggregate { input, group_by, aggregates }, stay)
         }
-        Logical::Sort { input, keys } => Logical::Sort { input: boxed(input, conjuncts), keys },
+        Logical::Sort { input, keys } => Logical::Sort { input: boxed(*input, conjuncts), keys },
         Logical::Limit { input, limit, offset } => {
-            let input = boxed(input, Vec::new());
+            let input = boxed(*input, Vec::new());
             filter(Logical::Limit { input, limit, offset }, conjuncts)
         }
-        Logical::Distinct { input } => Logical::Distinct { input: boxed(input, conjuncts) },
+        Logical::Distinct { input } => Logical::Distinct { input: boxed(*input, conjuncts) },
         Logical::Append { inputs } => Logical::Append {
             inputs: inputs.into_iter().map(|input| push(input, conjuncts.clone())).collect(),
         },
@@ -134,7 +134,7 @@ fn push_join(join: Join, conjuncts: Vec<Expr>) -> Logical {
         }
     }
     let on = all(kept).unwrap_or_else(|| boolean(true));
-    let join = Join { kind, left: boxed(join.left, left), right: boxed(join.right, right), on };
+    let join = Join { kind, left: boxed(*join.left, left), right: boxed(*join.right, right), on };
     filter(Logical::Join(join), stay)
 }
 
@@ -155,7 +155,7 @@ fn push_apply(apply: Apply, conjuncts: Vec<Expr>) -> Logical {
         stay.remove(position);
         return filter(push(join, go), stay);
     }
-    let input = boxed(apply.input, go);
-    let subquery = boxed(apply.subquery, Vec::new());
+    let input = boxed(*apply.input, go);
+    let subquery = boxed(*apply.subquery, Vec::new());
     filter(Logical::Apply(Apply { input, subquery, ..apply }), stay)
 }

@@ -154,9 +154,32 @@ impl Database {
         let plan = Arc::new(self.plan(statement, &[])?);
         transaction.begin_statement();
         let answer = answer(&plan, &transaction, parameters)?;
-        let transaction = Arc::into_inner(transaction).expect("the statement is done");
-        transaction.commit()?.durable.wait()?;
+        commit(transaction)?;
         Ok(answer)
+    }
+
+    /// Runs a statement in a transaction of the caller's.
+    pub(crate) fn within(
+        &self,
+        transaction: &Arc<Transaction>,
+        sql: &str,
+        parameters: Vec<Datum>,
+    ) -> Result<String> {
+        let parsed = parse_statements(sql).unwrap();
+        let plan = Arc::new(self.plan(&parsed[0].statement, &[])?);
+        transaction.begin_statement();
+        answer(&plan, transaction, parameters)
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn begin(&self) -> Arc<Transaction> {
+        let (_, store) = self.store.as_ref().expect("a script has opened the store");
+        Arc::new(store.begin(TransactionOptions::default()))
+    }
+
+    /// Returns a table.
+    pub(crate) fn table(&self, name: &str) -> &Arc<Table> {
+        self.catalog.table(name).unwrap()
     }
 
     /// Runs a query in text form.
@@ -171,6 +194,13 @@ impl Database {
         let parsed = parse_statements(sql).unwrap();
         self.plan(&parsed[0].statement, &[]).unwrap().explain()
     }
+}
+
+/// Commits and waits until the commit can be seen.
+pub(crate) fn commit(transaction: Arc<Transaction>) -> Result<()> {
+    let transaction = Arc::into_inner(transaction).expect("its statements are done");
+    transaction.commit()?.durable.wait()?;
+    Ok(())
 }
 
 fn observers(table: &Table) -> Vec<(i32, Arc<dyn RegionObserver>)> {

@@ -81,6 +81,9 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         salt_buckets,
         schema_version: 1,
     });
+    if let Some(versions) = option(&create.options, "versions") {
+        families.iter_mut().for_each(|family| family.versions = versions as u32);
+    }
     let descriptor = descriptor(id, &name, families, splits(&layout, create));
     let primary_key_name = format!("{name}_pkey");
     let constraints = ConstraintSpec {
