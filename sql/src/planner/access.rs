@@ -241,8 +241,13 @@ fn condition(
         .terms
         .iter()
         .all(|term| matches!(term, crate::plan::scan::KeyTerm::IsNotNull) && !part.nullable);
+    if only_not_null {
+        // It says nothing; there is nothing to check either.
+        exact.into_iter().for_each(|position| done[position] = true);
+        return None;
+    }
     let product = count.saturating_mul(condition.range_count());
-    if condition.terms.is_empty() || only_not_null || product > RANGES_MAX {
+    if product > RANGES_MAX {
         return None;
     }
     *count = product;

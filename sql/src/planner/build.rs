@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
@@ -14,9 +15,11 @@ use crate::plan::{
     LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
 };
 use crate::planner::conjunct::{
-    Columns, add_columns, all, as_operator, is_volatile, renumber, split, substitute, within,
+    Columns, add_columns, all, as_operator, columns_of, is_volatile, renumber, split, substitute,
+    within,
 };
 use crate::planner::key_term::is_integer;
+use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
 use crate::planner::shape::types_of;
 
@@ -235,7 +238,7 @@ fn reaches_scan(plan: &Logical) -> bool {
 fn build_aggregate(
     mut input: Logical,
     mut group_by: Vec<Expr>,
-    mut aggregates: Vec<types::aggregate::Aggregate>,
+    mut aggregates: Vec<Aggregate>,
 ) -> Node {
     // Expressions below are computed with the aggregate's own.
     while let Logical::Project { input: below, expressions } = input {
@@ -251,11 +254,45 @@ fn build_aggregate(
         }
         input = *below;
     }
+    if group_by.is_empty()
+        && let [aggregate] = aggregates.as_slice()
+        && let Some(node) = build_extreme(&input, aggregate)
+    {
+        return node;
+    }
     if let Some(node) = scan::region_aggregate(&input, &group_by, &aggregates) {
         return node;
     }
     let input = build(input);
     Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
+}
+
+/// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be
+/// checked of the rows.
+fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
+    let descending = match aggregate.kind {
+        AggregateKind::Min => false,
+        AggregateKind::Max => true,
+        _ => return None,
+    };
+    let argument = aggregate.argument.clone()?;
+    let volatile = is_volatile(&argument) || !reaches_scan(input);
+    if aggregate.filter.is_some() || columns_of(&argument).is_empty() || volatile {
+        return None;
+    }
+    let not_null = Expr::Not(Box::new(Expr::IsNull(Box::new(argument.clone()))));
+    let present = Logical::Filter { input: Box::new(input.clone()), predicate: not_null };
+    let key = SortKey { expression: argument, descending, nulls_first: descending };
+    let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
+    let wanted = Wanted { order: vec![key], goal: RowGoal::of(&limit, &None) };
+    let built = build_wanted(push_down(present), wanted);
+    let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
+    if !built.ordered || !exact {
+        return None;
+    }
+    let input = Node::Limit(Arc::new(LimitNode { input: built.node, limit, offset: None }));
+    let aggregates = vec![aggregate.clone()];
+    Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
 }
 
 fn build_join(join: Join) -> Node {
