@@ -2,10 +2,11 @@
 //!
 //! A subquery without outer columns runs once, when the first row asks for it. Otherwise the
 //! results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them.
+//! `column IN (subquery)` that runs once looks its values up in a set.
 
 use std::sync::Arc;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use types::expr::Expr;
 use types::keycode;
 use types::{Batch, DataType, Datum, Vector};
@@ -14,6 +15,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::ApplyKind;
 use crate::plan::ApplyNode;
+use crate::planner::key_term::is_integer;
 
 /// Results kept; past it all are forgotten.
 const MEMO_ENTRIES: usize = 1024;
@@ -24,6 +26,8 @@ pub(super) struct Apply {
     context: Arc<Context>,
     input: Box<dyn Operator>,
     memo: AHashMap<Vec<u8>, Arc<Answer>>,
+    /// The outer and the subquery's column of `column = ANY (subquery)` that runs once.
+    equality: Option<(usize, usize)>,
 }
 
 /// What the subquery said.
@@ -32,6 +36,69 @@ enum Answer {
     Value(Datum),
     /// Its rows, to be compared with each outer row.
     Rows(Vec<Batch>),
+    /// The values of its one column, to be looked up.
+    Set(ValueSet),
+}
+
+/// Values by their key form.
+#[derive(Default)]
+struct ValueSet {
+    values: AHashSet<Vec<u8>>,
+    has_null: bool,
+}
+
+impl ValueSet {
+    /// Integers of all widths have one form.
+    fn form(value: &Datum, data_type: DataType) -> Result<Vec<u8>> {
+        let mut form = Vec::new();
+        match value.as_i64() {
+            Some(value) => {
+                keycode::encode(&Datum::Int8(value), DataType::Int8, false, false, &mut form)?;
+            }
+            None => keycode::encode(value, data_type, false, false, &mut form)?,
+        }
+        Ok(form)
+    }
+
+    fn add(&mut self, value: &Datum, data_type: DataType) -> Result<()> {
+        if value.is_null() {
+            self.has_null = true;
+        } else {
+            self.values.insert(ValueSet::form(value, data_type)?);
+        }
+        Ok(())
+    }
+
+    /// `value = ANY (values)`
+    fn any_equals(&self, value: &Datum, data_type: DataType) -> Result<Datum> {
+        if self.values.is_empty() && !self.has_null {
+            return Ok(Datum::Bool(false));
+        }
+        if value.is_null() {
+            return Ok(Datum::Null);
+        }
+        let found = self.values.contains(&ValueSet::form(value, data_type)?);
+        Ok(if !found && self.has_null { Datum::Null } else { Datum::Bool(found) })
+    }
+}
+
+/// The columns of an equality between an outer column and one of the subquery.
+fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
+    let ApplyKind::Any { comparison: Expr::Call { function, arguments, .. } } = &node.kind else {
+        return None;
+    };
+    if !node.bindings.is_empty() || types::function::signature(*function).name != "=" {
+        return None;
+    }
+    let [Expr::Column { index: a, .. }, Expr::Column { index: b, .. }] = arguments.as_slice()
+    else {
+        return None;
+    };
+    let width = node.input_types.len();
+    let (outer, inner) = (*a.min(b), a.max(b).checked_sub(width)?);
+    let (left, right) = (*node.input_types.get(outer)?, *node.subquery_types.get(inner)?);
+    let alike = left == right || (is_integer(left) && is_integer(right));
+    alike.then_some((outer, inner))
 }
 
 impl Apply {
@@ -42,6 +109,7 @@ impl Apply {
             context: Arc::clone(context),
             input: build(&node.input, context)?,
             memo: AHashMap::new(),
+            equality: equality(node),
         })
     }
 
@@ -64,6 +132,13 @@ impl Apply {
             (Answer::Rows(rows), ApplyKind::All { comparison }) => {
                 self.compare(comparison, batch, row, rows, false)
             }
+            (Answer::Set(values), _) => match self.equality {
+                Some((outer, _)) => {
+                    let value = batch.columns[outer].datum(row);
+                    values.any_equals(&value, self.node.input_types[outer])
+                }
+                None => Ok(Datum::Null),
+            },
             (Answer::Rows(_), ApplyKind::Scalar | ApplyKind::Exists) => Ok(Datum::Null),
         }
     }
@@ -113,6 +188,9 @@ impl Apply {
                 Ok(Answer::Value(batch.columns[0].datum(0)))
             }
             ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+                if let Some((_, inner)) = self.equality {
+                    return self.value_set(subquery.as_mut(), inner).map(Answer::Set);
+                }
                 let mut batches: Vec<Batch> = Vec::new();
                 let mut bytes = 0;
                 while let Some(batch) = subquery.next()? {
@@ -123,6 +201,21 @@ impl Apply {
                 Ok(Answer::Rows(batches))
             }
         }
+    }
+
+    fn value_set(&self, subquery: &mut dyn Operator, column: usize) -> Result<ValueSet> {
+        let mut set = ValueSet::default();
+        let mut bytes = 0;
+        while let Some(batch) = subquery.next()? {
+            self.context.check()?;
+            let values = &batch.columns[column];
+            bytes += values.byte_count();
+            memory::check(bytes, self.context.work_mem)?;
+            for row in 0..batch.row_count {
+                set.add(&values.datum(row), self.node.subquery_types[column])?;
+            }
+        }
+        Ok(set)
     }
 
     /// Compares an outer row with all rows of the subquery, in three-valued logic. `decisive`: TRUE

@@ -85,15 +85,8 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         families.iter_mut().for_each(|family| family.versions = versions as u32);
     }
     let descriptor = descriptor(id, &name, families, splits(&layout, create));
-    let primary_key_name = format!("{name}_pkey");
-    let constraints = ConstraintSpec {
-        table_name: name.clone(),
-        column_names: columns.iter().map(|column| column.name.clone()).collect(),
-        layout: Arc::clone(&layout),
-        not_null: (0..columns.len()).filter(|&column| columns[column].not_null).collect(),
-        checks: Vec::new(),
-        primary_key_name: primary_key_name.clone(),
-    };
+    let constraints = constraints(&name, &columns, &layout);
+    let primary_key_name = constraints.primary_key_name.clone();
     Table {
         id,
         name,
@@ -103,6 +96,17 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         constraints: Arc::new(constraints),
         indexes: Vec::new(),
         descriptor: Arc::new(descriptor),
+    }
+}
+
+fn constraints(name: &str, columns: &[Column], layout: &Arc<RowLayout>) -> ConstraintSpec {
+    ConstraintSpec {
+        table_name: name.to_owned(),
+        column_names: columns.iter().map(|column| column.name.clone()).collect(),
+        layout: Arc::clone(layout),
+        not_null: (0..columns.len()).filter(|&column| columns[column].not_null).collect(),
+        checks: Vec::new(),
+        primary_key_name: format!("{name}_pkey"),
     }
 }
 
