@@ -5,10 +5,9 @@ use std::sync::Arc;
 use store::CellBatch;
 
 use crate::error::Result;
-use crate::exec::Context;
-use crate::exec::modify::ModifyOutcome;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::target::{Returned, Targets, take_target};
+use crate::exec::{Context, ModifyOutcome};
 use crate::plan::DeletePlan;
 
 /// Runs a DELETE to its end.

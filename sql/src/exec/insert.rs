@@ -7,10 +7,9 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::conflict::ConflictWriter;
-use crate::exec::modify::ModifyOutcome;
 use crate::exec::row::RowWriter;
 use crate::exec::target::Returned;
-use crate::exec::{Context, build};
+use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
 
 /// Stages new rows of a table, about a thousand at a time.

@@ -31,9 +31,9 @@ mod point;
 mod violation;
 mod row;
 mod target;
+mod update;
 mod conflict;
 pub mod insert;
-mod update;
 mod delete;
 mod modify;
 
@@ -47,7 +47,7 @@ use types::{Batch, Datum};
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::{Node, Plan, Root};
 
-pub use modify::{ModifyOutcome, modify};
+pub use modify::modify;
 pub use point::point;
 
 /// What a plan runs with.
@@ -84,6 +84,15 @@ pub trait Operator: Send {
     /// Whatever evaluation, the store or a cancellation raises; the operator is not to be used
     /// after that.
     fn next(&mut self) -> Result<Option<Batch>>;
+}
+
+/// What a statement that changes data did.
+#[derive(Debug, Clone, Default)]
+pub struct ModifyOutcome {
+    /// Rows inserted, updated or deleted.
+    pub row_count: u64,
+    /// The rows of RETURNING; empty without it.
+    pub returning: Vec<Batch>,
 }
 
 impl Context {

@@ -2,20 +2,9 @@
 
 use std::sync::Arc;
 
-use types::Batch;
-
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::{Context, delete, insert, update};
+use crate::exec::{Context, ModifyOutcome, delete, insert, update};
 use crate::plan::{Plan, Root};
-
-/// What a statement did.
-#[derive(Debug, Clone, Default)]
-pub struct ModifyOutcome {
-    /// Rows inserted, updated or deleted.
-    pub row_count: u64,
-    /// The rows of RETURNING; empty without it.
-    pub returning: Vec<Batch>,
-}
 
 /// Runs a plan that changes data. What it staged before an error stays staged: the caller rolls
 /// back to the savepoint it took before the statement.

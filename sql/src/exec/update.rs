@@ -7,10 +7,9 @@ use types::Datum;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::exec::Context;
-use crate::exec::modify::ModifyOutcome;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::target::{Returned, Targets, take_target};
+use crate::exec::{Context, ModifyOutcome};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
 

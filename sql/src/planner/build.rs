@@ -22,23 +22,7 @@ use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
 use crate::planner::shape::types_of;
-
-/// What the step above would like.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
-    /// An order, over the plan's columns; empty: any.
-    pub order: Vec<SortKey>,
-    /// How many rows will be taken.
-    pub goal: Option<RowGoal>,
-}
-
-/// A step, and whether its rows come in the wanted order.
-pub(super) struct Built {
-    /// The step.
-    pub node: Node,
-    /// The order is as wanted.
-    pub ordered: bool,
-}
+use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the physical plan of a query.
 pub(super) fn build(plan: Logical) -> Node {

@@ -16,6 +16,7 @@ mod push_down;
 mod prune;
 pub(crate) mod key_term;
 mod access;
+mod wanted;
 mod scan;
 mod build;
 

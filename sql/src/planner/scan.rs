@@ -9,11 +9,11 @@ use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
 use crate::plan::{Node, PointGet, RegionAggregateNode};
 use crate::planner::access::{Candidate, Question, choose, needed};
-use crate::planner::build::{Built, Wanted};
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_column, is_volatile, renumber, split, within,
 };
 use crate::planner::shape::column_type;
+use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the scan of a table under these conditions, which are over its columns.
 pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> Built {
