@@ -182,6 +182,32 @@ impl Store {
         Transaction::begin(Arc::clone(&self.engine), self.clone(), options)
     }
 
+    /// Returns when every commit made so far is visible to new snapshots.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFailed`] if the log could not be written.
+    pub fn wait_for_commits(&self) -> Result<()> {
+        let last = self.engine.clock().sequence;
+        self.engine.wait_applied(last);
+        if last <= self.engine.visible() {
+            return Ok(());
+        }
+        let mut ticket = Some(self.engine.wal.wait_for(last));
+        let mut result = Ok(());
+        self.engine.options().blocking.run(&mut || {
+            if let Some(ticket) = ticket.take() {
+                result = ticket.wait();
+            }
+        });
+        result
+    }
+
+    /// Returns the time by the store's clock: microseconds since 1970-01-01 UTC.
+    pub fn now_micros(&self) -> i64 {
+        self.engine.options().env.now_micros()
+    }
+
     /// Returns the regions of a table in row order.
     pub fn regions(&self, table: TableId) -> Result<Vec<RegionStatus>> {
         let table = self.engine.table(table)?;

@@ -351,7 +351,8 @@ impl Transaction {
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
     /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`].
-    pub fn commit(self) -> Result<Commit> {
+    /// The transaction is to be rolled back then. After a commit it is empty and used no more.
+    pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         if staging.is_empty() {
             self.release_locks();
@@ -408,8 +409,9 @@ impl Transaction {
     }
 
     /// Forgets all that was staged and gives the locks back.
-    pub fn rollback(self) {
-        drop(self);
+    pub fn rollback(&self) {
+        *self.staging.lock() = Staging::default();
+        self.release_locks();
     }
 
     /// Returns the snapshot of the current statement.
