@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::parser::ParseError;
+
 /// The result of anything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -165,6 +167,16 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Error {
+        Error {
+            position: error.position,
+            hint: error.hint,
+            ..Error::new(error.sqlstate, error.message)
+        }
+    }
+}
 
 impl From<types::Error> for Error {
     fn from(error: types::Error) -> Error {

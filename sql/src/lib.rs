@@ -2,7 +2,7 @@
 //!
 //! # The life of a statement
 //!
-//! text → parser → ast → binder → [`logical`] plan → planner → plan → exec
+//! text → [`parser`] → [`ast`] → [`binder`] → [`logical`] plan → [`planner`] → [`plan`] → [`exec`]
 //! → batches, driven by a [`session`].
 //!
 //! Modules, bottom up; each uses only those above it.
@@ -15,11 +15,18 @@ pub mod error;
 pub mod catalog;
 pub mod logical;
 pub mod binder;
+pub mod assemble;
 pub mod plan;
 pub mod planner;
 pub mod exec;
-pub mod session;
+pub mod settings;
+pub mod timer;
+pub mod rows;
 pub mod engine;
+pub mod ddl;
+pub mod system;
+pub mod copy;
+pub mod session;
 
 pub use engine::Engine;
 pub use error::{Error, Result};

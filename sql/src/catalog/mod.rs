@@ -4,12 +4,14 @@
 //! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
 //! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
 
+pub mod record;
 pub mod table;
 
 use std::sync::Arc;
 
 use ahash::AHashMap;
 
+use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 
 /// One state of the catalog.
@@ -18,6 +20,8 @@ pub struct Catalog {
     /// Grows with every committed change.
     pub version: u64,
     tables: AHashMap<String, Arc<Table>>,
+    /// What is stored of each table, for statements that change it.
+    records: AHashMap<String, Arc<TableRecord>>,
     /// Index name to the name of its table.
     indexes: AHashMap<String, String>,
 }
@@ -31,6 +35,11 @@ impl Catalog {
     /// Returns the table that has an index of this name.
     pub fn table_of_index(&self, index: &str) -> Option<&Arc<Table>> {
         self.indexes.get(index).and_then(|table| self.tables.get(table))
+    }
+
+    /// Returns what is stored of a table.
+    pub fn record(&self, name: &str) -> Option<&Arc<TableRecord>> {
+        self.records.get(name)
     }
 
     /// Returns all tables, by name.
@@ -51,12 +60,21 @@ impl Catalog {
         next
     }
 
+    /// Returns the catalog with a table and what is stored of it, one version on.
+    #[must_use]
+    pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
+        let mut next = self.with_table(table);
+        next.records.insert(record.name.clone(), Arc::new(record));
+        next
+    }
+
     /// Returns the catalog without a table, one version on.
     #[must_use]
     pub fn without_table(&self, name: &str) -> Catalog {
         let mut next = self.clone();
         next.version += 1;
         next.tables.remove(name);
+        next.records.remove(name);
         next.indexes.retain(|_, table| table != name);
         next
     }

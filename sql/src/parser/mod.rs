@@ -35,7 +35,7 @@ pub use error::ParseError;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::ast::Statement;
+use crate::ast::{Expr, Statement};
 use cursor::Cursor;
 use dialect::BennuDialect;
 use error::Result;
@@ -59,6 +59,41 @@ pub struct ParsedStatement {
 ///
 /// The first thing that is wrong with any of the statements; none is returned then.
 pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
+    with_cursor(sql, |cursor| {
+        let mut statements = Vec::new();
+        loop {
+            while cursor.take(&Token::SemiColon) {}
+            if cursor.peek() == &Token::EOF {
+                return Ok(statements);
+            }
+            let offset = cursor.byte();
+            let statement = cursor.statement()?;
+            let text = cursor.text_since(offset);
+            if !cursor.at_end() {
+                return Err(cursor.unexpected());
+            }
+            statements.push(ParsedStatement { statement, text, offset });
+        }
+    })
+}
+
+/// Parses an expression that stands alone, as the catalog keeps it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
+    with_cursor(sql, |cursor| {
+        let expression = cursor.expr()?;
+        if cursor.peek() != &Token::EOF {
+            return Err(cursor.unexpected());
+        }
+        Ok(expression)
+    })
+}
+
+/// Checks the limits of a text and runs `parse` over its tokens.
+fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -> Result<T> {
     limits::check_size(sql)?;
     let source = Source::new(sql);
     let dialect = BennuDialect::default();
@@ -68,21 +103,7 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
     let parser = Parser::new(&dialect)
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
-    let mut cursor = Cursor { parser, source: &source, token_count };
-    let mut statements = Vec::new();
-    loop {
-        while cursor.take(&Token::SemiColon) {}
-        if cursor.peek() == &Token::EOF {
-            return Ok(statements);
-        }
-        let offset = cursor.byte();
-        let statement = cursor.statement()?;
-        let text = cursor.text_since(offset);
-        if !cursor.at_end() {
-            return Err(cursor.unexpected());
-        }
-        statements.push(ParsedStatement { statement, text, offset });
-    }
+    parse(&mut Cursor { parser, source: &source, token_count })
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {

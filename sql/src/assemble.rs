@@ -1,0 +1,194 @@
+//! From a catalog record to a table in use: layouts made, SQL text bound.
+
+use std::sync::Arc;
+
+use coprocessors::constraint::{Check, ConstraintSpec};
+use coprocessors::index::IndexSpec;
+use types::expr::Expr;
+use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::{DataType, Datum, SqlType};
+
+use crate::binder;
+use crate::catalog::record::{IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::table::{Column, Index, IndexState, Table};
+use crate::error::Result;
+use crate::parser;
+
+/// Version written into packed rows; grows when columns can change.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Returns the table that a record describes.
+///
+/// # Errors
+///
+/// Whatever is wrong with the SQL text of a DEFAULT, CHECK or index key.
+pub fn table(record: &TableRecord) -> Result<Table> {
+    let names: Vec<(String, SqlType)> = record
+        .columns
+        .iter()
+        .map(|column| Ok((column.name.clone(), column.sql_type()?)))
+        .collect::<Result<_>>()?;
+    let layout = Arc::new(base_layout(record)?);
+    let mut columns = Vec::with_capacity(record.columns.len());
+    for (column, (name, sql_type)) in record.columns.iter().zip(&names) {
+        let default = match &column.default {
+            Some(text) => Some(expression(text, &[], Some(*sql_type))?),
+            None => None,
+        };
+        columns.push(Column {
+            name: name.clone(),
+            sql_type: *sql_type,
+            not_null: column.not_null,
+            default,
+        });
+    }
+    let indexes = record
+        .indexes
+        .iter()
+        .map(|index| self::index(record, index, &names, &layout).map(Arc::new))
+        .collect::<Result<_>>()?;
+    Ok(Table {
+        id: record.descriptor.id,
+        name: record.name.clone(),
+        columns,
+        constraints: Arc::new(constraints(record, &names, &layout)?),
+        layout,
+        primary_key_name: record.primary_key_name.clone(),
+        indexes,
+        descriptor: Arc::new(record.descriptor.clone()),
+    })
+}
+
+/// Binds SQL text over the columns of a row.
+pub fn expression(
+    text: &str,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> Result<Expr> {
+    binder::bind_table_expression(&parser::parse_expression(text)?, columns, target)
+}
+
+fn base_layout(record: &TableRecord) -> Result<RowLayout> {
+    let mut slots = vec![0; record.descriptor.families.len()];
+    let mut columns = Vec::with_capacity(record.columns.len());
+    for (position, column) in record.columns.iter().enumerate() {
+        let in_key =
+            record.primary_key.iter().position(|key| key.column as usize == position);
+        let place = match in_key {
+            Some(key) => Place::Key(key),
+            None => {
+                let family = usize::from(column.family);
+                slots[family] += 1;
+                Place::Packed { family, slot: slots[family] - 1 }
+            }
+        };
+        columns.push(LayoutColumn {
+            data_type: column.sql_type()?.base,
+            place,
+            missing: Datum::Null,
+        });
+    }
+    Ok(RowLayout {
+        columns,
+        key: record.primary_key.iter().map(key_column).collect(),
+        family_count: record.descriptor.families.len(),
+        salt_buckets: record.salt_buckets,
+        schema_version: SCHEMA_VERSION,
+    })
+}
+
+fn key_column(key: &KeyRecord) -> KeyColumn {
+    KeyColumn {
+        column: key.column as usize,
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    }
+}
+
+fn constraints(
+    record: &TableRecord,
+    names: &[(String, SqlType)],
+    layout: &Arc<RowLayout>,
+) -> Result<ConstraintSpec> {
+    let checks = record
+        .checks
+        .iter()
+        .map(|check| {
+            let predicate = expression(&check.predicate, names, Some(DataType::Bool.into()))?;
+            Ok(Check { name: check.name.clone(), predicate })
+        })
+        .collect::<Result<_>>()?;
+    let not_null = record.columns.iter().enumerate().filter(|(_, column)| column.not_null);
+    Ok(ConstraintSpec {
+        table_name: record.name.clone(),
+        column_names: names.iter().map(|(name, _)| name.clone()).collect(),
+        layout: Arc::clone(layout),
+        not_null: not_null.map(|(position, _)| position).collect(),
+        checks,
+        primary_key_name: record.primary_key_name.clone(),
+    })
+}
+
+/// Returns one index of a table. The order of its columns is [`IndexSpec`]'s.
+fn index(
+    table: &TableRecord,
+    record: &IndexRecord,
+    names: &[(String, SqlType)],
+    base_layout: &Arc<RowLayout>,
+) -> Result<Index> {
+    let keys: Vec<Expr> = record
+        .keys
+        .iter()
+        .map(|key| expression(&key.expression, names, None))
+        .collect::<Result<_>>()?;
+    let mut columns = Vec::new();
+    let mut key = Vec::new();
+    let mut slot = 0;
+    let mut add = |data_type: DataType, key_position: Option<usize>| {
+        let place = match key_position {
+            Some(position) => Place::Key(position),
+            None => {
+                slot += 1;
+                Place::Packed { family: 0, slot: slot - 1 }
+            }
+        };
+        columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
+    };
+    for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
+        add(expression.data_type(), Some(position));
+        key.push(KeyColumn {
+            column: position,
+            descending: declared.descending,
+            nulls_first: declared.nulls_first,
+        });
+    }
+    for (offset, base) in base_layout.key.iter().enumerate() {
+        let position = (!record.unique).then_some(keys.len() + offset);
+        add(base_layout.columns[base.column].data_type, position);
+        if position.is_some() {
+            key.push(KeyColumn { column: keys.len() + offset, ..*base });
+        }
+    }
+    for column in &record.include {
+        add(names[*column as usize].1.base, None);
+    }
+    let layout = RowLayout {
+        columns,
+        key,
+        family_count: 1,
+        salt_buckets: record.salt_buckets,
+        schema_version: SCHEMA_VERSION,
+    };
+    let spec = IndexSpec {
+        name: record.name.clone(),
+        table_name: table.name.clone(),
+        store_table: record.descriptor.id,
+        unique: record.unique,
+        keys,
+        key_names: record.keys.iter().map(|key| key.expression.clone()).collect(),
+        include: record.include.iter().map(|column| *column as usize).collect(),
+        base_layout: Arc::clone(base_layout),
+        layout: Arc::new(layout),
+    };
+    Ok(Index { name: record.name.clone(), spec: Arc::new(spec), state: IndexState::Active })
+}

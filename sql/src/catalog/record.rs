@@ -1,0 +1,157 @@
+//! The catalog on disk: what is stored of a table, as rows of the system table.
+//!
+//! One row a table; its key is the table's name, its one cell a [`TableRecord`] in the store's
+//! metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms are made
+//! anew when the catalog is read, so that they may change from version to version.
+//!
+//! Another row, [`NEXT_ID_KEY`], counts the table ids given out; ids are never reused.
+
+use store::codec;
+use store::codec::Damage;
+use store::descriptor::TableDescriptor;
+use types::{DataType, SqlType};
+
+use crate::error::{Error, Result, sqlstate};
+
+/// The system table that holds the catalog.
+pub const CATALOG_TABLE: store::TableId = store::TableId(1);
+
+/// Ids below this one are kept for system tables.
+pub const FIRST_USER_TABLE: u32 = 1_000;
+
+/// Key of the row that counts ids. Table rows begin with `t`.
+pub const NEXT_ID_KEY: &[u8] = b"n";
+
+/// Returns the key of a table's row.
+pub fn table_key(name: &str) -> Vec<u8> {
+    [b"t", name.as_bytes()].concat()
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct TableRecord {
+    /// Its name.
+    pub name: String,
+    /// The columns, in order.
+    pub columns: Vec<ColumnRecord>,
+    /// The primary key, in key order. Positions are among `columns`.
+    pub primary_key: Vec<KeyRecord>,
+    /// Name of the primary key constraint.
+    pub primary_key_name: String,
+    /// CHECK constraints.
+    pub checks: Vec<CheckRecord>,
+    /// The indexes, oldest first.
+    pub indexes: Vec<IndexRecord>,
+    /// Salt buckets; 0 for none.
+    pub salt_buckets: u8,
+    /// Id, families and their rules. The first split points of a salted table are its buckets.
+    pub descriptor: TableDescriptor,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct ColumnRecord {
+    /// Its name.
+    pub name: String,
+    /// OID of its type.
+    pub type_oid: u32,
+    /// Modifier of its type.
+    pub modifier: i32,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// SQL text of DEFAULT.
+    pub default: Option<String>,
+    /// Index of its family; of no meaning for key columns.
+    pub family: u8,
+}
+
+/// A column of a key.
+#[derive(Debug, Clone, Copy, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct KeyRecord {
+    /// Position of the column.
+    pub column: u32,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct CheckRecord {
+    /// Its name.
+    pub name: String,
+    /// SQL text of the predicate.
+    pub predicate: String,
+}
+
+/// An index.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct IndexRecord {
+    /// Its name.
+    pub name: String,
+    /// UNIQUE.
+    pub unique: bool,
+    /// The keys.
+    pub keys: Vec<IndexKeyRecord>,
+    /// Included columns, by position.
+    pub include: Vec<u32>,
+    /// Salt buckets; 0 for none.
+    pub salt_buckets: u8,
+    /// Id and rules of the table that holds the index.
+    pub descriptor: TableDescriptor,
+}
+
+/// A key of an index.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct IndexKeyRecord {
+    /// SQL text: a column's name or an expression.
+    pub expression: String,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+impl ColumnRecord {
+    /// Returns the column's type.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if the catalog names a type that bennu does not have.
+    pub fn sql_type(&self) -> Result<SqlType> {
+        let base = DataType::from_oid(self.type_oid).ok_or_else(|| {
+            Error::new(
+                sqlstate::DATA_CORRUPTED,
+                format!("column \"{}\" has an unknown type with OID {}", self.name, self.type_oid),
+            )
+        })?;
+        Ok(SqlType { base, modifier: self.modifier })
+    }
+}
+
+impl TableRecord {
+    /// Returns the bytes of the record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        codec::append_record(self, &mut bytes);
+        bytes
+    }
+
+    /// Returns the record of some bytes.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if they are not one.
+    pub fn decode(bytes: &[u8]) -> Result<TableRecord> {
+        codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
+            let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+            Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
+        })
+    }
+
+    /// Returns the position of a column by name.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}

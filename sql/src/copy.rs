@@ -1,0 +1,244 @@
+//! COPY: rows in, from fields that the wire layer has split, and the form of rows out.
+//!
+//! COPY FROM goes the way of INSERT: the same encoding, observers and checks, in batches.
+
+use std::sync::Arc;
+
+use types::cast;
+use types::expr::EvalContext;
+use types::text;
+use types::{Datum, SqlType};
+
+use crate::ast;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::exec::insert::RowSink;
+use crate::rows::Completion;
+
+/// The format of COPY data; the wire layer splits it into fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyFormat {
+    /// CSV; otherwise PostgreSQL's text format.
+    pub csv: bool,
+    /// Between fields.
+    pub delimiter: u8,
+    /// The text that stands for NULL.
+    pub null: String,
+    /// The first line is a header and is skipped.
+    pub header: bool,
+    /// CSV: around fields.
+    pub quote: u8,
+    /// CSV: before a quote inside a field.
+    pub escape: u8,
+    /// Number of columns of the data.
+    pub column_count: usize,
+}
+
+impl CopyFormat {
+    /// Reads the options of a COPY statement.
+    ///
+    /// # Errors
+    ///
+    /// 22023 and 0A000 as PostgreSQL reports them.
+    pub fn read(options: &ast::CopyOptions, column_count: usize) -> Result<CopyFormat> {
+        let csv = options.format == ast::CopyFormat::Csv;
+        let invalid = |message: &str| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        if let Some(encoding) = &options.encoding
+            && !["utf8", "utf-8", "unicode"].contains(&encoding.to_ascii_lowercase().as_str())
+        {
+            return Err(Error::not_supported(
+                format!("COPY ENCODING '{encoding}'"),
+                "Send the data as UTF8.",
+            ));
+        }
+        if options.header == ast::CopyHeader::Match {
+            return Err(Error::not_supported("COPY HEADER MATCH", "Use HEADER."));
+        }
+        if !csv && (options.quote.is_some() || options.escape.is_some()) {
+            return Err(Error::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                "COPY quote and escape available only in CSV mode",
+            ));
+        }
+        let byte = |what: &str, value: &Option<String>, default: u8| match value.as_deref() {
+            None => Ok(default),
+            Some(text) if text.len() == 1 => Ok(text.as_bytes()[0]),
+            Some(_) => Err(invalid(&format!("COPY {what} must be a single one-byte character"))),
+        };
+        let quote = byte("quote", &options.quote, b'"')?;
+        let format = CopyFormat {
+            csv,
+            delimiter: byte("delimiter", &options.delimiter, if csv { b',' } else { b'\t' })?,
+            null: options.null.clone().unwrap_or(if csv { "" } else { "\\N" }.to_owned()),
+            header: options.header == ast::CopyHeader::Present,
+            quote,
+            escape: byte("escape", &options.escape, quote)?,
+            column_count,
+        };
+        if matches!(format.delimiter, b'\n' | b'\r') {
+            return Err(invalid("COPY delimiter cannot be newline or carriage return"));
+        }
+        if format.null.contains(['\n', '\r']) {
+            return Err(invalid("COPY null representation cannot use newline or carriage return"));
+        }
+        if csv && format.delimiter == format.quote {
+            return Err(invalid("COPY delimiter and quote must be different"));
+        }
+        Ok(format)
+    }
+}
+
+/// Returns the positions of the columns that a COPY names, all of them if it names none.
+///
+/// # Errors
+///
+/// 42703 and 42701 as PostgreSQL reports them.
+pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
+    if named.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let mut columns = Vec::with_capacity(named.len());
+    for name in named {
+        let column = table.column_index(&name.value).ok_or_else(|| {
+            let message =
+                format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position)
+        })?;
+        if columns.contains(&column) {
+            let message = format!("column \"{}\" specified more than once", name.value);
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.position));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// A running COPY … FROM STDIN.
+pub struct CopyIn {
+    /// The format of the data.
+    pub format: CopyFormat,
+    table: Arc<Table>,
+    /// For each field, the column it goes to.
+    targets: Vec<(usize, SqlType)>,
+    /// The row being built: defaults in the columns that no field goes to.
+    row: Vec<Datum>,
+    style: text::TextStyle,
+    context: EvalContext,
+    sink: RowSink,
+    /// Columns that no field goes to and whose default may differ from row to row.
+    volatile: Vec<usize>,
+    rows: u64,
+}
+
+impl CopyIn {
+    /// Begins a COPY into some columns of a table.
+    pub(crate) fn new(
+        table: Arc<Table>,
+        columns: &[usize],
+        format: CopyFormat,
+        context: exec::Context,
+        style: text::TextStyle,
+    ) -> Result<CopyIn> {
+        let eval = context.eval.clone();
+        let style = text::TextStyle { now: Some(eval.transaction_timestamp), ..style };
+        let mut row = vec![Datum::Null; table.columns.len()];
+        let mut volatile = Vec::new();
+        for (position, column) in table.columns.iter().enumerate() {
+            if let Some(default) = &column.default
+                && !columns.contains(&position)
+            {
+                row[position] = default.eval_row(&[], &eval)?;
+                if !default.is_immutable() {
+                    volatile.push(position);
+                }
+            }
+        }
+        Ok(CopyIn {
+            format,
+            targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type)).collect(),
+            sink: RowSink::new(Arc::clone(&table), context),
+            table,
+            row,
+            style,
+            context: eval,
+            volatile,
+            rows: 0,
+        })
+    }
+
+    /// Adds a row; `None` is NULL. `line` is the line of the data, from 1, for messages.
+    ///
+    /// # Errors
+    ///
+    /// With CONTEXT `COPY t, line 3, column dep_time: "abc"`.
+    pub fn push_row(&mut self, line: u64, fields: &[Option<&str>]) -> Result<()> {
+        if fields.len() != self.targets.len() {
+            return Err(self.miscounted(line, fields));
+        }
+        for (field, (column, sql_type)) in fields.iter().zip(&self.targets) {
+            let datum = match field {
+                None => Datum::Null,
+                Some(value) => parse(value, *sql_type, &self.style, &self.context)
+                    .map_err(|error| in_column(error, &self.table, line, *column, value))?,
+            };
+            self.row[*column] = datum;
+        }
+        for column in &self.volatile {
+            if let Some(default) = &self.table.columns[*column].default {
+                self.row[*column] = default.eval_row(&[], &self.context)?;
+            }
+        }
+        self.rows += 1;
+        self.sink.push(&self.row).map_err(|error| in_line(error, &self.table, line))
+    }
+
+    /// Returns PostgreSQL's error for a line with too few or too many fields.
+    fn miscounted(&self, line: u64, fields: &[Option<&str>]) -> Error {
+        let message = match self.targets.get(fields.len()) {
+            Some((column, _)) => {
+                format!("missing data for column \"{}\"", self.table.columns[*column].name)
+            }
+            None => "extra data after last expected column".to_owned(),
+        };
+        let error = Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message);
+        in_line(error, &self.table, line)
+    }
+
+    /// Stages what is left and returns the tag, for example `COPY 336776`.
+    pub fn finish(self) -> Result<Completion> {
+        let table = Arc::clone(&self.table);
+        let rows = self.rows;
+        self.sink.finish().map_err(|error| in_line(error, &table, rows))?;
+        Ok(Completion::new(format!("COPY {rows}")))
+    }
+}
+
+fn parse(
+    value: &str,
+    sql_type: SqlType,
+    style: &text::TextStyle,
+    context: &EvalContext,
+) -> types::Result<Datum> {
+    let datum = text::parse(value, sql_type.base, style)?;
+    if sql_type.modifier < 0 {
+        return Ok(datum);
+    }
+    cast::cast(&datum, sql_type.base, sql_type, false, context)
+}
+
+fn in_column(
+    error: types::Error,
+    table: &Table,
+    line: u64,
+    column: usize,
+    value: &str,
+) -> Error {
+    let column = &table.columns[column].name;
+    let context = format!("COPY {}, line {line}, column {column}: \"{value}\"", table.name);
+    Error { context: Some(context), ..Error::from(error) }
+}
+
+fn in_line(error: Error, table: &Table, line: u64) -> Error {
+    Error { context: Some(format!("COPY {}, line {line}", table.name)), ..error }
+}

@@ -1,0 +1,356 @@
+//! CREATE TABLE: from the statement to the catalog record.
+
+use store::TableDescriptor;
+use store::TableId;
+use types::expr::EvalContext;
+use types::{DataType, Datum};
+
+use crate::ast;
+use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
+use crate::binder;
+use crate::catalog::Catalog;
+use crate::catalog::record::{
+    CheckRecord, ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
+};
+use crate::ddl::name;
+use crate::ddl::options::TableOptions;
+use crate::error::{Error, Result, sqlstate};
+
+/// The name of the family of columns that name none.
+const DEFAULT_FAMILY: &str = "0";
+
+/// Most columns of a table, as in PostgreSQL.
+const COLUMNS_MAX: usize = 1_600;
+
+/// Returns the record of a table to be created. `ids` gives ids for the table and the indexes that
+/// its UNIQUE constraints need.
+///
+/// # Errors
+///
+/// What PostgreSQL reports for the same mistake.
+pub fn record(
+    statement: &ast::CreateTable,
+    catalog: &Catalog,
+    ids: &mut dyn FnMut() -> TableId,
+) -> Result<TableRecord> {
+    let options = TableOptions::read(&statement.options)?;
+    let table_name = statement.name.name.value.clone();
+    let mut families = vec![DEFAULT_FAMILY.to_owned()];
+    let mut columns = columns(statement, &mut families)?;
+    let (primary_key, primary_key_name) = primary_key(statement, &mut columns)?;
+    drop_unused_default_family(&mut families, &mut columns, &primary_key);
+    for override_ in &options.overrides {
+        let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
+        if !families.iter().any(|known| known == family) {
+            return Err(Error::new(
+                sqlstate::UNDEFINED_OBJECT,
+                format!("column family \"{family}\" does not exist"),
+            )
+            .at(override_.name.position));
+        }
+    }
+    let mut taken = name::Taken::of(catalog);
+    taken.add(&table_name);
+    let mut record = TableRecord {
+        name: table_name.clone(),
+        columns,
+        primary_key,
+        primary_key_name,
+        checks: Vec::new(),
+        indexes: Vec::new(),
+        salt_buckets: options.salt_buckets,
+        descriptor: TableDescriptor {
+            id: ids(),
+            name: table_name,
+            families: families.iter().map(|name| options.family(name)).collect::<Result<_>>()?,
+            region_replication: options.region_replication,
+            durability: options.durability,
+            split_points: Vec::new(),
+            memstore_flush_bytes: options.memstore_flush_bytes,
+        },
+    };
+    record.checks = checks(statement, &record.columns)?;
+    record.descriptor.split_points = split_points(statement, &record)?;
+    unique_constraints(statement, &mut record, &mut taken, ids)?;
+    Ok(record)
+}
+
+fn columns(
+    statement: &ast::CreateTable,
+    families: &mut Vec<String>,
+) -> Result<Vec<ColumnRecord>> {
+    if statement.columns.len() > COLUMNS_MAX {
+        return Err(Error::new("54011", format!("tables can have at most {COLUMNS_MAX} columns")));
+    }
+    let mut columns: Vec<ColumnRecord> = Vec::with_capacity(statement.columns.len());
+    for column in &statement.columns {
+        let column_name = &column.name.name;
+        if columns.iter().any(|other| other.name == column_name.value) {
+            return Err(Error::new(
+                sqlstate::DUPLICATE_COLUMN,
+                format!("column \"{}\" specified more than once", column_name.value),
+            )
+            .at(column_name.position));
+        }
+        let family = column.name.family.as_ref().map_or(DEFAULT_FAMILY, |family| &family.value);
+        let family = families.iter().position(|known| known == family).unwrap_or_else(|| {
+            families.push(family.to_owned());
+            families.len() - 1
+        });
+        let sql_type = column.type_name.sql_type;
+        columns.push(ColumnRecord {
+            name: column_name.value.clone(),
+            type_oid: sql_type.base.oid(),
+            modifier: sql_type.modifier,
+            not_null: column.not_null,
+            default: column.default.as_ref().map(|default| default.text.clone()),
+            family: u8::try_from(family)
+                .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
+        });
+    }
+    Ok(columns)
+}
+
+/// Reads the primary key, whose columns become NOT NULL.
+fn primary_key(
+    statement: &ast::CreateTable,
+    columns: &mut [ColumnRecord],
+) -> Result<(Vec<KeyRecord>, String)> {
+    let mut found = statement.constraints.iter().filter_map(|constraint| match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => Some((constraint, key)),
+        _ => None,
+    });
+    let table = &statement.name.name;
+    let Some((constraint, key)) = found.next() else {
+        return Err(Error::not_supported(
+            "a table without a primary key",
+            "Add PRIMARY KEY to a column, or PRIMARY KEY (a, b) after the columns.",
+        )
+        .at(table.position));
+    };
+    if let Some((second, _)) = found.next() {
+        return Err(Error::new(
+            sqlstate::INVALID_TABLE_DEFINITION,
+            format!("multiple primary keys for table \"{}\" are not allowed", table.value),
+        )
+        .at(second.position));
+    }
+    let keys = key_records(key, columns)?;
+    for (record, written) in keys.iter().zip(key) {
+        let definition = &statement.columns[record.column as usize];
+        if definition.explicit_null {
+            let message = format!(
+                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
+                written.name.name.value, table.value
+            );
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                .at(definition.name.name.position));
+        }
+        columns[record.column as usize].not_null = true;
+    }
+    let key_name = constraint
+        .name
+        .as_ref()
+        .map_or_else(|| name::primary_key(&table.value), |name| name.value.clone());
+    Ok((keys, key_name))
+}
+
+/// Returns the records of the columns of a key.
+fn key_records(key: &[ast::KeyColumn], columns: &[ColumnRecord]) -> Result<Vec<KeyRecord>> {
+    let mut records: Vec<KeyRecord> = Vec::with_capacity(key.len());
+    for written in key {
+        let ident = &written.name.name;
+        let column = columns.iter().position(|column| column.name == ident.value).ok_or_else(
+            || {
+                let message = format!("column \"{}\" named in key does not exist", ident.value);
+                Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+            },
+        )? as u32;
+        if records.iter().any(|record| record.column == column) {
+            let message =
+                format!("column \"{}\" appears twice in primary key constraint", ident.value);
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
+        }
+        let descending = written.order == SortOrder::Descending;
+        records.push(KeyRecord {
+            column,
+            descending,
+            nulls_first: nulls_first(descending, written.nulls),
+        });
+    }
+    Ok(records)
+}
+
+/// Returns where NULLs go: first in descending order unless written otherwise, as in PostgreSQL.
+pub fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool {
+    written.map_or(descending, |nulls| nulls == NullsOrder::First)
+}
+
+/// Removes the default family if no column is in it but others are used.
+fn drop_unused_default_family(
+    families: &mut Vec<String>,
+    columns: &mut [ColumnRecord],
+    primary_key: &[KeyRecord],
+) {
+    for key in primary_key {
+        columns[key.column as usize].family = 0;
+    }
+    let used = columns.iter().enumerate().any(|(position, column)| {
+        column.family == 0 && !primary_key.iter().any(|key| key.column as usize == position)
+    });
+    if families.len() == 1 || used {
+        return;
+    }
+    families.remove(0);
+    for column in columns {
+        column.family = column.family.saturating_sub(1);
+    }
+}
+
+fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<CheckRecord>> {
+    let table = &statement.name.name.value;
+    let names = columns
+        .iter()
+        .map(|column| Ok((column.name.clone(), column.sql_type()?)))
+        .collect::<Result<Vec<_>>>()?;
+    let mut checks: Vec<CheckRecord> = Vec::new();
+    for constraint in &statement.constraints {
+        let ConstraintKind::Check(predicate) = &constraint.kind else { continue };
+        let target = Some(DataType::Bool.into());
+        let bound = binder::bind_table_expression(&predicate.expr, &names, target)?;
+        let check_name = match &constraint.name {
+            Some(name) => name.value.clone(),
+            None => {
+                let used = bound.columns();
+                let known: Vec<&str> = used.iter().map(|column| names[*column].0.as_str()).collect();
+                name::numbered(&name::check(table, &known), |candidate| {
+                    checks.iter().any(|check| check.name == candidate)
+                })
+            }
+        };
+        if checks.iter().any(|check| check.name == check_name) {
+            return Err(Error::new(
+                sqlstate::DUPLICATE_OBJECT,
+                format!("check constraint \"{check_name}\" already exists"),
+            )
+            .at(constraint.position));
+        }
+        checks.push(CheckRecord { name: check_name, predicate: predicate.text.clone() });
+    }
+    Ok(checks)
+}
+
+/// Adds an index for each UNIQUE constraint.
+fn unique_constraints(
+    statement: &ast::CreateTable,
+    record: &mut TableRecord,
+    taken: &mut name::Taken,
+    ids: &mut dyn FnMut() -> TableId,
+) -> Result<()> {
+    for constraint in &statement.constraints {
+        let ConstraintKind::Unique(key) = &constraint.kind else { continue };
+        let keys = key_records(key, &record.columns)?;
+        let column_names: Vec<&str> =
+            keys.iter().map(|key| record.columns[key.column as usize].name.as_str()).collect();
+        let index_name = match &constraint.name {
+            Some(name) => name.value.clone(),
+            None => name::numbered(&name::unique(&record.name, &column_names), |candidate| {
+                taken.contains(candidate)
+            }),
+        };
+        if taken.contains(&index_name) {
+            return Err(Error::new(
+                sqlstate::DUPLICATE_TABLE,
+                format!("relation \"{index_name}\" already exists"),
+            )
+            .at(constraint.position));
+        }
+        taken.add(&index_name);
+        let keys = keys
+            .iter()
+            .map(|key| IndexKeyRecord {
+                expression: name::quoted(&record.columns[key.column as usize].name),
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            })
+            .collect();
+        let descriptor = index_descriptor(&record.descriptor, ids(), &index_name);
+        record.indexes.push(IndexRecord {
+            name: index_name,
+            unique: true,
+            keys,
+            include: Vec::new(),
+            salt_buckets: 0,
+            descriptor,
+        });
+    }
+    Ok(())
+}
+
+/// Returns the descriptor of the table that holds an index: one family that keeps one version for
+/// as long as the rows it points to.
+pub fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
+    let first = &base.families[0];
+    let mut family = store::FamilyDescriptor::new(DEFAULT_FAMILY);
+    family.ttl = first.ttl.filter(|_| first.min_versions == 0);
+    TableDescriptor {
+        id,
+        name: name.to_owned(),
+        families: vec![family],
+        region_replication: base.region_replication,
+        durability: base.durability,
+        split_points: Vec::new(),
+        memstore_flush_bytes: base.memstore_flush_bytes,
+    }
+}
+
+/// Returns where the table is cut at first: at its salt buckets, or as SPLIT ON says.
+fn split_points(statement: &ast::CreateTable, record: &TableRecord) -> Result<Vec<Vec<u8>>> {
+    if !statement.splits.is_empty() && record.salt_buckets > 0 {
+        return Err(Error::not_supported(
+            "SPLIT ON of a salted table",
+            "A salted table begins with a region for each bucket.",
+        ));
+    }
+    if statement.splits.is_empty() {
+        return Ok(salt_split_points(record.salt_buckets));
+    }
+    let mut points = Vec::with_capacity(statement.splits.len());
+    for values in &statement.splits {
+        if values.len() > record.primary_key.len() {
+            return Err(Error::new(
+                sqlstate::SYNTAX_ERROR,
+                "SPLIT ON has more values than the primary key has columns",
+            ));
+        }
+        let mut point = Vec::new();
+        for (value, key) in values.iter().zip(&record.primary_key) {
+            let sql_type = record.columns[key.column as usize].sql_type()?;
+            let bound = binder::bind_table_expression(value, &[], Some(sql_type))?;
+            let datum = bound.eval_row(&[], &EvalContext::default())?;
+            if datum == Datum::Null {
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));
+            }
+            encode_key_value(&datum, sql_type.base, key, &mut point)?;
+        }
+        points.push(point);
+    }
+    points.sort();
+    points.dedup();
+    Ok(points)
+}
+
+fn encode_key_value(
+    datum: &Datum,
+    data_type: DataType,
+    key: &KeyRecord,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    types::keycode::encode(datum, data_type, key.descending, key.nulls_first, out)?;
+    Ok(())
+}
+
+/// Returns the first rows of the buckets of a salted table but the first.
+pub fn salt_split_points(salt_buckets: u8) -> Vec<Vec<u8>> {
+    (1..salt_buckets).map(|bucket| vec![bucket]).collect()
+}

@@ -1,0 +1,342 @@
+//! DDL: statements that change the catalog, as part of the transaction they run in.
+//!
+//! The catalog rows are written like any rows, so a rollback takes them back. What cannot be staged
+//! (tables of the store, attached observers) is done at once and noted in [`Changes`]: undone by a
+//! rollback, finished by the commit, and, after a crash, cleaned up when the store is opened.
+//!
+//! # Locks
+//!
+//! Rows of the catalog table stand for what is locked: [`CATALOG_LOCK`] for the whole catalog, held by
+//! one DDL transaction at a time; a row for each table, shared by those who write to it and exclusive
+//! to those who change it. They are ordinary row locks, so deadlocks are found.
+
+pub mod name;
+pub mod options;
+pub mod create_table;
+pub mod create_index;
+
+use std::sync::Arc;
+
+use store::transaction::{LockMode, LockWait, Savepoint};
+use store::{CellBatch, Get, Mutation, TableId, Transaction};
+
+use crate::assemble;
+use crate::ast;
+use crate::catalog::Catalog;
+use crate::catalog::record::{
+    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
+};
+use crate::catalog::table::Table;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+
+/// The row whose lock serialises changes of the catalog.
+const CATALOG_LOCK: &[u8] = b"lock";
+
+/// What DDL statements of an open transaction have done so far.
+#[derive(Default)]
+pub struct Changes {
+    /// The catalog as this transaction sees it; `None` while it has changed nothing.
+    catalog: Option<Arc<Catalog>>,
+    /// Tables created in the store, dropped again by a rollback.
+    created: Vec<TableId>,
+    /// Tables to drop from the store after the commit.
+    dropped: Vec<TableId>,
+    /// Names of tables whose observers were changed.
+    touched: Vec<String>,
+    /// States to go back to.
+    savepoints: Vec<(Savepoint, Mark)>,
+}
+
+/// Where [`Changes`] stood at a savepoint.
+struct Mark {
+    catalog: Option<Arc<Catalog>>,
+    created: usize,
+    dropped: usize,
+}
+
+impl Changes {
+    /// Returns the catalog that statements of this transaction see.
+    pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
+        self.catalog.clone().unwrap_or_else(|| engine.catalog())
+    }
+
+    /// Returns whether the transaction has changed the catalog.
+    pub fn is_empty(&self) -> bool {
+        self.catalog.is_none()
+    }
+
+    /// Notes a savepoint.
+    pub fn savepoint(&mut self, savepoint: Savepoint) {
+        let mark = Mark {
+            catalog: self.catalog.clone(),
+            created: self.created.len(),
+            dropped: self.dropped.len(),
+        };
+        self.savepoints.push((savepoint, mark));
+    }
+
+    /// Takes back what was done after a savepoint, which stays.
+    pub fn rollback_to(&mut self, engine: &Engine, savepoint: Savepoint) {
+        while self.savepoints.last().is_some_and(|(later, _)| *later > savepoint) {
+            self.savepoints.pop();
+        }
+        let Some((_, mark)) = self.savepoints.last() else { return };
+        self.catalog.clone_from(&mark.catalog);
+        self.dropped.truncate(mark.dropped);
+        let created = self.created.split_off(mark.created);
+        self.restore_observers(engine);
+        drop_tables(engine, &created);
+    }
+
+    /// Takes everything back.
+    pub fn rollback(&mut self, engine: &Engine) {
+        let changes = std::mem::take(self);
+        let restored = Changes { touched: changes.touched, ..Changes::default() };
+        restored.restore_observers(engine);
+        drop_tables(engine, &changes.created);
+    }
+
+    /// Makes the changes those of all sessions; called after the commit with `publishing` held since
+    /// before it.
+    pub fn publish(&mut self, engine: &Engine) {
+        let changes = std::mem::take(self);
+        if let Some(catalog) = changes.catalog {
+            engine.publish(catalog);
+        }
+        drop_tables(engine, &changes.dropped);
+    }
+
+    /// Attaches the observers of the touched tables as the visible catalog has them.
+    fn restore_observers(&self, engine: &Engine) {
+        let catalog = self.catalog(engine);
+        for name in &self.touched {
+            let Some(table) = catalog.table(name) else { continue };
+            if let Err(error) = engine.attach_observers(table) {
+                tracing::error!(table = %name, %error, "could not restore the observers of a table");
+            }
+        }
+    }
+}
+
+/// Drops tables from the store. A failure leaves an orphan, which the next start removes.
+fn drop_tables(engine: &Engine, tables: &[TableId]) {
+    for table in tables {
+        if let Err(error) = engine.store().drop_table(*table) {
+            tracing::warn!(table = table.0, %error, "could not drop a table from the store");
+        }
+    }
+}
+
+/// Locks a table against others for the rest of the transaction: shared by writers, exclusive for
+/// those who change the table itself.
+pub fn lock_table(transaction: &Transaction, table: TableId, mode: LockMode) -> Result<()> {
+    let row = [b"x", table.0.to_be_bytes().as_slice()].concat();
+    transaction.lock_row(CATALOG_TABLE, &row, mode, LockWait::Wait)?;
+    Ok(())
+}
+
+/// One DDL statement at work.
+pub struct Ddl<'a> {
+    /// The engine.
+    pub engine: &'a Engine,
+    /// The statement's transaction.
+    pub transaction: &'a Arc<Transaction>,
+    /// What the transaction has done.
+    pub changes: &'a mut Changes,
+}
+
+impl Ddl<'_> {
+    /// Creates a table. Returns a notice instead if it exists and the statement allows that.
+    pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<String>> {
+        let catalog = self.lock_catalog()?;
+        let name = &statement.name.name;
+        check_schema(&statement.name)?;
+        if name::Taken::of(&catalog).contains(&name.value) {
+            if statement.if_not_exists {
+                return Ok(Some(format!("relation \"{}\" already exists, skipping", name.value)));
+            }
+            return Err(Error::new(
+                sqlstate::DUPLICATE_TABLE,
+                format!("relation \"{}\" already exists", name.value),
+            ));
+        }
+        let first_id = self.next_id()?;
+        let mut next_id = first_id;
+        let mut take_id = || {
+            next_id += 1;
+            TableId(next_id - 1)
+        };
+        let record = create_table::record(statement, &catalog, &mut take_id)?;
+        let table = assemble::table(&record)?;
+        self.write_next_id(next_id)?;
+        self.create_in_store(&record.descriptor)?;
+        for index in &record.indexes {
+            self.create_in_store(&index.descriptor)?;
+        }
+        self.store_record(&catalog, table, record)?;
+        Ok(None)
+    }
+
+    /// Drops tables. Returns notices for those that do not exist, if the statement allows that.
+    pub fn drop_table(&mut self, statement: &ast::DropTable) -> Result<Vec<String>> {
+        let mut notices = Vec::new();
+        for name in &statement.names {
+            let catalog = self.lock_catalog()?;
+            check_schema(name)?;
+            let name = &name.name.value;
+            let Some(table) = catalog.table(name).cloned() else {
+                let message = format!("table \"{name}\" does not exist");
+                if statement.if_exists {
+                    notices.push(format!("{message}, skipping"));
+                    continue;
+                }
+                return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+            };
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            let row = Mutation::new(table_key(name)).delete_row();
+            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+            self.changes.dropped.push(table.id);
+            let indexes = table.indexes.iter().map(|index| index.spec.store_table);
+            self.changes.dropped.extend(indexes);
+            self.changes.catalog = Some(Arc::new(catalog.without_table(name)));
+        }
+        Ok(notices)
+    }
+
+    /// Creates an index and fills it. Returns a notice instead if it exists and the statement allows
+    /// that.
+    pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<String>> {
+        let catalog = self.lock_catalog()?;
+        check_schema(&statement.table)?;
+        let table_name = &statement.table.name.value;
+        let undefined = || undefined_table(&statement.table);
+        let table = catalog.table(table_name).cloned().ok_or_else(undefined)?;
+        let record = catalog.record(table_name).cloned().ok_or_else(undefined)?;
+        if let Some(name) = &statement.name
+            && statement.if_not_exists
+            && name::Taken::of(&catalog).contains(&name.value)
+        {
+            return Ok(Some(format!("relation \"{}\" already exists, skipping", name.value)));
+        }
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let id = self.next_id()?;
+        let index = create_index::record(statement, &record, &catalog, TableId(id))?;
+        self.write_next_id(id + 1)?;
+        self.create_in_store(&index.descriptor)?;
+        let mut record = TableRecord::clone(&record);
+        record.indexes.push(index);
+        let changed = assemble::table(&record)?;
+        let index = changed.indexes.last().map(Arc::clone);
+        // No writer is under way: the table's lock is exclusive. What was committed before is to be
+        // seen whole, also what is applied but not yet durable.
+        self.engine.store().wait_for_commits()?;
+        self.transaction.begin_statement();
+        self.changes.touched.push(table_name.clone());
+        self.store_record(&catalog, changed, record)?;
+        if let Some(index) = index {
+            coprocessors::index::index_build(self.transaction, table.id, &index.spec)?;
+        }
+        Ok(None)
+    }
+
+    /// Drops indexes. Returns notices for those that do not exist, if the statement allows that.
+    pub fn drop_index(&mut self, statement: &ast::DropIndex) -> Result<Vec<String>> {
+        let mut notices = Vec::new();
+        for name in &statement.names {
+            let catalog = self.lock_catalog()?;
+            check_schema(name)?;
+            let name = &name.name.value;
+            let table = catalog.table_of_index(name).filter(|table| {
+                statement.table.as_ref().is_none_or(|owner| owner.name.value == table.name)
+            });
+            let (Some(table), Some(record)) =
+                (table.cloned(), table.and_then(|table| catalog.record(&table.name)))
+            else {
+                let message = format!("index \"{name}\" does not exist");
+                if statement.if_exists {
+                    notices.push(format!("{message}, skipping"));
+                    continue;
+                }
+                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+            };
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            let mut record = TableRecord::clone(record);
+            let dropped = record.indexes.iter().filter(|index| &index.name == name);
+            self.changes.dropped.extend(dropped.map(|index| index.descriptor.id));
+            record.indexes.retain(|index| &index.name != name);
+            self.changes.touched.push(table.name.clone());
+            self.store_record(&catalog, assemble::table(&record)?, record)?;
+        }
+        Ok(notices)
+    }
+
+    /// Takes the catalog's lock and returns the catalog that this transaction may change.
+    fn lock_catalog(&mut self) -> Result<Arc<Catalog>> {
+        self.transaction.lock_row(
+            CATALOG_TABLE,
+            CATALOG_LOCK,
+            LockMode::Exclusive,
+            LockWait::Wait,
+        )?;
+        // The holder before us gives the lock back when it has committed and publishes right after.
+        let _published = self.engine.publishing.lock();
+        Ok(self.changes.catalog(self.engine))
+    }
+
+    /// Reads the first id that was never given out.
+    fn next_id(&self) -> Result<u32> {
+        let mut batch = CellBatch::new();
+        let counter = Get::new(NEXT_ID_KEY);
+        if !self.transaction.get_locked(CATALOG_TABLE, &counter, &mut batch)? {
+            return Ok(FIRST_USER_TABLE);
+        }
+        batch
+            .row(0)
+            .value(0, b"")
+            .and_then(|value| value.try_into().ok())
+            .map(u32::from_be_bytes)
+            .ok_or_else(|| Error::new(sqlstate::DATA_CORRUPTED, "damaged counter of table ids"))
+    }
+
+    fn write_next_id(&self, next_id: u32) -> Result<()> {
+        let value = next_id.to_be_bytes().to_vec();
+        let row = Mutation::new(NEXT_ID_KEY).put(0, Vec::new(), value);
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        Ok(())
+    }
+
+    fn create_in_store(&mut self, descriptor: &store::TableDescriptor) -> Result<()> {
+        self.engine.store().create_table(descriptor.clone())?;
+        self.changes.created.push(descriptor.id);
+        Ok(())
+    }
+
+    /// Writes a table's record, attaches its observers and makes it part of the visible catalog.
+    fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
+        self.engine.attach_observers(&table)?;
+        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), record.encode());
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.catalog = Some(Arc::new(catalog.with_stored(table, record)));
+        Ok(())
+    }
+}
+
+/// Refuses names in schemas that are not there.
+pub fn check_schema(name: &ast::TableName) -> Result<()> {
+    match &name.schema {
+        Some(schema) if schema.value != "public" => Err(Error::new(
+            sqlstate::INVALID_SCHEMA_NAME,
+            format!("schema \"{}\" does not exist", schema.value),
+        )
+        .with_hint("Tables are in schema \"public\".")
+        .at(schema.position)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns `relation "t" does not exist` at its place.
+pub fn undefined_table(name: &ast::TableName) -> Error {
+    let message = format!("relation \"{}\" does not exist", name.name.value);
+    Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position())
+}

@@ -1,0 +1,134 @@
+//! Names that PostgreSQL chooses when a statement gives none, and which names are taken.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::Catalog;
+
+/// Bytes of an identifier.
+const NAME_BYTES_MAX: usize = 63;
+
+/// The names of all tables and indexes, which share one name space.
+#[derive(Debug, Default)]
+pub struct Taken(BTreeSet<String>);
+
+impl Taken {
+    /// Returns the names that a catalog uses.
+    pub fn of(catalog: &Catalog) -> Taken {
+        let mut taken = Taken::default();
+        for table in catalog.tables() {
+            taken.add(&table.name);
+            taken.add(&table.primary_key_name);
+            for index in &table.indexes {
+                taken.add(&index.name);
+            }
+        }
+        taken
+    }
+
+    /// Adds a name.
+    pub fn add(&mut self, name: &str) {
+        self.0.insert(name.to_owned());
+    }
+
+    /// Returns whether a name is in use.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+/// Returns `t_pkey`.
+pub fn primary_key(table: &str) -> String {
+    join(table, &[], "pkey")
+}
+
+/// Returns `t_a_b_key`.
+pub fn unique(table: &str, columns: &[&str]) -> String {
+    join(table, columns, "key")
+}
+
+/// Returns `t_a_b_idx`; an expression is called `expr`.
+pub fn index(table: &str, columns: &[&str]) -> String {
+    join(table, columns, "idx")
+}
+
+/// Returns `t_a_check`, or `t_check` for a check of several columns.
+pub fn check(table: &str, columns: &[&str]) -> String {
+    join(table, if columns.len() == 1 { columns } else { &[] }, "check")
+}
+
+/// Returns the name itself or with the first number from 1 that makes it free.
+pub fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let mut number = 1_u32;
+    loop {
+        let candidate = format!("{name}{number}");
+        if !taken(&candidate) {
+            return candidate;
+        }
+        number += 1;
+    }
+}
+
+/// Joins the parts of a name, cut so that it fits.
+fn join(table: &str, columns: &[&str], suffix: &str) -> String {
+    let mut stem = table.to_owned();
+    for column in columns {
+        stem.push('_');
+        stem.push_str(column);
+    }
+    let room = NAME_BYTES_MAX - suffix.len() - 1;
+    while stem.len() > room {
+        stem.pop();
+    }
+    format!("{stem}_{suffix}")
+}
+
+/// Returns an identifier as SQL text, quoted if it must be.
+pub fn quoted(name: &str) -> String {
+    let mut characters = name.chars();
+    let plain = characters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    // A keyword may not stand bare everywhere; quoting is always right.
+    if plain && !RESERVED.contains(&name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// PostgreSQL's reserved words, which need quotes as column names.
+const RESERVED: &[&str] = &[
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case",
+    "cast", "check", "collate", "column", "constraint", "create", "current_date", "current_role",
+    "current_time", "current_timestamp", "current_user", "default", "deferrable", "desc", "distinct",
+    "do", "else", "end", "except", "false", "fetch", "for", "foreign", "from", "grant", "group",
+    "having", "in", "initially", "intersect", "into", "is", "lateral", "leading", "like", "limit",
+    "localtime", "localtimestamp", "not", "null", "offset", "on", "only", "or", "order", "placing",
+    "primary", "references", "returning", "select", "session_user", "some", "symmetric", "table",
+    "then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where",
+    "window", "with",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_chosen_as_postgres_chooses_them() {
+        assert_eq!(primary_key("t"), "t_pkey");
+        assert_eq!(unique("t", &["a", "b"]), "t_a_b_key");
+        assert_eq!(check("t", &["a"]), "t_a_check");
+        assert_eq!(check("t", &["a", "b"]), "t_check");
+        assert_eq!(primary_key(&"x".repeat(80)).len(), NAME_BYTES_MAX);
+        assert_eq!(numbered("t_idx", |name| name != "t_idx2"), "t_idx2");
+    }
+
+    #[test]
+    fn identifiers_are_quoted_when_they_must_be() {
+        assert_eq!(quoted("dep_time"), "dep_time");
+        assert_eq!(quoted("Dep"), "\"Dep\"");
+        assert_eq!(quoted("order"), "\"order\"");
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+}

@@ -1,0 +1,250 @@
+//! The options of tables and indexes: `WITH (ttl = '30 days')` or `… ) TTL = 2592000`.
+//!
+//! Names are the design's fixed list. An option of that list that bennu does not have yet is refused
+//! with 0A000, any other name with 22023.
+
+use std::time::Duration;
+
+use store::FamilyDescriptor;
+use store::descriptor::{BloomFilter, Compression, Durability, KeepDeletedCells};
+use types::text::TextStyle;
+use types::{DataType, Datum};
+
+use crate::ast::{OptionValue, TableOption};
+use crate::error::{Error, Result, sqlstate};
+
+/// What the options of a table come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableOptions {
+    /// Salt buckets; 0 for none.
+    pub salt_buckets: u8,
+    /// Copies of each region.
+    pub region_replication: u8,
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// Bytes at which a region is flushed.
+    pub memstore_flush_bytes: Option<u64>,
+    /// Rules of all families.
+    pub family: FamilyDescriptor,
+    /// Rules of single families: `f.ttl = 5`.
+    pub overrides: Vec<TableOption>,
+}
+
+/// Options that the design names and that are not there yet.
+const NOT_YET: &[&str] = &[
+    "data_block_encoding",
+    "split_policy",
+    "max_filesize",
+    "compaction",
+    "immutable_rows",
+];
+
+impl TableOptions {
+    /// Reads the options of a table.
+    ///
+    /// # Errors
+    ///
+    /// 22023 for an unknown name or a bad value, 0A000 for what is not there yet.
+    pub fn read(options: &[TableOption]) -> Result<TableOptions> {
+        let mut result = TableOptions {
+            salt_buckets: 0,
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            memstore_flush_bytes: None,
+            family: FamilyDescriptor::new("0"),
+            overrides: Vec::new(),
+        };
+        for (index, option) in options.iter().enumerate() {
+            let again = options[..index]
+                .iter()
+                .any(|other| other.name.value == option.name.value && other.family == option.family);
+            if again {
+                return Err(bad(option, "it is given twice"));
+            }
+            if option.family.is_some() {
+                set_family_option(&mut FamilyDescriptor::new("0"), option)?;
+                result.overrides.push(option.clone());
+            } else {
+                result.set(option)?;
+            }
+        }
+        Ok(result)
+    }
+
+    fn set(&mut self, option: &TableOption) -> Result<()> {
+        match option.name.value.as_str() {
+            "salt_buckets" => self.salt_buckets = integer(option, 0, 255)? as u8,
+            "region_replication" => self.region_replication = integer(option, 1, 3)? as u8,
+            "durability" => {
+                self.durability = match word(option)?.as_str() {
+                    "sync_wal" => Durability::SyncWal,
+                    "async_wal" => Durability::AsyncWal,
+                    "skip_wal" => Durability::SkipWal,
+                    _ => return Err(bad(option, "use SYNC_WAL, ASYNC_WAL or SKIP_WAL")),
+                }
+            }
+            "memstore_flushsize" => {
+                self.memstore_flush_bytes = Some(integer(option, 1 << 16, i64::MAX)? as u64);
+            }
+            "storage" => {
+                if word(option)? != "row" {
+                    return Err(Error::not_supported(
+                        "STORAGE = CELL",
+                        "Use STORAGE = ROW, the default.",
+                    ));
+                }
+            }
+            _ => set_family_option(&mut self.family, option)?,
+        }
+        Ok(())
+    }
+
+    /// Returns the descriptor of a family by name.
+    pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
+        let mut family = FamilyDescriptor { name: name.to_owned(), ..self.family.clone() };
+        for option in &self.overrides {
+            if option.family.as_ref().is_some_and(|owner| owner.value == name) {
+                set_family_option(&mut family, option)?;
+            }
+        }
+        Ok(family)
+    }
+}
+
+fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Result<()> {
+    match option.name.value.as_str() {
+        "versions" => family.versions = integer(option, 1, i64::from(u32::MAX))? as u32,
+        "min_versions" => family.min_versions = integer(option, 0, i64::from(u32::MAX))? as u32,
+        "ttl" => family.ttl = ttl(option)?,
+        "keep_deleted_cells" => {
+            family.keep_deleted_cells = match word(option)?.as_str() {
+                "false" => KeepDeletedCells::False,
+                "true" => KeepDeletedCells::True,
+                "ttl" => KeepDeletedCells::Ttl,
+                _ => return Err(bad(option, "use FALSE, TRUE or TTL")),
+            }
+        }
+        "compression" => {
+            family.compression = match word(option)?.as_str() {
+                "none" => Compression::None,
+                "lz4" => Compression::Lz4,
+                "zstd" => {
+                    return Err(Error::not_supported("COMPRESSION = ZSTD", "Use LZ4 or NONE."));
+                }
+                _ => return Err(bad(option, "use LZ4 or NONE")),
+            }
+        }
+        "bloomfilter" => {
+            family.bloom_filter = match word(option)?.as_str() {
+                "none" => BloomFilter::None,
+                "row" => BloomFilter::Row,
+                "rowcol" => BloomFilter::RowCol,
+                _ => return Err(bad(option, "use ROW, ROWCOL or NONE")),
+            }
+        }
+        "blocksize" => family.block_bytes = integer(option, 1 << 10, 1 << 24)? as u32,
+        name if NOT_YET.contains(&name) => {
+            return Err(Error::not_supported(
+                format!("the option {}", name.to_uppercase()),
+                "Leave it out to get the default.",
+            )
+            .at(option.name.position));
+        }
+        name => {
+            return Err(Error::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{name}\""),
+            )
+            .at(option.name.position));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a TTL: seconds as in HBase, an interval as text, or FOREVER.
+fn ttl(option: &TableOption) -> Result<Option<Duration>> {
+    let seconds = match &option.value {
+        OptionValue::Number(_) => integer(option, 1, i64::from(i32::MAX))? as u64,
+        OptionValue::Word(word) if word == "forever" => return Ok(None),
+        OptionValue::String(text) if text.eq_ignore_ascii_case("forever") => return Ok(None),
+        OptionValue::String(text) => {
+            let interval = types::text::parse(text, DataType::Interval, &TextStyle::default())
+                .map_err(|error| bad(option, &error.message))?;
+            let Datum::Interval(interval) = interval else {
+                return Err(bad(option, "it is not an interval"));
+            };
+            let days = i64::from(interval.months) * 30 + i64::from(interval.days);
+            let seconds = days * 86_400 + interval.microseconds / 1_000_000;
+            u64::try_from(seconds)
+                .ok()
+                .filter(|seconds| *seconds > 0)
+                .ok_or_else(|| bad(option, "it must be at least a second"))?
+        }
+        _ => return Err(bad(option, "use seconds, an interval or FOREVER")),
+    };
+    Ok(Some(Duration::from_secs(seconds)))
+}
+
+fn integer(option: &TableOption, low: i64, high: i64) -> Result<i64> {
+    let text = match &option.value {
+        OptionValue::Number(text) | OptionValue::String(text) => text.as_str(),
+        _ => "",
+    };
+    text.parse()
+        .ok()
+        .filter(|number| (low..=high).contains(number))
+        .ok_or_else(|| bad(option, &format!("it must be a whole number from {low} to {high}")))
+}
+
+fn word(option: &TableOption) -> Result<String> {
+    match &option.value {
+        OptionValue::String(text) | OptionValue::Word(text) => Ok(text.to_ascii_lowercase()),
+        OptionValue::Boolean(value) => Ok(value.to_string()),
+        OptionValue::Number(_) => Err(bad(option, "it is not a number")),
+    }
+}
+
+fn bad(option: &TableOption, why: &str) -> Error {
+    Error::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{}\": {why}", option.name.value),
+    )
+    .at(option.name.position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ast::Ident;
+
+    fn option(name: &str, value: OptionValue) -> TableOption {
+        let name = Ident { value: name.to_owned(), position: 7 };
+        TableOption { family: None, name, value }
+    }
+
+    fn number(text: &str) -> OptionValue {
+        OptionValue::Number(text.to_owned())
+    }
+
+    #[test]
+    fn both_spellings_of_a_ttl_mean_the_same() {
+        let text = OptionValue::String("30 days".to_owned());
+        let by_text = TableOptions::read(&[option("ttl", text)]).unwrap();
+        let by_number = TableOptions::read(&[option("ttl", number("2592000"))]).unwrap();
+        assert_eq!(by_text, by_number);
+        assert_eq!(by_text.family.ttl, Some(Duration::from_secs(2_592_000)));
+    }
+
+    #[test]
+    fn unknown_missing_and_bad_options_are_told_apart() {
+        let code = |name: &str, value| {
+            let error = TableOptions::read(&[option(name, value)]).unwrap_err();
+            assert_eq!(error.position, Some(7).filter(|_| name != "compression"));
+            error.sqlstate
+        };
+        assert_eq!(code("colour", number("1")), "22023");
+        assert_eq!(code("salt_buckets", number("256")), "22023");
+        assert_eq!(code("split_policy", OptionValue::Word("busy".to_owned())), "0A000");
+        assert_eq!(code("compression", OptionValue::Word("zstd".to_owned())), "0A000");
+    }
+}

@@ -1,0 +1,155 @@
+//! The rows of a running statement, and what its completion says.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use types::{Batch, Datum, DataType};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::Operator;
+use crate::logical::OutputColumn;
+use crate::timer::StopFlag;
+
+/// What CommandComplete says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// The command tag, for example `INSERT 0 1`; empty for an empty statement.
+    pub tag: String,
+}
+
+impl Completion {
+    /// Returns a completion with this tag.
+    pub fn new(tag: impl Into<String>) -> Completion {
+        Completion { tag: tag.into() }
+    }
+}
+
+/// What the command tag counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// The rows returned, after this word: `SELECT 3`.
+    Returned(&'static str),
+    /// Fixed: a data-changing statement counts what it changed.
+    Fixed(String),
+}
+
+enum Source {
+    Operator(Box<dyn Operator>),
+    Ready(VecDeque<Batch>),
+}
+
+/// Rows of a running statement. Independent of the session, so that several portals can be open.
+pub struct Rows {
+    columns: Arc<[OutputColumn]>,
+    source: Source,
+    /// Rows fetched but not returned yet: the batch and how many of its rows are gone.
+    pending: Option<(Batch, usize)>,
+    returned: u64,
+    tag: Tag,
+    stop: Arc<StopFlag>,
+}
+
+impl Rows {
+    /// Returns the rows of an operator.
+    pub(crate) fn streaming(
+        columns: Arc<[OutputColumn]>,
+        operator: Box<dyn Operator>,
+        tag: Tag,
+        stop: Arc<StopFlag>,
+    ) -> Rows {
+        Rows { columns, source: Source::Operator(operator), pending: None, returned: 0, tag, stop }
+    }
+
+    /// Returns rows that are there already.
+    pub(crate) fn ready(
+        columns: Arc<[OutputColumn]>,
+        batches: impl IntoIterator<Item = Batch>,
+        tag: Tag,
+        stop: Arc<StopFlag>,
+    ) -> Rows {
+        let source = Source::Ready(batches.into_iter().collect());
+        Rows { columns, source, pending: None, returned: 0, tag, stop }
+    }
+
+    /// Returns rows of text columns.
+    pub(crate) fn of_text(
+        names: &[&str],
+        rows: &[Vec<String>],
+        tag: Tag,
+        stop: Arc<StopFlag>,
+    ) -> Rows {
+        let columns = names
+            .iter()
+            .map(|name| OutputColumn {
+                name: (*name).to_owned(),
+                sql_type: DataType::Text.into(),
+                origin: None,
+            })
+            .collect();
+        let datums: Vec<Vec<Datum>> = rows
+            .iter()
+            .map(|row| row.iter().map(|value| Datum::Text(Arc::from(value.as_str()))).collect())
+            .collect();
+        let batch = Batch::from_rows(&vec![DataType::Text; names.len()], &datums);
+        Rows::ready(columns, [batch], tag, stop)
+    }
+
+    /// Returns the columns.
+    pub fn columns(&self) -> &[OutputColumn] {
+        &self.columns
+    }
+
+    /// Returns the next rows, at most `row_limit`; `None` at the end.
+    pub fn next_batch(&mut self, row_limit: usize) -> Result<Option<Batch>> {
+        let (batch, start) = match self.pending.take() {
+            Some(pending) => pending,
+            None => match self.fetch()? {
+                Some(batch) => (batch, 0),
+                None => return Ok(None),
+            },
+        };
+        let end = batch.row_count.min(start.saturating_add(row_limit));
+        self.returned += (end - start) as u64;
+        if start == 0 && end == batch.row_count {
+            return Ok(Some(batch));
+        }
+        let selection: Vec<u32> = (start as u32..end as u32).collect();
+        let part = batch.take(&selection);
+        if end < batch.row_count {
+            self.pending = Some((batch, end));
+        }
+        Ok(Some(part))
+    }
+
+    /// Returns the next batch that has rows.
+    fn fetch(&mut self) -> Result<Option<Batch>> {
+        loop {
+            let next = match &mut self.source {
+                Source::Operator(operator) => {
+                    operator.next().map_err(|error| stopped(error, &self.stop))?
+                }
+                Source::Ready(batches) => batches.pop_front(),
+            };
+            match next {
+                Some(batch) if batch.row_count == 0 => {}
+                next => return Ok(next),
+            }
+        }
+    }
+
+    /// Returns the completion: the tag counts the rows that were returned.
+    pub fn completion(&self) -> Completion {
+        match &self.tag {
+            Tag::Returned(word) => Completion::new(format!("{word} {}", self.returned)),
+            Tag::Fixed(tag) => Completion::new(tag.clone()),
+        }
+    }
+}
+
+/// Returns the error with the reason why the statement was stopped, if it was.
+pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
+    if error.sqlstate == sqlstate::QUERY_CANCELED && stop.timed_out() {
+        "canceling statement due to statement timeout".clone_into(&mut error.message);
+    }
+    error
+}

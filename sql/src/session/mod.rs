@@ -1,0 +1,487 @@
+//! One client's view of the engine: settings, transaction, prepared statements, running statements.
+//!
+//! Free of sockets and messages: the server, the shell and embedding programs drive it alike.
+//!
+//! # Transactions
+//!
+//! Statements outside BEGIN … COMMIT run in an implicit transaction that lasts until
+//! [`Session::end_implicit`], which the wire calls at the end of a simple query message or at Sync.
+//! After an error it calls [`Session::fail`].
+
+mod prepared;
+mod transaction;
+mod utility;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use ahash::AHashMap;
+use store::wal::DurableTicket;
+use types::expr::EvalContext;
+use types::text::TextStyle;
+use types::{DataType, Datum};
+
+use crate::ast::Statement;
+use crate::binder::SessionConstants;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::parser;
+use crate::parser::ParsedStatement;
+use crate::session::prepared::{Planned, Planning, PreparedKind};
+use crate::rows::{Completion, Rows, Tag, stopped};
+use crate::session::transaction::{Modes, Open};
+use crate::settings::Settings;
+use crate::system::{SystemRowSource, session_constants};
+use crate::timer::StopFlag;
+
+pub use crate::copy::{CopyFormat, CopyIn};
+pub use crate::rows;
+pub use crate::session::prepared::Prepared;
+
+/// Who a session belongs to.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// The user.
+    pub user: String,
+}
+
+/// Stops the running statement of a session from another thread.
+#[derive(Debug, Clone)]
+pub struct CancelHandle {
+    flag: Arc<StopFlag>,
+}
+
+impl CancelHandle {
+    /// Asks the running statement to stop with SQLSTATE 57014; nothing if none is running.
+    pub fn cancel(&self) {
+        self.flag.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What ReadyForQuery reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Not in a transaction block.
+    Idle,
+    /// In a transaction block.
+    InBlock,
+    /// In a block that an error has ended; only ROLLBACK is accepted.
+    Failed,
+}
+
+/// A statement that was started.
+pub enum Execution {
+    /// It yields rows; read them to the end.
+    Rows(Rows),
+    /// It is done.
+    Done(Completion),
+    /// COPY … FROM STDIN: feed it.
+    CopyIn(Box<CopyIn>),
+    /// COPY … TO STDOUT: write the rows in this format.
+    CopyOut(Rows, CopyFormat),
+}
+
+/// A notice for the client, between messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// `NOTICE` or `WARNING`.
+    pub severity: &'static str,
+    /// Code, message, hint.
+    pub error: Error,
+}
+
+/// A parsed statement. Cheap to clone.
+#[derive(Clone)]
+pub struct Parsed {
+    statement: Arc<ParsedStatement>,
+}
+
+impl Parsed {
+    /// Returns the command tag without counts, for example `SELECT`.
+    pub fn tag(&self) -> &'static str {
+        self.statement.statement.tag()
+    }
+}
+
+/// Splits SQL text into its statements.
+///
+/// # Errors
+///
+/// 42601 and its kin with a position; nothing of the text has run then.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    let statements = parser::parse_statements(sql)?;
+    Ok(statements
+        .into_iter()
+        .map(|statement| Parsed { statement: Arc::new(statement) })
+        .collect())
+}
+
+/// Numbers the sessions of the process: what `pg_backend_pid()` returns.
+static NEXT_PROCESS_ID: AtomicI32 = AtomicI32::new(1);
+
+/// One client's session.
+pub struct Session {
+    engine: Arc<Engine>,
+    process_id: i32,
+    settings: Settings,
+    constants: SessionConstants,
+    open: Option<Open>,
+    statements: AHashMap<String, Arc<Prepared>>,
+    notices: Vec<Notice>,
+    /// What the client was told of each reported setting.
+    reported: Vec<(&'static str, Arc<str>)>,
+    ticket: Option<DurableTicket>,
+    stop: Arc<StopFlag>,
+}
+
+impl Session {
+    /// Opens a session on an engine.
+    pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
+        let settings = Settings::new(&options.user);
+        let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
+        Session {
+            constants: session_constants(&options.user, &settings, process_id),
+            engine: Arc::clone(engine),
+            process_id,
+            settings,
+            open: None,
+            statements: AHashMap::new(),
+            notices: Vec::new(),
+            reported: Vec::new(),
+            ticket: None,
+            stop: Arc::default(),
+        }
+    }
+
+    /// Returns the number of the session, unique in the process.
+    pub fn process_id(&self) -> i32 {
+        self.process_id
+    }
+
+    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it leaves
+    /// them open; may be shorter than the list of parameters.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the statement, with its place in the text.
+    pub fn prepare(
+        &mut self,
+        parsed: &Parsed,
+        types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
+        let statement = &parsed.statement.statement;
+        self.check_accepted(statement)?;
+        let parsed = Arc::clone(&parsed.statement);
+        if prepared::is_planned(statement) {
+            let (planned, parameter_types, columns) =
+                self.with_planning(|planning| planning.plan(statement, types))?;
+            let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
+            return Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind }));
+        }
+        let columns = match statement {
+            Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
+            _ => prepared::utility_columns(statement).map(Arc::from),
+        };
+        let kind = PreparedKind::Utility;
+        Ok(Arc::new(Prepared { parameter_types: Vec::new(), columns, parsed, kind }))
+    }
+
+    /// Starts a statement, in the open transaction or in an implicit one.
+    ///
+    /// After an error the caller calls [`Session::fail`].
+    ///
+    /// # Errors
+    ///
+    /// Whatever the statement raises.
+    pub fn execute(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        parameters: Vec<Datum>,
+    ) -> Result<Execution> {
+        self.stop.begin_statement();
+        if let Some(timeout) = self.settings.duration("statement_timeout") {
+            self.engine.timer.stop_after(timeout, &self.stop);
+        }
+        self.check_accepted(&prepared.parsed.statement)?;
+        let result = match &prepared.kind {
+            PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
+            PreparedKind::Utility => self.run_utility(&prepared.parsed),
+        };
+        result.map_err(|error| stopped(error, &self.stop))
+    }
+
+    /// Ends the implicit transaction, if one is open, with a commit. The ticket is to be awaited
+    /// before the client is told.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be committed; it is rolled back then.
+    pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
+        if self.open.as_ref().is_some_and(|open| !open.in_block) {
+            return self.commit();
+        }
+        Ok(None)
+    }
+
+    /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client is
+    /// told.
+    pub fn take_ticket(&mut self) -> Option<DurableTicket> {
+        self.ticket.take()
+    }
+
+    /// After an error: rolls the implicit transaction back, or marks the block as failed.
+    pub fn fail(&mut self) {
+        match &mut self.open {
+            Some(open) if open.in_block => open.failed = true,
+            Some(_) => self.rollback(),
+            None => {}
+        }
+    }
+
+    /// Returns what ReadyForQuery reports.
+    pub fn transaction_status(&self) -> TransactionStatus {
+        match &self.open {
+            Some(open) if open.failed => TransactionStatus::Failed,
+            Some(open) if open.in_block => TransactionStatus::InBlock,
+            _ => TransactionStatus::Idle,
+        }
+    }
+
+    /// Returns the handle that a cancel request uses.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle { flag: Arc::clone(&self.stop) }
+    }
+
+    /// Sets a setting by name, as a start-up parameter does.
+    ///
+    /// # Errors
+    ///
+    /// See [`Settings::set`].
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        self.settings.set(name, Some(value))
+    }
+
+    /// Returns settings that the client is to be told of (ParameterStatus) and that have changed
+    /// since the last call; at first all of them.
+    pub fn take_reported(&mut self) -> Vec<(&'static str, Arc<str>)> {
+        let unchanged = self
+            .settings
+            .reported()
+            .zip(&self.reported)
+            .all(|((_, now), (_, told))| Arc::ptr_eq(now, told) || now == told);
+        if unchanged && !self.reported.is_empty() {
+            return Vec::new();
+        }
+        let told = std::mem::take(&mut self.reported);
+        self.reported =
+            self.settings.reported().map(|(name, value)| (name, Arc::clone(value))).collect();
+        self.reported.iter().filter(|entry| !told.contains(entry)).cloned().collect()
+    }
+
+    /// Returns the notices gathered since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Returns how values are written as text now (time zone, bytea).
+    pub fn text_style(&self) -> &TextStyle {
+        self.settings.style()
+    }
+
+    /// Keeps a prepared statement under a name, which SQL and protocol share.
+    ///
+    /// # Errors
+    ///
+    /// 42P05 if the name is taken.
+    pub fn keep_statement(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
+        if self.statements.contains_key(name) {
+            return Err(Error::new(
+                sqlstate::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        self.statements.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    /// Returns a prepared statement by name.
+    ///
+    /// # Errors
+    ///
+    /// 26000 if there is none.
+    pub fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
+        self.statements.get(name).ok_or_else(|| {
+            Error::new(
+                sqlstate::INVALID_SQL_STATEMENT_NAME,
+                format!("prepared statement \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    /// Forgets a prepared statement; returns whether there was one.
+    pub fn forget_statement(&mut self, name: &str) -> bool {
+        self.statements.remove(name).is_some()
+    }
+
+    /// In a failed block, refuses everything but its end.
+    fn check_accepted(&self, statement: &Statement) -> Result<()> {
+        let ends = matches!(
+            statement,
+            Statement::Commit | Statement::Rollback | Statement::RollbackTo(_)
+        );
+        if ends || self.transaction_status() != TransactionStatus::Failed {
+            return Ok(());
+        }
+        Err(Error::new(
+            sqlstate::IN_FAILED_SQL_TRANSACTION,
+            "current transaction is aborted, commands ignored until end of transaction block",
+        ))
+    }
+
+    fn with_planning<T>(&self, run: impl FnOnce(&Planning<'_>) -> Result<T>) -> Result<T> {
+        let (catalog, private) = match &self.open {
+            Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
+            None => (self.engine.catalog(), false),
+        };
+        run(&Planning { catalog: &catalog, private, constants: &self.constants })
+    }
+
+    /// Returns the open transaction, begun if need be, with a new statement begun in it.
+    fn begin_statement(&mut self) -> &mut Open {
+        let open = self.open.get_or_insert_with(|| {
+            let modes = Modes::of(&self.settings);
+            Open::begin(&self.engine, &self.settings, modes, &self.stop)
+        });
+        open.used = true;
+        open.transaction.begin_statement();
+        open
+    }
+
+    /// Returns what the executor needs for one statement. A statement has begun.
+    fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
+        let system = SystemRowSource {
+            engine: Arc::clone(&self.engine),
+            catalog: open.changes.catalog(&self.engine),
+            settings: self.settings.clone(),
+            transaction: Arc::clone(&open.transaction),
+        };
+        exec::Context {
+            transaction: Arc::clone(&open.transaction),
+            eval: EvalContext {
+                parameters,
+                transaction_timestamp: open.started,
+                statement_timestamp: transaction::now(&self.engine),
+                time_zone: self.settings.style().time_zone.clone(),
+            },
+            cancelled: Arc::clone(&self.stop.stop),
+            system: Arc::new(system),
+            work_mem: self.settings.work_mem_bytes(),
+        }
+    }
+
+    fn run_planned(
+        &mut self,
+        prepared: &Prepared,
+        mut parameters: Vec<Datum>,
+    ) -> Result<Execution> {
+        let PreparedKind::Planned(state) = &prepared.kind else {
+            unreachable!("the caller matched the kind")
+        };
+        let planned = self.with_planning(|planning| prepared.planned(state, planning))?;
+        if parameters.len() != prepared.parameter_types.len() {
+            return Err(Error::new(
+                "08P01",
+                format!(
+                    "bind message supplies {} parameters, but prepared statement requires {}",
+                    parameters.len(),
+                    prepared.parameter_types.len()
+                ),
+            ));
+        }
+        parameters.resize(planned.parameter_count, Datum::Null);
+        let tag = prepared.parsed.statement.tag();
+        match planned.writes {
+            None => self.run_query(prepared, &planned, parameters),
+            Some(table) => self.run_change(prepared, &planned, parameters, table, tag),
+        }
+    }
+
+    fn run_query(
+        &mut self,
+        prepared: &Prepared,
+        planned: &Planned,
+        parameters: Vec<Datum>,
+    ) -> Result<Execution> {
+        self.begin_statement();
+        let open = self.open.as_ref().expect("a statement was begun");
+        let context = self.context(open, parameters);
+        let operator = exec::open(&planned.plan, context)?;
+        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let stop = Arc::clone(&self.stop);
+        Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
+    }
+
+    fn run_change(
+        &mut self,
+        prepared: &Prepared,
+        planned: &Planned,
+        parameters: Vec<Datum>,
+        table: store::TableId,
+        tag: &str,
+    ) -> Result<Execution> {
+        let open = self.begin_statement();
+        if open.modes.read_only {
+            return Err(read_only(tag));
+        }
+        open.lock_for_write(table)?;
+        let open = self.open.as_ref().expect("a statement was begun");
+        let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;
+        let tag = match tag {
+            "INSERT" => format!("INSERT 0 {}", outcome.row_count),
+            _ => format!("{tag} {}", outcome.row_count),
+        };
+        match &prepared.columns {
+            None => Ok(Execution::Done(Completion::new(tag))),
+            Some(columns) => {
+                let stop = Arc::clone(&self.stop);
+                let columns = Arc::clone(columns);
+                let rows = Rows::ready(columns, outcome.returning, Tag::Fixed(tag), stop);
+                Ok(Execution::Rows(rows))
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<Option<DurableTicket>> {
+        match self.open.take() {
+            Some(open) => open.commit(&self.engine, &mut self.settings),
+            None => Ok(None),
+        }
+    }
+
+    fn rollback(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.rollback(&self.engine, &mut self.settings);
+        }
+    }
+
+    fn notice(&mut self, severity: &'static str, error: Error) {
+        if self.settings.wants_message(severity) {
+            self.notices.push(Notice { severity, error });
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.rollback();
+    }
+}
+
+/// Returns the refusal of a write in a read-only transaction.
+fn read_only(what: &str) -> Error {
+    Error::new(
+        sqlstate::READ_ONLY_SQL_TRANSACTION,
+        format!("cannot execute {what} in a read-only transaction"),
+    )
+}

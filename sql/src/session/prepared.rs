@@ -1,0 +1,190 @@
+//! Prepared statements: parsed and bound once, planned again when the catalog has changed.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use store::TableId;
+use types::DataType;
+
+use crate::ast;
+use crate::ast::Statement;
+use crate::binder;
+use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, OutputColumn};
+use crate::parser::ParsedStatement;
+use crate::plan::Plan;
+use crate::planner;
+use crate::system::SystemNames;
+
+/// A statement that was parsed, bound and planned.
+pub struct Prepared {
+    /// Types of the parameters, `$1` first.
+    pub parameter_types: Vec<DataType>,
+    /// Columns of the result; `None` for a statement that returns no rows.
+    pub columns: Option<Arc<[OutputColumn]>>,
+    pub(crate) parsed: Arc<ParsedStatement>,
+    pub(crate) kind: PreparedKind,
+}
+
+/// What there is to run.
+pub(crate) enum PreparedKind {
+    /// A statement with a plan, and the catalog version that it was made for.
+    Planned(ArcSwap<Planned>),
+    /// Anything else: the statement is run as it is.
+    Utility,
+}
+
+/// A plan and what it was made for.
+pub(crate) struct Planned {
+    /// [`Catalog::version`], or [`PRIVATE_VERSION`].
+    pub catalog_version: u64,
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Parameters of the client and of subqueries together.
+    pub parameter_count: usize,
+    /// The table that the statement writes to.
+    pub writes: Option<TableId>,
+}
+
+/// The version of plans made with a catalog that is not committed: never up to date.
+const PRIVATE_VERSION: u64 = u64::MAX;
+
+/// What a statement is bound and planned with.
+pub(crate) struct Planning<'a> {
+    /// The catalog that the statement sees.
+    pub catalog: &'a Catalog,
+    /// The catalog is the transaction's own.
+    pub private: bool,
+    /// Values of session functions.
+    pub constants: &'a binder::SessionConstants,
+}
+
+impl Planning<'_> {
+    /// Binds and plans a query or a data-changing statement.
+    pub(crate) fn plan(
+        &self,
+        statement: &Statement,
+        types: &[Option<DataType>],
+    ) -> Result<(Planned, Vec<DataType>, Option<Arc<[OutputColumn]>>)> {
+        let bound =
+            binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
+        let plan = Arc::new(planner::plan(&bound.bound)?);
+        let columns = columns_of(&bound.bound).map(Arc::from);
+        let planned = Planned {
+            catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
+            plan,
+            parameter_count: bound.parameter_count,
+            writes: written_table(&bound.bound),
+        };
+        Ok((planned, bound.parameter_types, columns))
+    }
+}
+
+impl Prepared {
+    /// Returns the plan in one line; `None` for a statement without one.
+    pub fn summary(&self) -> Option<String> {
+        match &self.kind {
+            PreparedKind::Planned(state) => Some(state.load().plan.summary()),
+            PreparedKind::Utility => None,
+        }
+    }
+
+    /// Returns the plan, made anew if the catalog has changed.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if the statement now returns other columns than the client was told.
+    pub(crate) fn planned(
+        &self,
+        state: &ArcSwap<Planned>,
+        planning: &Planning<'_>,
+    ) -> Result<Arc<Planned>> {
+        let planned = state.load_full();
+        if !planning.private && planned.catalog_version == planning.catalog.version {
+            return Ok(planned);
+        }
+        let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
+        let (planned, _, columns) = planning.plan(&self.parsed.statement, &types)?;
+        if columns != self.columns {
+            return Err(Error::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        let planned = Arc::new(planned);
+        state.store(Arc::clone(&planned));
+        Ok(planned)
+    }
+}
+
+fn columns_of(bound: &Bound) -> Option<Vec<OutputColumn>> {
+    let returning = match bound {
+        Bound::Query(query) => return Some(query.columns.clone()),
+        Bound::Insert(insert) => &insert.returning,
+        Bound::Update(update) => &update.returning,
+        Bound::Delete(delete) => &delete.returning,
+    };
+    returning.as_ref().map(|returning| returning.columns.clone())
+}
+
+fn written_table(bound: &Bound) -> Option<TableId> {
+    match bound {
+        Bound::Query(_) => None,
+        Bound::Insert(insert) => Some(insert.table.id),
+        Bound::Update(update) => Some(update.table.id),
+        Bound::Delete(delete) => Some(delete.table.id),
+    }
+}
+
+/// Returns whether a statement is bound and planned.
+pub(crate) fn is_planned(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Upsert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+    )
+}
+
+/// Returns the columns of a utility statement that returns rows of text.
+pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
+    let names: &[&str] = match statement {
+        Statement::Explain(_) => &["QUERY PLAN"],
+        Statement::Show(None) => &["name", "setting", "description"],
+        Statement::Show(Some(name)) => &[name.value.as_str()],
+        _ => return None,
+    };
+    let column = |name: &&str| OutputColumn {
+        name: (*name).to_owned(),
+        sql_type: DataType::Text.into(),
+        origin: None,
+    };
+    Some(names.iter().map(column).collect())
+}
+
+/// Refuses EXPLAIN options that are not there.
+pub(crate) fn check_explain(explain: &ast::Explain) -> Result<()> {
+    let refused = [
+        ("VERBOSE", explain.verbose),
+        ("BUFFERS", explain.buffers == Some(true)),
+        ("FORMAT JSON", explain.format == ast::ExplainFormat::Json),
+    ];
+    for (option, given) in refused {
+        if given {
+            return Err(Error::not_supported(
+                format!("EXPLAIN option {option}"),
+                "Use EXPLAIN or EXPLAIN ANALYZE.",
+            ));
+        }
+    }
+    if !is_planned(&explain.statement) {
+        return Err(Error::not_supported(
+            format!("EXPLAIN of {}", explain.statement.tag()),
+            "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE and DELETE.",
+        ));
+    }
+    Ok(())
+}

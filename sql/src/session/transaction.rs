@@ -1,0 +1,255 @@
+//! The transaction of a session: implicit or a block, with what it changed beside rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::descriptor::Durability;
+use store::transaction::{Consistency, Isolation, LockMode, Savepoint, TransactionOptions};
+use store::wal::DurableTicket;
+use store::{TableId, Transaction};
+
+use crate::ast::IsolationLevel;
+use crate::ddl;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+use crate::settings::Settings;
+use crate::timer::StopFlag;
+
+/// An open transaction.
+pub(crate) struct Open {
+    /// The store's side of it.
+    pub transaction: Arc<Transaction>,
+    /// What DDL statements in it have done.
+    pub changes: ddl::Changes,
+    /// BEGIN was said; otherwise it ends with the message.
+    pub in_block: bool,
+    /// An error has ended it; only ROLLBACK is accepted.
+    pub failed: bool,
+    /// A statement has read or written in it.
+    pub used: bool,
+    /// Its modes.
+    pub modes: Modes,
+    /// `now()`: microseconds since 2000-01-01 UTC.
+    pub started: i64,
+    /// The settings to go back to on rollback.
+    settings_before: Settings,
+    /// Settings of SET LOCAL with the values to go back to at the end.
+    local: Vec<(String, String)>,
+    savepoints: Vec<NamedSavepoint>,
+    locked_tables: Vec<TableId>,
+}
+
+struct NamedSavepoint {
+    name: String,
+    savepoint: Savepoint,
+    settings: Settings,
+}
+
+/// The modes of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// Which snapshot statements read.
+    pub isolation: Isolation,
+    /// Refuse writes.
+    pub read_only: bool,
+}
+
+impl Modes {
+    /// Returns the session's defaults.
+    pub(crate) fn of(settings: &Settings) -> Modes {
+        let isolation = match settings.value("default_transaction_isolation") {
+            "repeatable read" => Isolation::RepeatableRead,
+            _ => Isolation::ReadCommitted,
+        };
+        Modes { isolation, read_only: settings.is_on("default_transaction_read_only") }
+    }
+
+    /// Returns the modes with those that a statement gives.
+    pub(crate) fn with(mut self, given: &crate::ast::TransactionModes) -> Result<Modes> {
+        match given.isolation {
+            None => {}
+            Some(IsolationLevel::ReadCommitted | IsolationLevel::ReadUncommitted) => {
+                self.isolation = Isolation::ReadCommitted;
+            }
+            Some(IsolationLevel::RepeatableRead) => self.isolation = Isolation::RepeatableRead,
+            Some(IsolationLevel::Serializable) => {
+                return Err(Error::not_supported(
+                    "isolation level SERIALIZABLE",
+                    "Use REPEATABLE READ, with SELECT … FOR UPDATE on rows that decide a write.",
+                ));
+            }
+        }
+        self.read_only = given.read_only.unwrap_or(self.read_only);
+        Ok(self)
+    }
+
+    /// Returns the isolation as SHOW prints it.
+    pub(crate) fn isolation_name(self) -> &'static str {
+        match self.isolation {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+        }
+    }
+}
+
+impl Open {
+    /// Begins a transaction.
+    pub(crate) fn begin(engine: &Engine, settings: &Settings, modes: Modes, stop: &StopFlag) -> Open {
+        Open {
+            transaction: Arc::new(engine.store().begin(options(settings, modes, stop))),
+            changes: ddl::Changes::default(),
+            in_block: false,
+            failed: false,
+            used: false,
+            modes,
+            started: now(engine),
+            settings_before: settings.clone(),
+            local: Vec::new(),
+            savepoints: Vec::new(),
+            locked_tables: Vec::new(),
+        }
+    }
+
+    /// Changes the modes of a transaction that nothing was done in yet.
+    pub(crate) fn set_modes(
+        &mut self,
+        engine: &Engine,
+        settings: &Settings,
+        modes: Modes,
+        stop: &StopFlag,
+    ) -> Result<()> {
+        if self.used && modes.isolation != self.modes.isolation {
+            return Err(Error::new(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+            ));
+        }
+        if self.used && self.modes.read_only && !modes.read_only {
+            return Err(Error::new(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "transaction read-write mode must be set before any query",
+            ));
+        }
+        if !self.used {
+            self.transaction = Arc::new(engine.store().begin(options(settings, modes, stop)));
+        }
+        self.modes = modes;
+        Ok(())
+    }
+
+    /// Locks a table that a statement is going to write to against changes of the table itself.
+    pub(crate) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
+        if !self.locked_tables.contains(&table) {
+            ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
+            self.locked_tables.push(table);
+        }
+        Ok(())
+    }
+
+    /// Notes the value that a setting goes back to at the end of the transaction.
+    pub(crate) fn note_local(&mut self, name: &str, value: &str) {
+        if !self.local.iter().any(|(known, _)| known == name) {
+            self.local.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Marks a savepoint.
+    pub(crate) fn savepoint(&mut self, name: &str, settings: &Settings) {
+        let savepoint = self.transaction.savepoint();
+        self.changes.savepoint(savepoint);
+        let settings = settings.clone();
+        self.savepoints.push(NamedSavepoint { name: name.to_owned(), savepoint, settings });
+    }
+
+    /// Goes back to a savepoint, which stays. Returns the settings as they were.
+    pub(crate) fn rollback_to(&mut self, engine: &Engine, name: &str) -> Result<Settings> {
+        let position = self.find_savepoint(name)?;
+        self.savepoints.truncate(position + 1);
+        let target = &self.savepoints[position];
+        self.transaction.rollback_to(target.savepoint);
+        self.changes.rollback_to(engine, target.savepoint);
+        self.failed = false;
+        Ok(target.settings.clone())
+    }
+
+    /// Forgets a savepoint and those after it.
+    pub(crate) fn release(&mut self, name: &str) -> Result<()> {
+        let position = self.find_savepoint(name)?;
+        self.savepoints.truncate(position);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| {
+            Error::new(
+                sqlstate::INVALID_SAVEPOINT_SPECIFICATION,
+                format!("savepoint \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    /// Commits. The ticket is to be awaited before the client is told.
+    pub(crate) fn commit(
+        mut self,
+        engine: &Engine,
+        settings: &mut Settings,
+    ) -> Result<Option<DurableTicket>> {
+        let result = self.commit_changes(engine);
+        match &result {
+            Ok(_) => {
+                for (name, value) in std::mem::take(&mut self.local) {
+                    settings.set(&name, Some(&value))?;
+                }
+            }
+            Err(_) => *settings = self.settings_before.clone(),
+        }
+        result
+    }
+
+    fn commit_changes(&mut self, engine: &Engine) -> Result<Option<DurableTicket>> {
+        if self.changes.is_empty() {
+            let commit = self.transaction.commit()?;
+            return Ok(commit.sequence.is_some().then_some(commit.durable));
+        }
+        let _publishing = engine.publishing.lock();
+        let committed = self.transaction.commit().and_then(|commit| commit.durable.wait());
+        match committed {
+            Ok(()) => self.changes.publish(engine),
+            Err(error) => {
+                self.changes.rollback(engine);
+                return Err(error.into());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rolls back, with the settings that were changed in it.
+    pub(crate) fn rollback(mut self, engine: &Engine, settings: &mut Settings) {
+        self.transaction.rollback();
+        self.changes.rollback(engine);
+        *settings = self.settings_before;
+    }
+}
+
+/// Returns microseconds since 2000-01-01 UTC.
+pub(crate) fn now(engine: &Engine) -> i64 {
+    engine.store().now_micros() - types::datetime::UNIX_EPOCH_SECONDS * 1_000_000
+}
+
+fn options(settings: &Settings, modes: Modes, stop: &StopFlag) -> TransactionOptions {
+    let consistency = match settings.value("consistency") {
+        "TIMELINE" => Consistency::Timeline {
+            timeout: settings.duration("primary_call_timeout").unwrap_or(Duration::ZERO),
+        },
+        _ => Consistency::Strong,
+    };
+    let asynchronous = settings.value("synchronous_commit") == "off";
+    TransactionOptions {
+        isolation: modes.isolation,
+        read_only: modes.read_only,
+        durability: asynchronous.then_some(Durability::AsyncWal),
+        consistency,
+        lock_timeout: settings.duration("lock_timeout"),
+        cancelled: Arc::clone(&stop.stop),
+    }
+}

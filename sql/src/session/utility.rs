@@ -1,0 +1,470 @@
+//! Statements that are run as they are: transactions, settings, DDL, COPY, EXPLAIN, maintenance.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use store::transaction::Isolation;
+use types::expr::EvalContext;
+use types::{Datum, SqlType};
+
+use crate::ast;
+use crate::ast::{OptionValue, SetScope, Statement};
+use crate::binder;
+use crate::catalog::table::Table;
+use crate::copy;
+use crate::copy::{CopyFormat, CopyIn};
+use crate::ddl;
+use crate::ddl::Ddl;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::parser::ParsedStatement;
+use crate::session::prepared::{PreparedKind, check_explain};
+use crate::rows::{Completion, Rows, Tag};
+use crate::session::transaction::{Modes, Open};
+use crate::session::{Execution, Parsed, Session, read_only};
+
+impl Session {
+    /// Runs a statement that has no plan.
+    pub(super) fn run_utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
+        let statement = &parsed.statement;
+        let tag = statement.tag();
+        match statement {
+            Statement::Begin(_)
+            | Statement::Commit
+            | Statement::Rollback
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::Release(_)
+            | Statement::SetTransaction(_) => return self.run_transaction(statement),
+            Statement::CreateTable(_)
+            | Statement::DropTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::DropIndex(_) => self.run_ddl(statement)?,
+            Statement::Set(set) => self.run_set(set)?,
+            Statement::AlterSession { name, value } => {
+                self.assign(&name.value, Some(&option_text(value)), SetScope::Session)?;
+            }
+            Statement::SetSessionCharacteristics(modes) => self.set_characteristics(modes)?,
+            Statement::Show(name) => return self.run_show(name.as_ref()),
+            Statement::Reset(None) => self.settings.reset_all(),
+            Statement::Reset(Some(name)) => self.assign(&name.value, None, SetScope::Session)?,
+            Statement::DiscardAll => self.discard_all()?,
+            Statement::Explain(explain) => return self.run_explain(explain),
+            Statement::Copy(copy) => return self.run_copy(copy),
+            Statement::Prepare(prepare) => self.run_prepare(parsed, prepare)?,
+            Statement::Execute { name, arguments } => {
+                return self.run_execute(&name.value, arguments);
+            }
+            Statement::Deallocate(None) => self.statements.clear(),
+            Statement::Deallocate(Some(name)) => {
+                self.statement(&name.value)?;
+                self.forget_statement(&name.value);
+            }
+            Statement::Flush(table) => {
+                let table = self.table(table)?;
+                self.for_each_store_table(&table, |store, id| store.flush(id))?;
+            }
+            Statement::Compact { table, major } => {
+                let table = self.table(table)?;
+                self.for_each_store_table(&table, |store, id| store.compact(id, *major))?;
+            }
+            Statement::Vacuum { tables, full, analyze } => {
+                self.run_vacuum(tables, *full, *analyze)?;
+            }
+            Statement::Analyze(_) => {
+                return Err(Error::not_supported(
+                    "ANALYZE",
+                    "Plans are chosen from keys and indexes; there are no statistics to gather.",
+                ));
+            }
+            _ => {
+                return Err(Error::not_supported(
+                    tag,
+                    "Portals of the extended protocol read a result in parts.",
+                ));
+            }
+        }
+        Ok(Execution::Done(Completion::new(tag)))
+    }
+
+    fn run_transaction(&mut self, statement: &Statement) -> Result<Execution> {
+        let done = |tag: &str| Ok(Execution::Done(Completion::new(tag)));
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        match statement {
+            Statement::Begin(modes) => self.run_begin(modes)?,
+            Statement::Commit => {
+                let failed = self.open.as_ref().is_some_and(|open| open.failed);
+                if !in_block {
+                    self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                }
+                if failed {
+                    self.rollback();
+                    return done("ROLLBACK");
+                }
+                self.ticket = self.commit()?;
+            }
+            Statement::Rollback => {
+                if !in_block {
+                    self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                }
+                self.rollback();
+            }
+            Statement::SetTransaction(modes) if in_block => {
+                if let Some(open) = &mut self.open {
+                    let modes = open.modes.with(modes)?;
+                    open.set_modes(&self.engine, &self.settings, modes, &self.stop)?;
+                }
+            }
+            Statement::SetTransaction(_) => self.warn(
+                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            ),
+            _ => self.run_savepoint(statement)?,
+        }
+        done(statement.tag())
+    }
+
+    fn run_begin(&mut self, modes: &ast::TransactionModes) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.in_block) {
+            self.warn(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "there is already a transaction in progress",
+            );
+            return Ok(());
+        }
+        let modes = Modes::of(&self.settings).with(modes)?;
+        let open = match &mut self.open {
+            Some(open) => {
+                open.set_modes(&self.engine, &self.settings, modes, &self.stop)?;
+                open
+            }
+            closed @ None => {
+                closed.insert(Open::begin(&self.engine, &self.settings, modes, &self.stop))
+            }
+        };
+        open.in_block = true;
+        Ok(())
+    }
+
+    fn run_savepoint(&mut self, statement: &Statement) -> Result<()> {
+        let Some(open) = self.open.as_mut().filter(|open| open.in_block) else {
+            return Err(Error::new(
+                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                format!("{} can only be used in transaction blocks", savepoint_word(statement)),
+            ));
+        };
+        match statement {
+            Statement::Savepoint(name) => open.savepoint(&name.value, &self.settings),
+            Statement::Release(name) => open.release(&name.value)?,
+            Statement::RollbackTo(name) => {
+                self.settings = open.rollback_to(&self.engine, &name.value)?;
+            }
+            _ => unreachable!("the caller passes savepoint statements only"),
+        }
+        Ok(())
+    }
+
+    fn run_ddl(&mut self, statement: &Statement) -> Result<()> {
+        self.begin_statement();
+        let open = self.open.as_mut().expect("a statement was begun");
+        if open.modes.read_only {
+            return Err(read_only(statement.tag()));
+        }
+        let repeatable = open.modes.isolation == Isolation::RepeatableRead;
+        if repeatable && matches!(statement, Statement::CreateIndex(_)) {
+            return Err(Error::not_supported(
+                "CREATE INDEX at REPEATABLE READ",
+                "Create the index in a READ COMMITTED transaction.",
+            ));
+        }
+        let mut ddl = Ddl {
+            engine: &self.engine,
+            transaction: &open.transaction,
+            changes: &mut open.changes,
+        };
+        let notices = match statement {
+            Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),
+            Statement::DropTable(drop) => ddl.drop_table(drop)?,
+            Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
+            Statement::DropIndex(drop) => ddl.drop_index(drop)?,
+            _ => unreachable!("the caller passes DDL statements only"),
+        };
+        for message in notices {
+            self.notice("NOTICE", Error::new(sqlstate::SUCCESSFUL_COMPLETION, message));
+        }
+        Ok(())
+    }
+
+    fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {
+        let value = set.value.as_ref().map(|values| {
+            values.iter().map(option_text).collect::<Vec<_>>().join(", ")
+        });
+        self.assign(&set.name.value, value.as_deref(), set.scope)
+    }
+
+    fn assign(&mut self, name: &str, value: Option<&str>, scope: SetScope) -> Result<()> {
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        if scope == SetScope::Local && !in_block {
+            self.warn(
+                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+            return Ok(());
+        }
+        if name == "transaction_isolation" || name == "transaction_read_only" {
+            return Err(Error::not_supported(
+                format!("SET {name}"),
+                "Use SET TRANSACTION, or SET default_transaction_isolation.",
+            ));
+        }
+        let before = self.settings.show(name)?.1.to_owned();
+        self.settings.set(name, value)?;
+        if scope == SetScope::Local
+            && let Some(open) = &mut self.open
+        {
+            open.note_local(name, &before);
+        }
+        Ok(())
+    }
+
+    fn set_characteristics(&mut self, modes: &ast::TransactionModes) -> Result<()> {
+        let modes = Modes::of(&self.settings).with(modes)?;
+        let read_only = if modes.read_only { "on" } else { "off" };
+        self.settings.set("default_transaction_isolation", Some(modes.isolation_name()))?;
+        self.settings.set("default_transaction_read_only", Some(read_only))
+    }
+
+    fn run_show(&mut self, name: Option<&ast::Ident>) -> Result<Execution> {
+        let stop = Arc::clone(&self.stop);
+        let tag = Tag::Fixed("SHOW".to_owned());
+        let Some(name) = name else {
+            let rows: Vec<Vec<String>> = self
+                .settings
+                .show_all()
+                .map(|(name, value, about)| vec![name.into(), value.into(), about.into()])
+                .collect();
+            let columns = ["name", "setting", "description"];
+            return Ok(Execution::Rows(Rows::of_text(&columns, &rows, tag, stop)));
+        };
+        let modes =
+            self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
+        let (title, value) = match name.value.as_str() {
+            "transaction_isolation" => ("transaction_isolation", modes.isolation_name()),
+            "transaction_read_only" => {
+                ("transaction_read_only", if modes.read_only { "on" } else { "off" })
+            }
+            name => self.settings.show(name)?,
+        };
+        let rows = [vec![value.to_owned()]];
+        Ok(Execution::Rows(Rows::of_text(&[title], &rows, tag, stop)))
+    }
+
+    fn discard_all(&mut self) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.in_block) {
+            return Err(Error::new(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "DISCARD ALL cannot run inside a transaction block",
+            ));
+        }
+        self.settings.reset_all();
+        self.statements.clear();
+        Ok(())
+    }
+
+    fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
+        check_explain(explain)?;
+        let began = Instant::now();
+        let (planned, parameter_types, _) =
+            self.with_planning(|planning| planning.plan(&explain.statement, &[]))?;
+        let mut lines = planned.plan.explain();
+        if explain.analyze {
+            if !parameter_types.is_empty() {
+                return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            }
+            let planning = began.elapsed();
+            let began = Instant::now();
+            let parameters = vec![Datum::Null; planned.parameter_count];
+            let row_count = self.run_for_count(&planned, parameters, explain.statement.tag())?;
+            lines.push(format!("Rows: {row_count}"));
+            if explain.timing != Some(false) && explain.summary != Some(false) {
+                lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
+                lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1e3));
+            }
+        }
+        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+        let tag = Tag::Fixed("EXPLAIN".to_owned());
+        Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
+    }
+
+    /// Runs a plan to its end and returns the rows it returned or changed.
+    fn run_for_count(
+        &mut self,
+        planned: &super::Planned,
+        parameters: Vec<Datum>,
+        tag: &str,
+    ) -> Result<u64> {
+        let open = self.begin_statement();
+        if let Some(table) = planned.writes {
+            if open.modes.read_only {
+                return Err(read_only(tag));
+            }
+            open.lock_for_write(table)?;
+            let open = self.open.as_ref().expect("a statement was begun");
+            return Ok(exec::modify(&planned.plan, self.context(open, parameters))?.row_count);
+        }
+        let open = self.open.as_ref().expect("a statement was begun");
+        let mut operator = exec::open(&planned.plan, self.context(open, parameters))?;
+        let mut row_count = 0;
+        while let Some(batch) = operator.next()? {
+            row_count += batch.row_count as u64;
+        }
+        Ok(row_count)
+    }
+
+    fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
+        let ast::CopyTarget::Table { name, columns } = &statement.target else {
+            return Err(Error::not_supported(
+                "COPY of a query",
+                "Copy a table, or run the query.",
+            ));
+        };
+        if statement.direction == ast::CopyDirection::ToStdout {
+            return self.run_copy_out(statement, name, columns);
+        }
+        let table = self.table(name)?;
+        let columns = copy::columns(&table, columns)?;
+        let format = CopyFormat::read(&statement.options, columns.len())?;
+        let open = self.begin_statement();
+        if open.modes.read_only {
+            return Err(read_only("COPY FROM"));
+        }
+        open.lock_for_write(table.id)?;
+        let open = self.open.as_ref().expect("a statement was begun");
+        let context = self.context(open, Vec::new());
+        let style = self.settings.style().clone();
+        Ok(Execution::CopyIn(Box::new(CopyIn::new(table, &columns, format, context, style)?)))
+    }
+
+    fn run_copy_out(
+        &mut self,
+        statement: &ast::Copy,
+        name: &ast::TableName,
+        columns: &[ast::Ident],
+    ) -> Result<Execution> {
+        let table = self.table(name)?;
+        let columns = copy::columns(&table, columns)?;
+        let format = CopyFormat::read(&statement.options, columns.len())?;
+        let list: Vec<String> =
+            columns.iter().map(|column| ddl::name::quoted(&table.columns[*column].name)).collect();
+        let query = format!("SELECT {} FROM {}", list.join(", "), ddl::name::quoted(&table.name));
+        let parsed = super::parse(&query)?.pop().ok_or_else(|| {
+            Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty")
+        })?;
+        let prepared = self.prepare(&parsed, &[])?;
+        let PreparedKind::Planned(state) = &prepared.kind else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO has no plan"));
+        };
+        let planned = state.load_full();
+        self.begin_statement();
+        let open = self.open.as_ref().expect("a statement was begun");
+        let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
+        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let stop = Arc::clone(&self.stop);
+        let rows = Rows::streaming(columns, operator, Tag::Returned("COPY"), stop);
+        Ok(Execution::CopyOut(rows, format))
+    }
+
+    fn run_prepare(&mut self, parsed: &Arc<ParsedStatement>, prepare: &ast::Prepare) -> Result<()> {
+        let types: Vec<_> = prepare.types.iter().map(|name| Some(name.sql_type.base)).collect();
+        let statement = ParsedStatement {
+            statement: prepare.statement.clone(),
+            ..ParsedStatement::clone(parsed)
+        };
+        let prepared = self.prepare(&Parsed { statement: Arc::new(statement) }, &types)?;
+        self.keep_statement(&prepare.name.value, prepared)
+    }
+
+    fn run_execute(&mut self, name: &str, arguments: &[ast::Expr]) -> Result<Execution> {
+        let prepared = Arc::clone(self.statement(name)?);
+        if arguments.len() != prepared.parameter_types.len() {
+            return Err(Error::new(
+                sqlstate::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .with_detail(format!(
+                "Expected {} parameters but got {}.",
+                prepared.parameter_types.len(),
+                arguments.len()
+            )));
+        }
+        let time_zone = self.settings.style().time_zone.clone();
+        let context = EvalContext { time_zone, ..EvalContext::default() };
+        let mut parameters = Vec::with_capacity(arguments.len());
+        for (argument, data_type) in arguments.iter().zip(&prepared.parameter_types) {
+            let target = Some(SqlType::from(*data_type));
+            let bound = binder::bind_table_expression(argument, &[], target)?;
+            parameters.push(bound.eval_row(&[], &context)?);
+        }
+        match &prepared.kind {
+            PreparedKind::Planned(_) => self.run_planned(&prepared, parameters),
+            PreparedKind::Utility => self.run_utility(&prepared.parsed),
+        }
+    }
+
+    fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {
+        if analyze {
+            return Err(Error::not_supported("VACUUM ANALYZE", "Use VACUUM."));
+        }
+        let tables = match tables {
+            [] => self.engine.catalog().tables().into_iter().cloned().collect(),
+            named => named.iter().map(|name| self.table(name)).collect::<Result<Vec<_>>>()?,
+        };
+        for table in tables {
+            self.for_each_store_table(&table, |store, id| store.compact(id, full))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a table by name as this session sees it.
+    fn table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
+        ddl::check_schema(name)?;
+        self.with_planning(|planning| {
+            let table = planning.catalog.table(&name.name.value).cloned();
+            table.ok_or_else(|| ddl::undefined_table(name))
+        })
+    }
+
+    /// Does something to a table's own store table and to those of its indexes.
+    fn for_each_store_table(
+        &self,
+        table: &Table,
+        act: impl Fn(&store::Store, store::TableId) -> store::Result<()>,
+    ) -> Result<()> {
+        act(self.engine.store(), table.id)?;
+        for index in &table.indexes {
+            act(self.engine.store(), index.spec.store_table)?;
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, code: &'static str, message: &str) {
+        self.notice("WARNING", Error::new(code, message));
+    }
+}
+
+fn savepoint_word(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::Savepoint(_) => "SAVEPOINT",
+        Statement::Release(_) => "RELEASE SAVEPOINT",
+        _ => "ROLLBACK TO SAVEPOINT",
+    }
+}
+
+fn option_text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
+            text.clone()
+        }
+        OptionValue::Boolean(value) => if *value { "on" } else { "off" }.to_owned(),
+    }
+}

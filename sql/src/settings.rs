@@ -1,0 +1,436 @@
+//! Settings: what SET, SHOW and the start-up parameters name.
+//!
+//! A setting is accepted only with values that have their effect here; everything else is refused
+//! with 22023 or 0A000, never ignored. Values are kept in the form that SHOW prints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use types::datetime::TimeZone;
+use types::text::TextStyle;
+
+use crate::error::{Error, Result, sqlstate};
+
+/// One setting.
+struct Spec {
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    /// Changes are reported to the client (ParameterStatus).
+    reported: bool,
+    description: &'static str,
+}
+
+/// What values a setting takes.
+enum Kind {
+    /// on and off, in all their spellings.
+    Bool,
+    /// A whole number within bounds.
+    Integer(i64, i64),
+    /// A time, kept in milliseconds.
+    Milliseconds,
+    /// A size, kept in KiB.
+    Kilobytes,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// A time zone.
+    Zone,
+    /// These spellings all mean the default; other values are not there.
+    Only(&'static [&'static str]),
+    /// Cannot be changed.
+    Fixed,
+}
+
+const fn spec(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    reported: bool,
+    description: &'static str,
+) -> Spec {
+    Spec { name, default, kind, reported, description }
+}
+
+const ISOLATIONS: &[&str] = &["read committed", "repeatable read"];
+const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
+
+/// All settings, sorted by their names in lower case.
+const SPECS: &[Spec] = &[
+    spec("application_name", "", Kind::Text, true, "Name of the client program."),
+    spec("bytea_output", "hex", Kind::Word(&["hex", "escape"]), false, "Text form of bytea."),
+    spec(
+        "client_encoding",
+        "UTF8",
+        Kind::Only(&["utf8", "utf-8", "unicode"]),
+        true,
+        "Encoding of the client's text.",
+    ),
+    spec(
+        "client_min_messages",
+        "notice",
+        Kind::Word(LEVELS),
+        false,
+        "Least severe message that is sent.",
+    ),
+    spec(
+        "consistency",
+        "STRONG",
+        Kind::Word(&["STRONG", "TIMELINE"]),
+        false,
+        "Whether reads may go to a region replica when the primary does not answer.",
+    ),
+    spec(
+        "DateStyle",
+        "ISO, MDY",
+        Kind::Only(&["iso", "iso, mdy", "iso,mdy", "mdy"]),
+        true,
+        "Text form of dates.",
+    ),
+    spec(
+        "default_transaction_isolation",
+        "read committed",
+        Kind::Word(ISOLATIONS),
+        false,
+        "Isolation of new transactions.",
+    ),
+    spec(
+        "default_transaction_read_only",
+        "off",
+        Kind::Bool,
+        true,
+        "Whether new transactions are read only.",
+    ),
+    spec(
+        "extra_float_digits",
+        "1",
+        Kind::Integer(1, 3),
+        false,
+        "Floats are always printed with the fewest digits that give the same value.",
+    ),
+    spec("in_hot_standby", "off", Kind::Fixed, true, "Whether this is a standby."),
+    spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),
+    spec("IntervalStyle", "postgres", Kind::Only(&["postgres"]), true, "Text form of intervals."),
+    spec("is_superuser", "on", Kind::Fixed, true, "Whether the user is a superuser."),
+    spec("lock_timeout", "0", Kind::Milliseconds, false, "Longest wait for a lock; 0: no limit."),
+    spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
+    spec(
+        "primary_call_timeout",
+        "10ms",
+        Kind::Milliseconds,
+        false,
+        "How long a TIMELINE read waits for the primary's region before it asks a replica.",
+    ),
+    spec(
+        "search_path",
+        "\"$user\", public",
+        Kind::Only(&["\"$user\", public", "public", "\"$user\",public", "$user, public"]),
+        false,
+        "Schemas that names are looked up in.",
+    ),
+    spec("server_encoding", "UTF8", Kind::Fixed, true, "Encoding of stored text."),
+    spec("server_version", SERVER_VERSION, Kind::Fixed, true, "Version of the server."),
+    spec("server_version_num", "150000", Kind::Fixed, false, "PostgreSQL's version that is spoken."),
+    spec("session_authorization", "bennu", Kind::Fixed, true, "The user."),
+    spec(
+        "standard_conforming_strings",
+        "on",
+        Kind::Only(&["on", "true", "1", "yes"]),
+        true,
+        "Backslashes in '…' are plain characters.",
+    ),
+    spec(
+        "statement_timeout",
+        "0",
+        Kind::Milliseconds,
+        false,
+        "Longest time of a statement; 0: no limit.",
+    ),
+    spec(
+        "synchronous_commit",
+        "on",
+        Kind::Word(&["on", "off", "local", "remote_write", "remote_apply"]),
+        false,
+        "Whether a commit waits for the disk.",
+    ),
+    spec("TimeZone", "UTC", Kind::Zone, true, "The session's time zone."),
+    spec("work_mem", "64MB", Kind::Kilobytes, false, "Memory of a sort, join or aggregate."),
+];
+
+/// `server_version`: the PostgreSQL whose language and protocol are spoken, then our own.
+const SERVER_VERSION: &str = concat!("15.0 (bennu ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The values of all settings of a session. Cheap to clone, so that a rollback can restore them.
+#[derive(Clone)]
+pub struct Settings {
+    values: Arc<Vec<Arc<str>>>,
+    style: TextStyle,
+}
+
+impl Settings {
+    /// Returns the defaults for a user.
+    pub fn new(user: &str) -> Settings {
+        let mut settings = Settings {
+            values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
+            style: TextStyle::default(),
+        };
+        let index = position("session_authorization").expect("it is in SPECS");
+        Arc::make_mut(&mut settings.values)[index] = Arc::from(user);
+        settings
+    }
+
+    /// Returns the value of a setting as SHOW prints it, with its proper name.
+    ///
+    /// # Errors
+    ///
+    /// 42704 if there is no such setting.
+    pub fn show(&self, name: &str) -> Result<(&'static str, &str)> {
+        let index = position(name).ok_or_else(|| unknown(name))?;
+        Ok((SPECS[index].name, &self.values[index]))
+    }
+
+    /// Returns name, value and description of all settings, by name.
+    pub fn show_all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
+        SPECS.iter().zip(self.values.iter()).map(|(spec, value)| (spec.name, &**value, spec.description))
+    }
+
+    /// Returns the settings that clients are told of.
+    pub fn reported(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+        SPECS
+            .iter()
+            .zip(self.values.iter())
+            .filter(|(spec, _)| spec.reported)
+            .map(|(spec, value)| (spec.name, value))
+    }
+
+    /// Sets a setting; `None` gives it its default.
+    ///
+    /// # Errors
+    ///
+    /// 42704 for an unknown name, 22023 for a bad value, 55P02 for a fixed setting, 0A000 for a value
+    /// that PostgreSQL has and bennu has not.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let index = position(name).ok_or_else(|| unknown(name))?;
+        let spec = &SPECS[index];
+        let canonical = canonical(spec, value.unwrap_or(spec.default))?;
+        match spec.name {
+            "TimeZone" => {
+                self.style.time_zone =
+                    TimeZone::parse_setting(&canonical).map_err(|_| invalid(spec.name, &canonical))?;
+            }
+            "bytea_output" => self.style.escape_bytea = canonical == "escape",
+            _ => {}
+        }
+        Arc::make_mut(&mut self.values)[index] = Arc::from(canonical);
+        Ok(())
+    }
+
+    /// Gives every setting that can change its default.
+    pub fn reset_all(&mut self) {
+        for spec in SPECS.iter().filter(|spec| !matches!(spec.kind, Kind::Fixed)) {
+            self.set(spec.name, None).expect("defaults are valid");
+        }
+    }
+
+    /// Returns how values are written as text.
+    pub fn style(&self) -> &TextStyle {
+        &self.style
+    }
+
+    /// Returns a time setting; `None` for 0, which means no limit.
+    pub fn duration(&self, name: &str) -> Option<Duration> {
+        let millis = parse_quantity(self.value(name), TIME_UNITS)?;
+        (millis > 0).then(|| Duration::from_millis(millis as u64))
+    }
+
+    /// Returns `work_mem` in bytes.
+    pub fn work_mem_bytes(&self) -> usize {
+        let kilobytes = parse_quantity(self.value("work_mem"), SIZE_UNITS);
+        kilobytes.map_or(64 << 20, |kilobytes| (kilobytes as usize) << 10)
+    }
+
+    /// Returns whether a boolean setting is on, or a word setting equals `on`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.value(name) == "on"
+    }
+
+    /// Returns the value of a setting that exists.
+    pub fn value(&self, name: &str) -> &str {
+        &self.values[position(name).expect("callers name settings of SPECS")]
+    }
+
+    /// Returns whether messages of this severity are sent to the client.
+    pub fn wants_message(&self, severity: &str) -> bool {
+        let rank = |level: &str| LEVELS.iter().position(|known| known.eq_ignore_ascii_case(level));
+        rank(severity) >= rank(self.value("client_min_messages"))
+    }
+}
+
+fn position(name: &str) -> Option<usize> {
+    SPECS.iter().position(|spec| spec.name.eq_ignore_ascii_case(name))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(
+        sqlstate::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    )
+}
+
+fn invalid(name: &str, value: &str) -> Error {
+    Error::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{name}\": \"{value}\""),
+    )
+}
+
+/// Returns the form of a value that SHOW prints.
+fn canonical(spec: &Spec, value: &str) -> Result<String> {
+    let bad = || invalid(spec.name, value);
+    match &spec.kind {
+        Kind::Bool => parse_bool(value)
+            .map(|on| if on { "on" } else { "off" }.to_owned())
+            .ok_or_else(|| {
+                Error::new(
+                    sqlstate::INVALID_PARAMETER_VALUE,
+                    format!("parameter \"{}\" requires a Boolean value", spec.name),
+                )
+            }),
+        Kind::Integer(low, high) => {
+            let number: i64 = value.trim().parse().map_err(|_| bad())?;
+            if (*low..=*high).contains(&number) {
+                return Ok(number.to_string());
+            }
+            Err(bad().with_hint(format!("Valid values are {low} to {high}.")))
+        }
+        Kind::Milliseconds => parse_quantity(value, TIME_UNITS)
+            .filter(|millis| (0..=i64::from(i32::MAX)).contains(millis))
+            .map(|millis| print_quantity(millis, TIME_UNITS))
+            .ok_or_else(|| bad().with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")),
+        Kind::Kilobytes => parse_quantity(value, SIZE_UNITS)
+            .filter(|kilobytes| (64..=i64::from(i32::MAX)).contains(kilobytes))
+            .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
+            .ok_or_else(|| bad().with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"; the least is 64kB.")),
+        Kind::Word(words) => words
+            .iter()
+            .find(|word| word.eq_ignore_ascii_case(value))
+            .map(|word| (*word).to_owned())
+            .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
+        Kind::Text | Kind::Zone => Ok(value.to_owned()),
+        Kind::Only(spellings) => {
+            let same = spec.default.eq_ignore_ascii_case(value)
+                || spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
+            if same {
+                return Ok(spec.default.to_owned());
+            }
+            Err(Error::not_supported(
+                format!("{} = \"{value}\"", spec.name),
+                format!("The only value is \"{}\".", spec.default),
+            ))
+        }
+        Kind::Fixed if value == spec.default => Ok(value.to_owned()),
+        Kind::Fixed => Err(Error::new(
+            "55P02",
+            format!("parameter \"{}\" cannot be changed", spec.name),
+        )),
+    }
+}
+
+/// Reads a boolean in any of PostgreSQL's spellings.
+fn parse_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "t" | "yes" | "y" | "1" => Some(true),
+        "off" | "of" | "false" | "f" | "no" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Units with their size in thousandths of the base unit, the base unit first, then ascending.
+type Units = &'static [(&'static str, i64)];
+
+const TIME_UNITS: Units = &[
+    ("ms", 1_000),
+    ("us", 1),
+    ("s", 1_000_000),
+    ("min", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 86_400_000_000),
+];
+
+const SIZE_UNITS: Units = &[
+    ("kB", 1_024),
+    ("B", 1),
+    ("MB", 1_024 * 1_024),
+    ("GB", 1_024 * 1_024 * 1_024),
+    ("TB", 1_024 * 1_024 * 1_024 * 1_024),
+];
+
+/// Returns a quantity such as `10s` in the base unit; a bare number is in the base unit.
+fn parse_quantity(text: &str, units: Units) -> Option<i64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: i64 = text[..split].parse().ok()?;
+    let unit = text[split..].trim();
+    let base = units[0].1;
+    let size = match unit {
+        "" => base,
+        _ => units.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    number.checked_mul(size).map(|small| small / base)
+}
+
+/// Prints a quantity in the largest unit that divides it.
+fn print_quantity(quantity: i64, units: Units) -> String {
+    let base = units[0].1;
+    if quantity == 0 {
+        return "0".to_owned();
+    }
+    let (name, size) = units
+        .iter()
+        .filter(|(_, size)| *size >= base && quantity % (size / base) == 0)
+        .max_by_key(|(_, size)| *size)
+        .expect("the base unit divides everything");
+    format!("{}{name}", quantity / (size / base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_are_sorted_and_their_defaults_are_valid() {
+        let names: Vec<_> = SPECS.iter().map(|spec| spec.name.to_ascii_lowercase()).collect();
+        assert!(names.is_sorted());
+        for spec in SPECS {
+            assert!(canonical(spec, spec.default).is_ok(), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn quantities_print_in_their_largest_unit() {
+        let mut settings = Settings::new("bennu");
+        settings.set("statement_timeout", Some("1500")).unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap().1, "1500ms");
+        settings.set("statement_timeout", Some("120 s")).unwrap();
+        assert_eq!(settings.value("statement_timeout"), "2min");
+        assert_eq!(settings.duration("statement_timeout"), Some(Duration::from_secs(120)));
+        settings.set("statement_timeout", Some("0")).unwrap();
+        assert_eq!(settings.duration("statement_timeout"), None);
+        settings.set("work_mem", Some("1MB")).unwrap();
+        assert_eq!(settings.work_mem_bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_refused() {
+        let mut settings = Settings::new("bennu");
+        let code = |result: Result<()>| result.unwrap_err().sqlstate;
+        assert_eq!(code(settings.set("nothing", Some("1"))), "42704");
+        assert_eq!(code(settings.set("client_encoding", Some("LATIN1"))), "0A000");
+        assert_eq!(code(settings.set("DateStyle", Some("German"))), "0A000");
+        assert_eq!(code(settings.set("server_version", Some("16"))), "55P02");
+        assert_eq!(code(settings.set("work_mem", Some("1 parsec"))), "22023");
+        assert_eq!(code(settings.set("consistency", Some("EVENTUAL"))), "22023");
+        assert_eq!(code(settings.set("default_transaction_read_only", Some("maybe"))), "22023");
+    }
+}

@@ -1,0 +1,290 @@
+//! System views of schema `bennu` and table functions: rows that the server computes.
+//!
+//! Each is one entry of [`VIEWS`] or [`FUNCTIONS`]: its name, its columns, and what computes its rows.
+
+use std::sync::Arc;
+
+use store::cell::CellType;
+use store::{CellBatch, Scan, TimeRange, Transaction};
+use types::datetime::UNIX_EPOCH_SECONDS;
+use types::{DataType, Datum};
+
+use crate::binder::{SessionConstants, SystemCatalog};
+use crate::catalog::Catalog;
+use crate::catalog::table::Table;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::SystemSource;
+use crate::logical::OutputColumn;
+use crate::settings::Settings;
+
+type Row = Vec<Datum>;
+
+struct View {
+    name: &'static str,
+    columns: &'static [(&'static str, DataType)],
+    rows: fn(&SystemRowSource) -> Result<Vec<Row>>,
+}
+
+const VIEWS: &[View] = &[
+    View {
+        name: "tables",
+        columns: &[
+            ("table_name", DataType::Text),
+            ("primary_key", DataType::Text),
+            ("salt_buckets", DataType::Int4),
+            ("regions", DataType::Int4),
+            ("region_replication", DataType::Int4),
+            ("versions", DataType::Int8),
+            ("ttl_seconds", DataType::Int8),
+            ("indexes", DataType::Int4),
+        ],
+        rows: tables,
+    },
+    View {
+        name: "regions",
+        columns: &[
+            ("table_name", DataType::Text),
+            ("region", DataType::Int8),
+            ("start_key", DataType::Bytea),
+            ("end_key", DataType::Bytea),
+            ("memstore_bytes", DataType::Int8),
+            ("store_files", DataType::Int8),
+            ("store_file_bytes", DataType::Int8),
+            ("rows_read", DataType::Int8),
+            ("rows_written", DataType::Int8),
+        ],
+        rows: regions,
+    },
+    View {
+        name: "coprocessors",
+        columns: &[
+            ("table_name", DataType::Text),
+            ("coprocessor", DataType::Text),
+            ("detail", DataType::Text),
+        ],
+        rows: coprocessors,
+    },
+    View {
+        name: "settings",
+        columns: &[
+            ("name", DataType::Text),
+            ("setting", DataType::Text),
+            ("description", DataType::Text),
+        ],
+        rows: settings,
+    },
+];
+
+/// Columns of `cells('t', raw => false, versions => 1)`: what the HBase shell would list.
+const CELL_COLUMNS: &[(&str, DataType)] = &[
+    ("row", DataType::Bytea),
+    ("family", DataType::Text),
+    ("qualifier", DataType::Text),
+    ("timestamp", DataType::Timestamptz),
+    ("type", DataType::Text),
+    ("value", DataType::Bytea),
+];
+
+/// Names the views and functions to the binder.
+pub struct SystemNames;
+
+impl SystemCatalog for SystemNames {
+    fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
+        if schema != Some("bennu") {
+            return None;
+        }
+        VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns))
+    }
+
+    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
+        let is_cells = name == "cells" && matches!(argument_types.len(), 1..=3);
+        is_cells.then(|| output(CELL_COLUMNS))
+    }
+}
+
+fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
+    columns
+        .iter()
+        .map(|(name, data_type)| OutputColumn {
+            name: (*name).to_owned(),
+            sql_type: (*data_type).into(),
+            origin: None,
+        })
+        .collect()
+}
+
+/// Computes the rows for one statement.
+pub struct SystemRowSource {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// The catalog that the statement sees.
+    pub catalog: Arc<Catalog>,
+    /// The session's settings.
+    pub settings: Settings,
+    /// The statement's transaction.
+    pub transaction: Arc<Transaction>,
+}
+
+impl SystemSource for SystemRowSource {
+    fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Row>> {
+        if name == "cells" {
+            return cells(self, arguments);
+        }
+        let view = VIEWS.iter().find(|view| name.strip_prefix("bennu.") == Some(view.name));
+        let view = view.ok_or_else(|| {
+            Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
+        })?;
+        (view.rows)(self)
+    }
+}
+
+fn text(value: impl AsRef<str>) -> Datum {
+    Datum::Text(Arc::from(value.as_ref()))
+}
+
+fn bytes(value: &[u8]) -> Datum {
+    Datum::Bytea(Arc::from(value))
+}
+
+fn int8(value: impl TryInto<i64>) -> Datum {
+    Datum::Int8(value.try_into().unwrap_or(i64::MAX))
+}
+
+fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for table in source.catalog.tables() {
+        let family = &table.descriptor.families[0];
+        let key: Vec<&str> =
+            table.key_columns().map(|column| table.columns[column].name.as_str()).collect();
+        rows.push(vec![
+            text(&table.name),
+            text(key.join(", ")),
+            Datum::Int4(i32::from(table.layout.salt_buckets)),
+            Datum::Int4(source.engine.store().regions(table.id)?.len() as i32),
+            Datum::Int4(i32::from(table.descriptor.region_replication)),
+            int8(family.versions),
+            family.ttl.map_or(Datum::Null, |ttl| int8(ttl.as_secs())),
+            Datum::Int4(table.indexes.len() as i32),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn regions(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for table in source.catalog.tables() {
+        let own = (table.name.as_str(), table.id);
+        let indexes = table.indexes.iter().map(|index| (index.name.as_str(), index.spec.store_table));
+        for (name, id) in std::iter::once(own).chain(indexes) {
+            for region in source.engine.store().regions(id)? {
+                rows.push(vec![
+                    text(name),
+                    int8(region.region.0),
+                    bytes(&region.start),
+                    region.stop.as_deref().map_or(Datum::Null, bytes),
+                    int8(region.memstore_bytes),
+                    int8(region.file_count as u64),
+                    int8(region.file_bytes),
+                    int8(region.rows_read),
+                    int8(region.rows_written),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for table in source.catalog.tables() {
+        let constraints = &table.constraints;
+        if !constraints.not_null.is_empty() || !constraints.checks.is_empty() {
+            let detail = format!(
+                "{} NOT NULL, {} CHECK",
+                constraints.not_null.len(),
+                constraints.checks.len()
+            );
+            rows.push(vec![text(&table.name), text("constraint"), text(detail)]);
+        }
+        for index in &table.indexes {
+            rows.push(vec![text(&table.name), text("index"), text(&index.name)]);
+        }
+    }
+    Ok(rows)
+}
+
+fn settings(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let all = source.settings.show_all();
+    Ok(all.map(|(name, value, about)| vec![text(name), text(value), text(about)]).collect())
+}
+
+/// Lists the cells of a table: `cells(table [, raw [, versions]])`.
+fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
+    let Some(Datum::Text(name)) = arguments.first() else {
+        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, "cells needs the name of a table"));
+    };
+    let table = source.catalog.table(name).ok_or_else(|| {
+        Error::new(sqlstate::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+    })?;
+    let raw = matches!(arguments.get(1), Some(Datum::Bool(true)));
+    let versions = match arguments.get(2) {
+        Some(Datum::Int4(count)) if *count > 0 => *count as u32,
+        None | Some(Datum::Null) => 1,
+        Some(_) => {
+            return Err(Error::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                "versions must be a positive integer",
+            ));
+        }
+    };
+    let scan =
+        Scan { raw, max_versions: versions, time_range: TimeRange::ALL, ..Scan::all() };
+    let mut scanner = source.transaction.scan(table.id, scan)?;
+    let mut batch = CellBatch::new();
+    let mut rows = Vec::new();
+    while scanner.next_batch(1_000, &mut batch)? {
+        for cell in batch.rows().flat_map(|row| row.cells()) {
+            rows.push(cell_row(table, &cell));
+        }
+    }
+    Ok(rows)
+}
+
+fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
+    let family = &table.descriptor.families[usize::from(cell.family)].name;
+    let timestamp = match cell.timestamp {
+        store::Timestamp::LATEST => i64::MAX,
+        store::Timestamp(micros) => micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000),
+    };
+    let cell_type = match cell.cell_type {
+        CellType::Put => "Put",
+        CellType::Delete => "Delete",
+        CellType::DeleteColumn => "DeleteColumn",
+        CellType::DeleteFamilyVersion => "DeleteFamilyVersion",
+        CellType::DeleteFamily => "DeleteFamily",
+    };
+    vec![
+        bytes(cell.row),
+        text(family),
+        text(String::from_utf8_lossy(cell.qualifier)),
+        Datum::Timestamptz(timestamp),
+        text(cell_type),
+        bytes(cell.value),
+    ]
+}
+
+/// Returns the values of the session functions that bind to constants.
+pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> SessionConstants {
+    let version = format!("PostgreSQL {}", settings.value("server_version"));
+    let mut constants = SessionConstants::new();
+    for name in ["current_user", "session_user", "user", "current_role"] {
+        constants.insert(name, text(user));
+    }
+    constants.insert("current_database", text("bennu"));
+    constants.insert("current_catalog", text("bennu"));
+    constants.insert("current_schema", text("public"));
+    constants.insert("version", text(version));
+    constants.insert("pg_backend_pid", Datum::Int4(process_id));
+    constants
+}

@@ -1,0 +1,205 @@
+//! Statement time-outs: one thread that stops statements whose time is up.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Why a statement was asked to stop, and whether.
+#[derive(Debug, Default)]
+pub struct StopFlag {
+    /// Read by whoever runs the statement.
+    pub stop: Arc<AtomicBool>,
+    /// Set beside `stop` if the time ran out.
+    timed_out: AtomicBool,
+    /// When the running statement's time is up.
+    due: Mutex<Due>,
+}
+
+#[derive(Debug, Default)]
+struct Due {
+    at: Option<Instant>,
+    /// An entry for this flag is in the timer's queue; it looks at `at` when its time comes, so that
+    /// a session has at most one.
+    queued: bool,
+}
+
+impl StopFlag {
+    /// Clears the flag for the next statement.
+    pub fn begin_statement(&self) {
+        self.due.lock().at = None;
+        self.timed_out.store(false, Ordering::Relaxed);
+        self.stop.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether the statement was stopped because its time ran out.
+    pub fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Called when an entry is due: stops the statement if its time is up. Returns when to look again.
+    fn look(&self, now: Instant) -> Option<Instant> {
+        let mut due = self.due.lock();
+        match due.at {
+            Some(at) if at > now => return Some(at),
+            Some(_) => {
+                self.timed_out.store(true, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
+                due.at = None;
+            }
+            None => {}
+        }
+        due.queued = false;
+        None
+    }
+}
+
+struct Deadline {
+    at: Instant,
+    flag: Weak<StopFlag>,
+}
+
+impl PartialEq for Deadline {
+    fn eq(&self, other: &Deadline) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Deadline {}
+
+impl PartialOrd for Deadline {
+    fn partial_cmp(&self, other: &Deadline) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Deadline {
+    fn cmp(&self, other: &Deadline) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    deadlines: BinaryHeap<Reverse<Deadline>>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+/// The thread and its queue. The thread starts with the first time-out.
+pub struct Timer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Timer {
+    /// Returns a timer without a thread.
+    pub fn new() -> Timer {
+        Timer { shared: Arc::default(), thread: Mutex::new(None) }
+    }
+
+    /// Stops the current statement of `flag` after `timeout`, unless another has begun.
+    pub fn stop_after(&self, timeout: Duration, flag: &Arc<StopFlag>) {
+        let at = Instant::now() + timeout;
+        {
+            let mut due = flag.due.lock();
+            due.at = Some(at);
+            if std::mem::replace(&mut due.queued, true) {
+                return;
+            }
+        }
+        let deadline = Deadline { at, flag: Arc::downgrade(flag) };
+        self.shared.queue.lock().deadlines.push(Reverse(deadline));
+        self.shared.changed.notify_one();
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            *thread = std::thread::Builder::new()
+                .name("statement-timer".to_owned())
+                .spawn(move || run(&shared))
+                .map_err(|error| tracing::error!(%error, "could not start the statement timer"))
+                .ok();
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.shared.queue.lock().closed = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.lock().take() {
+            // The thread cannot panic; if it did, there is nothing left to stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared) {
+    let mut queue = shared.queue.lock();
+    while !queue.closed {
+        let now = Instant::now();
+        match queue.deadlines.peek() {
+            None => shared.changed.wait(&mut queue),
+            Some(Reverse(next)) if next.at > now => {
+                let at = next.at;
+                shared.changed.wait_until(&mut queue, at);
+            }
+            Some(_) => {
+                let Some(Reverse(due)) = queue.deadlines.pop() else { continue };
+                let Some(flag) = due.flag.upgrade() else { continue };
+                if let Some(at) = flag.look(now) {
+                    queue.deadlines.push(Reverse(Deadline { at, ..due }));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits for a flag that another thread sets.
+    fn wait_for(flag: &AtomicBool) -> bool {
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            if flag.load(Ordering::Relaxed) {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    #[test]
+    fn a_due_statement_is_stopped_and_one_that_ended_is_not() {
+        let timer = Timer::new();
+        let ended = Arc::new(StopFlag::default());
+        timer.stop_after(Duration::from_millis(1), &ended);
+        ended.begin_statement();
+        let slow = Arc::new(StopFlag::default());
+        timer.stop_after(Duration::from_millis(2), &slow);
+        assert!(wait_for(&slow.stop));
+        assert!(slow.timed_out());
+        assert!(!ended.timed_out());
+    }
+
+    #[test]
+    fn a_flag_has_one_entry_however_many_statements_it_has_seen() {
+        let timer = Timer::new();
+        let flag = Arc::new(StopFlag::default());
+        for _ in 0..100 {
+            flag.begin_statement();
+            timer.stop_after(Duration::from_secs(3_600), &flag);
+        }
+        assert_eq!(timer.shared.queue.lock().deadlines.len(), 1);
+    }
+}
