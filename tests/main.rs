@@ -1,0 +1,3 @@
+//! The integration tests of the whole, in one binary so that it is linked once.
+
+mod tidy;

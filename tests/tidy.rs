@@ -1,0 +1,175 @@
+//! The rules of the house that a machine can check: layers, module order, headers, sizes, leftovers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which folder may depend on which. A new arrow is a design decision: change this table,
+/// docs/architecture.md and the reason for it in one commit.
+const ARROWS: [(&str, &[&str]); 5] = [
+    ("types", &[]),
+    ("store", &[]),
+    ("coprocessors", &["types", "store"]),
+    ("sql", &["types", "store", "coprocessors"]),
+    (".", &["types", "store", "coprocessors", "sql"]),
+];
+
+/// Lines of a file, without its tests, above which its header must say why.
+const FILE_LINES_MAX: usize = 1_000;
+const LINE_WIDTH_MAX: usize = 100;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns all Rust files below a folder, sorted.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return files };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn crate_folders() -> impl Iterator<Item = PathBuf> {
+    ARROWS.iter().map(|(layer, _)| root().join(layer))
+}
+
+fn all_sources() -> Vec<PathBuf> {
+    let folders = ["src", "tests", "benches"];
+    crate_folders()
+        .flat_map(|layer| folders.iter().flat_map(move |folder| rust_files(&layer.join(folder))))
+        .collect()
+}
+
+/// Returns the part of a file before its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
+}
+
+#[test]
+fn layers_point_downwards() {
+    let layers: BTreeSet<&str> = ARROWS.iter().map(|(layer, _)| *layer).collect();
+    for (layer, allowed) in ARROWS {
+        let manifest = read(&root().join(layer).join("Cargo.toml"));
+        let (_, dependencies) = manifest.split_once("\n[dependencies]").expect("has dependencies");
+        let dependencies = dependencies.split("\n[").next().expect("split gives one part");
+        for line in dependencies.lines() {
+            let package = line.split(['.', ' ', '=']).next().expect("split gives one part");
+            let Some(name) = package.strip_prefix("bennu-") else { continue };
+            assert!(
+                !layers.contains(name) || allowed.contains(&name),
+                "{layer} must not depend on {name}; see ARROWS in tests/tidy.rs"
+            );
+        }
+    }
+}
+
+#[test]
+fn modules_use_only_those_listed_before_them() {
+    for folder in crate_folders() {
+        let library = read(&folder.join("src/lib.rs"));
+        let modules: Vec<&str> = library
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")))
+            .filter_map(|rest| rest.strip_suffix(';'))
+            .collect();
+        for (position, module) in modules.iter().enumerate() {
+            let mut files = rust_files(&folder.join("src").join(module));
+            files.push(folder.join("src").join(format!("{module}.rs")));
+            for file in files.into_iter().filter(|file| file.exists()) {
+                let text = read(&file);
+                for (number, line) in without_tests(&text).lines().enumerate() {
+                    let code = line.split("//").next().unwrap_or(line);
+                    for part in code.split("crate::").skip(1) {
+                        let used = part.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+                        let later = modules[position + 1..].iter().any(|m| Some(*m) == used);
+                        assert!(
+                            !later,
+                            "{}:{}: {module} uses {} which lib.rs lists after it",
+                            file.display(),
+                            number + 1,
+                            used.unwrap_or_default()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_opens_with_its_header() {
+    for file in all_sources() {
+        let text = read(&file);
+        assert!(text.starts_with("//! "), "{}: no //! header", file.display());
+    }
+}
+
+#[test]
+fn files_and_lines_are_short() {
+    for file in all_sources() {
+        let text = read(&file);
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines; find the seam", file.display());
+        for (number, line) in text.lines().enumerate() {
+            let width = line.chars().count();
+            // A string that cannot be broken (an address, a golden answer) may be longer.
+            let unbreakable = line.trim_start().starts_with(['"', 'r']) || line.contains("http");
+            assert!(
+                width <= LINE_WIDTH_MAX || unbreakable,
+                "{}:{}: {width} characters",
+                file.display(),
+                number + 1
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_over() {
+    let leftovers = ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X ")];
+    for file in all_sources() {
+        if file.ends_with("tests/tidy.rs") {
+            continue;
+        }
+        for (number, line) in read(&file).lines().enumerate() {
+            for leftover in leftovers {
+                assert!(
+                    !line.contains(leftover),
+                    "{}:{}: {leftover} is left over",
+                    file.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn dependencies_are_explained() {
+    let manifest = read(&root().join("Cargo.toml"));
+    let explained = read(&root().join("docs/dependencies.md"));
+    let (_, table) = manifest.split_once("[workspace.dependencies]\n").expect("has the table");
+    for line in table.lines().take_while(|line| !line.starts_with('[')) {
+        let Some((name, _)) = line.split_once(" =") else { continue };
+        if name.starts_with("bennu-") {
+            continue;
+        }
+        assert!(
+            explained.contains(&format!("`{name}`")),
+            "docs/dependencies.md does not explain {name}"
+        );
+    }
+}
