@@ -1,3 +1,21 @@
 //! The server: sessions, the Postgres protocol, COPY, the demo and the command line.
+//!
+//! Decides nothing about data: statements go to [`sql`], which owns sessions and transactions.
+//! Embedding programs start from [`database::Database`].
+//!
+//! Modules, bottom up; each uses only those above it.
 
 #![forbid(unsafe_code)]
+
+pub mod error;
+pub mod config;
+pub mod database;
+pub mod copy;
+pub mod result_table;
+pub mod statement;
+pub mod shell;
+pub mod demo;
+pub mod server;
+
+pub use database::Database;
+pub use error::{Error, Result};

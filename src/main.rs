@@ -1,3 +1,151 @@
-//! The `bennu` binary.
+//! The `bennu` binary: arguments, logs, and the commands they name.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bennu::config::{DEFAULT_DATA, DEFAULT_MEMORY_BYTES, Source};
+use bennu::database::{DEFAULT_USER, Database};
+use bennu::error::{Error, Result};
+use bennu::server::Server;
+use bennu::{demo, server, shell};
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// SQL with Postgres manners over a versioned, region-partitioned LSM store
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a data directory to Postgres clients
+    Serve {
+        #[command(flatten)]
+        source: Source,
+        /// Configuration file, TOML; keys are the flags with underscores
+        #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// Load sample data into a temporary directory, print a tour, then serve it
+    Demo {
+        /// Leave after the tour
+        #[arg(long)]
+        once: bool,
+        /// Address to listen on after the tour
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+    },
+    /// Run SQL on a data directory, without a server
+    Sql {
+        /// Directory that holds the data
+        #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA)]
+        data: PathBuf,
+        /// Statements to run
+        #[arg(short = 'c', value_name = "SQL", conflicts_with = "file")]
+        command: Option<String>,
+        /// File with statements to run; without it and -c, standard input
+        #[arg(short = 'f', value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    init_logs();
+    let result = match arguments.command {
+        Command::Serve { source, config } => serve(source, config),
+        Command::Demo { once, listen } => run_demo(once, listen),
+        Command::Sql { data, command, file } => run_sql(data, command, file),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done about a standard error that is gone.
+            let _ = writeln!(std::io::stderr(), "bennu: {error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+/// Logs go to standard error; `BENNU_LOG` chooses what, in `env_logger` syntax.
+fn init_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BENNU_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
+    let lower = match &file {
+        Some(path) => Source::read(path)?,
+        None => Source::default(),
+    };
+    let config = source.over(lower).check()?;
+    let runtime = server::runtime()?;
+    let database = Database::open(&config.data, server::options(config.memory_bytes))?;
+    runtime.block_on(async {
+        let server = Server::bind(database.clone(), &config).await?;
+        announce(&server)?;
+        server.run(server::stop_signal()).await
+    })?;
+    database.shut_down()
+}
+
+fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
+    let config = Source { listen, ..Source::default() }.check()?;
+    let directory = tempfile::Builder::new().prefix("bennu-demo-").tempdir()?;
+    let runtime = server::runtime()?;
+    let database = Database::open(directory.path(), server::options(DEFAULT_MEMORY_BYTES))?;
+    demo::run(&database, &mut std::io::stdout().lock())?;
+    if !once {
+        runtime.block_on(async {
+            let server = Server::bind(database.clone(), &config).await?;
+            let address = server.local_addr();
+            let mut out = std::io::stdout();
+            writeln!(out, "\nConnect with:")?;
+            writeln!(
+                out,
+                "  psql \"host={} port={} user={DEFAULT_USER} dbname=bennu\"",
+                address.ip(),
+                address.port()
+            )?;
+            announce(&server)?;
+            server.run(server::stop_signal()).await
+        })?;
+    }
+    database.shut_down()
+}
+
+/// Prints the line that says that clients may connect.
+fn announce(server: &Server) -> Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "bennu: ready on {}", server.local_addr())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn run_sql(data: PathBuf, command: Option<String>, file: Option<PathBuf>) -> Result<()> {
+    let text = match (command, file) {
+        (Some(text), _) => Some(text),
+        (None, Some(path)) => Some(
+            std::fs::read_to_string(&path).map_err(|source| Error::File { path, source })?,
+        ),
+        (None, None) => None,
+    };
+    let database = Database::open(&data, server::options(DEFAULT_MEMORY_BYTES))?;
+    let mut session = database.session(DEFAULT_USER);
+    let mut out = std::io::stdout().lock();
+    match text {
+        Some(text) => shell::run(&mut session, &text, &mut out)?,
+        None => shell::interact(&mut session, &mut std::io::stdin().lock(), &mut out)?,
+    }
+    drop(session);
+    database.shut_down()
+}

@@ -1,0 +1,221 @@
+//! The server's configuration: file, environment, flags, in rising order.
+//!
+//! Safe by default: only loopback addresses are listened on. Any other address needs TLS and a
+//! password, or the explicit `allow_plaintext`, and a password all the same.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// The address that is listened on by default.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
+/// The data directory by default.
+pub const DEFAULT_DATA: &str = "./bennu-data";
+/// The memory budget by default, in bytes.
+pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+/// The smallest memory budget that the store can work with.
+const MEMORY_BYTES_MIN: u64 = 32 << 20;
+
+/// Settings that may come from the file, from the environment or from flags; later ones win.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Directory that holds the data
+    #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
+    pub data: Option<PathBuf>,
+    /// Address to listen on for Postgres clients
+    #[arg(long, value_name = "ADDR", env = "BENNU_LISTEN")]
+    pub listen: Option<String>,
+    /// Memory for memstores, block cache and queries, for example 512MB
+    #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
+    pub memory: Option<String>,
+    /// Certificate chain for TLS, PEM
+    #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key for TLS, PEM
+    #[arg(long, value_name = "FILE", env = "BENNU_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// File whose first line is the password that clients must give
+    #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Listen beyond loopback without TLS
+    #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_plaintext: Option<bool>,
+}
+
+/// The configuration of a server, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Directory that holds the data.
+    pub data: PathBuf,
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// The store's memory budget.
+    pub memory_bytes: u64,
+    /// TLS, if it is to be offered.
+    pub tls: Option<TlsFiles>,
+    /// The password that clients must give; `None`: none is asked for.
+    pub password: Option<String>,
+}
+
+/// Where the server's certificate is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate chain, PEM.
+    pub certificate: PathBuf,
+    /// Private key, PEM.
+    pub key: PathBuf,
+}
+
+impl Source {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or holds what is not known.
+    pub fn read(path: &Path) -> Result<Source> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::File { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|error| {
+            let message = error.to_string();
+            let message = message.trim_end().replace('\n', " ");
+            Error::Usage(format!("bad configuration file \"{}\": {message}", path.display()))
+        })
+    }
+
+    /// Returns these settings over `lower` ones.
+    #[must_use]
+    pub fn over(self, lower: Source) -> Source {
+        Source {
+            data: self.data.or(lower.data),
+            listen: self.listen.or(lower.listen),
+            memory: self.memory.or(lower.memory),
+            tls_cert: self.tls_cert.or(lower.tls_cert),
+            tls_key: self.tls_key.or(lower.tls_key),
+            password_file: self.password_file.or(lower.password_file),
+            allow_plaintext: self.allow_plaintext.or(lower.allow_plaintext),
+        }
+    }
+
+    /// Checks the settings and fills in the defaults.
+    ///
+    /// # Errors
+    ///
+    /// If a value is malformed, or the server would be open to the network unprotected.
+    pub fn check(self) -> Result<Config> {
+        let listen = self.listen.as_deref().unwrap_or(DEFAULT_LISTEN);
+        let listen = resolve(listen)?;
+        let memory_bytes = match &self.memory {
+            Some(text) => parse_size(text)?,
+            None => DEFAULT_MEMORY_BYTES,
+        };
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (None, None) => None,
+            _ => {
+                return Err(Error::Usage("--tls-cert and --tls-key go together".to_owned()));
+            }
+        };
+        let password = self.password_file.as_deref().map(read_password).transpose()?;
+        let allow_plaintext = self.allow_plaintext.unwrap_or(false);
+        if !listen.ip().is_loopback() {
+            if tls.is_none() && !allow_plaintext {
+                return Err(Error::Usage(format!(
+                    "{listen} can be reached from other machines: give --tls-cert and --tls-key, or --allow-plaintext"
+                )));
+            }
+            if password.is_none() {
+                return Err(Error::Usage(format!(
+                    "{listen} can be reached from other machines: give --password-file"
+                )));
+            }
+        }
+        Ok(Config {
+            data: self.data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)),
+            listen,
+            memory_bytes,
+            tls,
+            password,
+        })
+    }
+}
+
+fn resolve(address: &str) -> Result<SocketAddr> {
+    let bad = |why: &str| {
+        Error::Usage(format!("bad address \"{address}\": {why}; an example is {DEFAULT_LISTEN}"))
+    };
+    address
+        .to_socket_addrs()
+        .map_err(|error| bad(&error.to_string()))?
+        .next()
+        .ok_or_else(|| bad("it names no host"))
+}
+
+fn read_password(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Error::Usage(format!("password file \"{}\" is empty", path.display()))),
+    }
+}
+
+/// Reads a size such as `512MB` or `2GiB`; units are powers of 1,024.
+fn parse_size(text: &str) -> Result<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match text[split..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(10),
+        "m" | "mb" | "mib" => Some(20),
+        "g" | "gb" | "gib" => Some(30),
+        "t" | "tb" | "tib" => Some(40),
+        _ => None,
+    };
+    let number = text[..split].parse::<u64>().ok();
+    let bytes = number.zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    match bytes {
+        None => Err(Error::Usage(format!("bad size \"{text}\"; an example is 512MB"))),
+        Some(bytes) if bytes < MEMORY_BYTES_MIN => {
+            Err(Error::Usage(format!("memory of {text} is too small; the least is 32MB")))
+        }
+        Some(bytes) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening(address: &str) -> Source {
+        Source { listen: Some(address.to_owned()), ..Source::default() }
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let file: Source = toml::from_str("listen = '127.0.0.1:1'\nmemory = '64MB'").unwrap();
+        let config = listening("127.0.0.1:2").over(file).check().unwrap();
+        assert_eq!(config.listen.port(), 2);
+        assert_eq!(config.memory_bytes, 64 << 20);
+    }
+
+    #[test]
+    fn an_open_server_needs_protection() {
+        let message = |source: Source| source.check().unwrap_err().to_string();
+        assert!(message(listening("0.0.0.0:5433")).contains("--tls-cert"));
+        let plain = Source { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
+        assert!(message(plain).contains("--password-file"));
+        assert!(listening("127.0.0.1:5433").check().is_ok());
+    }
+
+    #[test]
+    fn sizes_and_unknown_keys_are_checked() {
+        assert_eq!(parse_size("2GiB").unwrap(), 2 << 30);
+        assert!(parse_size("5MB").is_err());
+        assert!(parse_size("many").is_err());
+        assert!(toml::from_str::<Source>("lisen = 'x'").is_err());
+    }
+}

@@ -1,0 +1,412 @@
+//! From the bytes of COPY … FROM STDIN to fields.
+//!
+//! Pieces of any size come in; whole records go out. A record lies in one buffer, so that fields
+//! without escapes are borrowed from it. CSV is read here and not by a crate, because whether a field
+//! was quoted decides whether it is NULL, and the well-kept readers do not say.
+
+use smallvec::SmallVec;
+use sql::Error;
+use sql::error::sqlstate;
+use sql::session::CopyFormat;
+
+/// The longest record: as much as PostgreSQL's largest line buffer.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// What receives the records: their line (from 1) and their fields.
+pub type RowSink<'a> = dyn FnMut(u64, &[Option<&str>]) -> sql::Result<()> + 'a;
+
+/// Splits a stream into records and fields.
+pub struct Decoder {
+    format: CopyFormat,
+    /// Bytes that came and are not a whole record yet.
+    buffer: Vec<u8>,
+    /// How much of `buffer` has been searched for the end of a record.
+    searched: usize,
+    /// CSV: whether the search is within quotes.
+    in_quotes: bool,
+    /// Line of the next record, from 1.
+    line: u64,
+    /// Lines that the record being searched spans, beside its first.
+    extra_lines: u64,
+    /// The end marker `\.` was read; what follows is ignored.
+    ended: bool,
+    header_pending: bool,
+}
+
+/// Where a field of a record stands, in the record or in the text with escapes resolved.
+#[derive(Clone, Copy)]
+enum Field {
+    Null,
+    Plain { start: usize, end: usize },
+    Resolved { start: usize, end: usize },
+}
+
+impl Decoder {
+    /// Returns a decoder at the start of the data.
+    pub fn new(format: CopyFormat) -> Decoder {
+        Decoder {
+            header_pending: format.header,
+            format,
+            buffer: Vec::new(),
+            searched: 0,
+            in_quotes: false,
+            line: 1,
+            extra_lines: 0,
+            ended: false,
+        }
+    }
+
+    /// Returns the line of the record that is read next, for messages.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Takes the next bytes and hands out the records that they complete.
+    ///
+    /// # Errors
+    ///
+    /// 22P04 and 22021 for malformed data, and whatever `sink` returns.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(bytes);
+        let mut start = 0;
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut result = Ok(());
+        while let Some((end, next)) = self.find_record(&buffer, start) {
+            result = self.record(&buffer[start..end], sink);
+            start = next;
+            self.searched = next;
+            self.line += 1 + std::mem::take(&mut self.extra_lines);
+            if result.is_err() || self.ended {
+                break;
+            }
+        }
+        self.buffer = buffer;
+        self.buffer.drain(..start);
+        self.searched -= start;
+        if self.buffer.len() > RECORD_BYTES_MAX {
+            return Err(Error::new("54000", "COPY line is longer than 1 GB"));
+        }
+        result
+    }
+
+    /// Hands out the last record, which need not end with a line end.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::push`]; also a CSV quote that never ends.
+    pub fn finish(mut self, sink: &mut RowSink<'_>) -> sql::Result<()> {
+        if self.ended || self.buffer.is_empty() {
+            return Ok(());
+        }
+        if self.in_quotes {
+            return Err(malformed("unterminated CSV quoted field"));
+        }
+        let mut record = std::mem::take(&mut self.buffer);
+        if record.last() == Some(&b'\r') {
+            record.pop();
+        }
+        self.record(&record, sink)
+    }
+
+    /// Finds the end of the record at `start` and the start of the next one.
+    fn find_record(&mut self, buffer: &[u8], start: usize) -> Option<(usize, usize)> {
+        let mut at = self.searched.max(start);
+        while at < buffer.len() {
+            let byte = buffer[at];
+            if self.format.csv {
+                if byte == self.format.escape && byte != self.format.quote && self.in_quotes {
+                    // The escaped byte cannot end the field.
+                    if at + 1 >= buffer.len() {
+                        break;
+                    }
+                    at += 2;
+                    continue;
+                }
+                if byte == self.format.quote {
+                    self.in_quotes = !self.in_quotes;
+                } else if byte == b'\n' && self.in_quotes {
+                    self.extra_lines += 1;
+                }
+            } else if byte == b'\\' {
+                // A backslash before a line end makes it data.
+                if at + 1 >= buffer.len() {
+                    break;
+                }
+                if buffer[at + 1] == b'\n' {
+                    self.extra_lines += 1;
+                }
+                at += 2;
+                continue;
+            }
+            if byte == b'\n' && !self.in_quotes {
+                self.searched = at + 1;
+                let cut = usize::from(at > start && buffer[at - 1] == b'\r');
+                return Some((at - cut, at + 1));
+            }
+            at += 1;
+        }
+        self.searched = at;
+        None
+    }
+
+    fn record(&mut self, record: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
+        if std::mem::take(&mut self.header_pending) {
+            return Ok(());
+        }
+        if record == b"\\." {
+            self.ended = true;
+            return Ok(());
+        }
+        let text = std::str::from_utf8(record).map_err(|error| invalid_utf8(record, &error))?;
+        let mut resolved = String::new();
+        let mut fields: SmallVec<[Field; 32]> = SmallVec::new();
+        if self.format.csv {
+            self.split_csv(text, &mut fields, &mut resolved)?;
+        } else {
+            self.split_text(text, &mut fields, &mut resolved)?;
+        }
+        let values: SmallVec<[Option<&str>; 32]> = fields
+            .iter()
+            .map(|field| match *field {
+                Field::Null => None,
+                Field::Plain { start, end } => Some(&text[start..end]),
+                Field::Resolved { start, end } => Some(&resolved[start..end]),
+            })
+            .collect();
+        sink(self.line, &values)
+    }
+
+    fn split_text(
+        &self,
+        text: &str,
+        fields: &mut SmallVec<[Field; 32]>,
+        resolved: &mut String,
+    ) -> sql::Result<()> {
+        let bytes = text.as_bytes();
+        let mut start = 0;
+        loop {
+            let mut end = start;
+            let mut escaped = false;
+            while end < bytes.len() && bytes[end] != self.format.delimiter {
+                if bytes[end] == b'\\' {
+                    escaped = true;
+                    end += 1;
+                }
+                end += 1;
+            }
+            let end = end.min(bytes.len());
+            // NULL is told by the raw text, before escapes.
+            if text[start..end] == self.format.null {
+                fields.push(Field::Null);
+            } else if escaped {
+                let from = resolved.len();
+                unescape(&text[start..end], resolved)?;
+                fields.push(Field::Resolved { start: from, end: resolved.len() });
+            } else {
+                fields.push(Field::Plain { start, end });
+            }
+            if end == bytes.len() {
+                return Ok(());
+            }
+            start = end + 1;
+        }
+    }
+
+    fn split_csv(
+        &self,
+        text: &str,
+        fields: &mut SmallVec<[Field; 32]>,
+        resolved: &mut String,
+    ) -> sql::Result<()> {
+        let bytes = text.as_bytes();
+        let mut start = 0;
+        loop {
+            let mut end = start;
+            while end < bytes.len()
+                && bytes[end] != self.format.delimiter
+                && bytes[end] != self.format.quote
+            {
+                end += 1;
+            }
+            if end == bytes.len() || bytes[end] == self.format.delimiter {
+                let null = text[start..end] == self.format.null;
+                fields.push(if null { Field::Null } else { Field::Plain { start, end } });
+            } else {
+                let from = resolved.len();
+                end = self.unquote(text, start, resolved)?;
+                fields.push(Field::Resolved { start: from, end: resolved.len() });
+            }
+            if end == bytes.len() {
+                return Ok(());
+            }
+            start = end + 1;
+        }
+    }
+
+    /// Resolves a field that has quotes; returns where it ends.
+    fn unquote(&self, text: &str, start: usize, out: &mut String) -> sql::Result<usize> {
+        let bytes = text.as_bytes();
+        let (quote, escape) = (self.format.quote, self.format.escape);
+        let mut at = start;
+        let mut in_quotes = false;
+        let mut copied = start;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            let next = bytes.get(at + 1).copied();
+            if in_quotes && byte == escape && next.is_some_and(|b| b == quote || b == escape) {
+                out.push_str(&text[copied..at]);
+                copied = at + 1;
+                at += 2;
+            } else if byte == quote {
+                out.push_str(&text[copied..at]);
+                in_quotes = !in_quotes;
+                at += 1;
+                copied = at;
+            } else if byte == self.format.delimiter && !in_quotes {
+                break;
+            } else {
+                at += 1;
+            }
+        }
+        if in_quotes {
+            return Err(malformed("unterminated CSV quoted field"));
+        }
+        out.push_str(&text[copied..at]);
+        Ok(at)
+    }
+}
+
+/// Resolves the backslash escapes of the text format.
+fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let Some(next) = rest.chars().next() else {
+            out.push('\\');
+            return Ok(());
+        };
+        let (digits, radix) = match next {
+            'x' => (leading(&rest[1..], 16, 2), 16),
+            '0'..='7' => (leading(rest, 8, 3), 8),
+            _ => (0, 0),
+        };
+        if digits > 0 {
+            let skip = usize::from(radix == 16);
+            let code = u32::from_str_radix(&rest[skip..skip + digits], radix).unwrap_or(u32::MAX);
+            let character = char::from_u32(code & 0xFF).filter(char::is_ascii).ok_or_else(|| {
+                Error::new("22021", "invalid byte sequence for encoding \"UTF8\" in an escape")
+            })?;
+            out.push(character);
+            rest = &rest[skip + digits..];
+            continue;
+        }
+        out.push(match next {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            other => other,
+        });
+        rest = &rest[next.len_utf8()..];
+    }
+    out.push_str(rest);
+    Ok(())
+}
+
+/// Returns how many digits of a radix stand at the start, `limit` at most.
+fn leading(text: &str, radix: u32, limit: usize) -> usize {
+    text.chars().take(limit).take_while(|c| c.is_digit(radix)).count()
+}
+
+fn malformed(message: &str) -> Error {
+    Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message)
+}
+
+fn invalid_utf8(record: &[u8], error: &std::str::Utf8Error) -> Error {
+    let bad = record.get(error.valid_up_to()).copied().unwrap_or_default();
+    Error::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{bad:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> CopyFormat {
+        CopyFormat {
+            csv: false,
+            delimiter: b'\t',
+            null: "\\N".to_owned(),
+            header: false,
+            quote: b'"',
+            escape: b'"',
+            column_count: 0,
+        }
+    }
+
+    fn csv() -> CopyFormat {
+        CopyFormat { csv: true, delimiter: b',', null: String::new(), ..text() }
+    }
+
+    /// Decodes data that arrives `piece` bytes at a time, as lines of fields joined by `|`.
+    fn decode(format: &CopyFormat, data: &[u8], piece: usize) -> sql::Result<Vec<String>> {
+        let mut rows = Vec::new();
+        let mut sink = |line: u64, fields: &[Option<&str>]| {
+            let fields: Vec<&str> = fields.iter().map(|field| field.unwrap_or("∅")).collect();
+            rows.push(format!("{line}: {}", fields.join("|")));
+            Ok(())
+        };
+        let mut decoder = Decoder::new(format.clone());
+        for bytes in data.chunks(piece) {
+            decoder.push(bytes, &mut sink)?;
+        }
+        decoder.finish(&mut sink)?;
+        Ok(rows)
+    }
+
+    /// Decodes in pieces of every size and asserts that they agree.
+    fn decode_all(format: &CopyFormat, data: &str) -> sql::Result<Vec<String>> {
+        let whole = decode(format, data.as_bytes(), data.len().max(1));
+        for piece in 1..data.len() {
+            assert_eq!(decode(format, data.as_bytes(), piece), whole, "in pieces of {piece}");
+        }
+        whole
+    }
+
+    #[test]
+    fn text_fields_with_escapes_and_nulls() {
+        let rows = decode_all(&text(), "a\t\\N\tc\\td\r\n\\\\N\t\\x41\\102\t\n\\.\nignored\n");
+        assert_eq!(rows.unwrap(), ["1: a|∅|c\td", "2: \\N|AB|"]);
+    }
+
+    #[test]
+    fn a_backslash_before_a_line_end_is_data() {
+        assert_eq!(decode_all(&text(), "a\\\nb\tc\nd").unwrap(), ["1: a\nb|c", "3: d"]);
+    }
+
+    #[test]
+    fn csv_quotes_newlines_and_nulls() {
+        let data = "a,\"b \"\"x\"\", c\",\n\"two\nlines\",\"\",z\r\nlast,,";
+        let rows = decode_all(&csv(), data).unwrap();
+        assert_eq!(rows, ["1: a|b \"x\", c|∅", "2: two\nlines||z", "4: last|∅|∅"]);
+    }
+
+    #[test]
+    fn csv_with_its_own_escape_and_null() {
+        let format = CopyFormat { escape: b'\\', null: "NA".to_owned(), header: true, ..csv() };
+        let rows = decode_all(&format, "h1,h2\nNA,\"NA\"\n\"a\\\"b\",c\n").unwrap();
+        assert_eq!(rows, ["2: ∅|NA", "3: a\"b|c"]);
+    }
+
+    #[test]
+    fn malformed_data_is_told() {
+        assert_eq!(decode_all(&csv(), "a,\"b").unwrap_err().sqlstate, "22P04");
+        let error = decode(&text(), b"a\xffb\n", 8).unwrap_err();
+        assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0xff");
+    }
+}

@@ -1,0 +1,113 @@
+//! From rows to the bytes of COPY … TO STDOUT.
+
+use sql::session::CopyFormat;
+use types::text;
+use types::text::TextStyle;
+use types::{Batch, DataType};
+
+/// Appends the rows of a batch.
+pub fn write_batch(
+    format: &CopyFormat,
+    types: &[DataType],
+    batch: &Batch,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) {
+    let mut value = Vec::new();
+    for row in 0..batch.row_count {
+        for (position, (column, data_type)) in batch.columns.iter().zip(types).enumerate() {
+            if position > 0 {
+                out.push(format.delimiter);
+            }
+            if column.is_null(row) {
+                out.extend_from_slice(format.null.as_bytes());
+                continue;
+            }
+            value.clear();
+            text::write(&column.datum(row), *data_type, style, &mut value);
+            write_field(format, &value, out);
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Appends the header line.
+pub fn write_header(format: &CopyFormat, names: &[&str], out: &mut Vec<u8>) {
+    for (position, name) in names.iter().enumerate() {
+        if position > 0 {
+            out.push(format.delimiter);
+        }
+        write_field(format, name.as_bytes(), out);
+    }
+    out.push(b'\n');
+}
+
+fn write_field(format: &CopyFormat, value: &[u8], out: &mut Vec<u8>) {
+    if !format.csv {
+        for byte in value {
+            let escape = match byte {
+                0x8 => b'b',
+                0xb => b'v',
+                0xc => b'f',
+                b'\n' => b'n',
+                b'\r' => b'r',
+                b'\t' => b't',
+                b'\\' => b'\\',
+                other if *other == format.delimiter => *other,
+                other => {
+                    out.push(*other);
+                    continue;
+                }
+            };
+            out.extend_from_slice(&[b'\\', escape]);
+        }
+        return;
+    }
+    let special = |byte: &u8| {
+        *byte == format.delimiter || *byte == format.quote || matches!(byte, b'\n' | b'\r')
+    };
+    // A value that reads as NULL, and the end marker, are quoted to stay values.
+    if !value.iter().any(special) && value != format.null.as_bytes() && value != b"\\." {
+        out.extend_from_slice(value);
+        return;
+    }
+    out.push(format.quote);
+    for byte in value {
+        if *byte == format.quote || *byte == format.escape {
+            out.push(format.escape);
+        }
+        out.push(*byte);
+    }
+    out.push(format.quote);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(csv: bool) -> CopyFormat {
+        CopyFormat {
+            csv,
+            delimiter: if csv { b',' } else { b'\t' },
+            null: if csv { "" } else { "\\N" }.to_owned(),
+            header: false,
+            quote: b'"',
+            escape: b'"',
+            column_count: 1,
+        }
+    }
+
+    fn field(csv: bool, value: &str) -> String {
+        let mut out = Vec::new();
+        write_field(&format(csv), value.as_bytes(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn fields_are_escaped_as_their_format_wants() {
+        assert_eq!(field(false, "a\tb\\N\n"), "a\\tb\\\\N\\n");
+        assert_eq!(field(true, "plain"), "plain");
+        assert_eq!(field(true, "say \"hi\", twice"), "\"say \"\"hi\"\", twice\"");
+        assert_eq!(field(true, ""), "\"\"");
+    }
+}

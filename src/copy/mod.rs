@@ -1,0 +1,7 @@
+//! COPY data: bytes to fields and back, in PostgreSQL's text and CSV formats.
+//!
+//! The SQL layer knows rows and types; here is only how fields stand in a stream of bytes that
+//! arrives in pieces of any size.
+
+pub mod decode;
+pub mod encode;

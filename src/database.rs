@@ -1,0 +1,52 @@
+//! Store and engine together: an open data directory that sessions can be opened on.
+//!
+//! What the server, the shell, the demo, tests and embedding programs start from.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sql::session::{Session, SessionOptions};
+use sql::Engine;
+use store::{Options, Store};
+
+use crate::error::Result;
+
+/// The user of sessions that name none.
+pub const DEFAULT_USER: &str = "bennu";
+
+/// An open data directory.
+#[derive(Clone)]
+pub struct Database {
+    engine: Arc<Engine>,
+}
+
+impl Database {
+    /// Opens a data directory, creating it if need be.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports: the directory is in use, damaged or not accessible.
+    pub fn open(directory: &Path, options: Options) -> Result<Database> {
+        let store = Store::open(directory, options)?;
+        Ok(Database { engine: Engine::open(store)? })
+    }
+
+    /// Opens a session.
+    pub fn session(&self, user: &str) -> Session {
+        Session::open(&self.engine, SessionOptions { user: user.to_owned() })
+    }
+
+    /// Returns the engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Syncs the log and stops background work. Sessions that are still open get errors.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be synced.
+    pub fn shut_down(&self) -> Result<()> {
+        Ok(self.engine.store().shut_down()?)
+    }
+}

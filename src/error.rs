@@ -1,0 +1,81 @@
+//! What can go wrong before and around the SQL: the errors that a command ends with.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a command could not go on. Each is one line on standard error.
+#[derive(Debug)]
+pub enum Error {
+    /// The command line or the configuration is wrong: exit status 2.
+    Usage(String),
+    /// The store could not be opened or has failed.
+    Store(store::Error),
+    /// A statement has failed.
+    Sql(sql::Error),
+    /// An address could not be listened on.
+    Listen {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the command itself could not be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Standard input or output is gone, or a thread could not be started.
+    System(std::io::Error),
+}
+
+impl Error {
+    /// Returns the exit status of a process that ends with this error.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Usage(message) => f.write_str(message),
+            Error::Store(error) => error.fmt(f),
+            Error::Sql(error) => write!(f, "{} (SQLSTATE {})", error.message, error.sqlstate),
+            Error::Listen { address, source } => {
+                write!(f, "could not listen on {address}: {source}")
+            }
+            Error::File { path, source } => {
+                write!(f, "could not access \"{}\": {source}", path.display())
+            }
+            Error::System(source) => source.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        Error::Store(error)
+    }
+}
+
+impl From<sql::Error> for Error {
+    fn from(error: sql::Error) -> Error {
+        Error::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        Error::System(error)
+    }
+}

@@ -1,0 +1,1 @@
+//! Placeholder for the seam: see the brief of the wire.

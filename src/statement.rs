@@ -1,0 +1,116 @@
+//! Statements run from inside the process: by the shell, the demo and embedding programs.
+
+use sql::session::rows::Completion;
+use sql::session::{Execution, Session};
+
+use crate::error::{Error, Result};
+use crate::result_table::Table;
+
+/// What one statement gave.
+pub struct Outcome {
+    /// The rows, if it returns any.
+    pub rows: Option<Table>,
+    /// What it did.
+    pub completion: Completion,
+    /// The plan in one line, if it has one.
+    pub plan: Option<String>,
+}
+
+/// Starts the one statement of `text`. The caller ends it with [`commit`].
+///
+/// # Errors
+///
+/// What the statement raises; the transaction is rolled back then.
+pub fn start(session: &mut Session, text: &str) -> Result<Execution> {
+    attempt(session, |session| {
+        let parsed = sql::session::parse(text)?.into_iter().next().ok_or_else(|| {
+            sql::Error::new(sql::error::sqlstate::SYNTAX_ERROR, "there is no statement")
+        })?;
+        let prepared = session.prepare(&parsed, &[])?;
+        session.execute(&prepared, Vec::new())
+    })
+}
+
+/// Runs all statements of `text`, each committed by itself unless in a block, and hands what each
+/// gave to `show`.
+///
+/// # Errors
+///
+/// What a statement raises; the transaction is rolled back then. What `show` returns.
+pub fn run_each(
+    session: &mut Session,
+    text: &str,
+    show: &mut dyn FnMut(Outcome) -> Result<()>,
+) -> Result<()> {
+    for parsed in sql::session::parse(text)? {
+        let outcome = attempt(session, |session| {
+            let prepared = session.prepare(&parsed, &[])?;
+            let plan = prepared.summary();
+            let execution = session.execute(&prepared, Vec::new())?;
+            collect(session, execution, plan)
+        })?;
+        commit(session)?;
+        show(outcome)?;
+    }
+    Ok(())
+}
+
+/// Runs all statements of `text` as [`run_each`] does and returns what the last one gave.
+///
+/// # Errors
+///
+/// As for [`run_each`].
+pub fn run(session: &mut Session, text: &str) -> Result<Outcome> {
+    let mut last = Outcome { rows: None, completion: Completion::new(""), plan: None };
+    run_each(session, text, &mut |outcome| {
+        last = outcome;
+        Ok(())
+    })?;
+    Ok(last)
+}
+
+/// Ends the implicit transaction and waits until it is durable.
+///
+/// # Errors
+///
+/// Why it could not be committed.
+pub fn commit(session: &mut Session) -> Result<()> {
+    if let Some(ticket) = session.take_ticket() {
+        ticket.wait()?;
+    }
+    if let Some(ticket) = session.end_implicit()? {
+        ticket.wait()?;
+    }
+    Ok(())
+}
+
+fn attempt<T>(
+    session: &mut Session,
+    act: impl FnOnce(&mut Session) -> sql::Result<T>,
+) -> Result<T> {
+    act(session).map_err(|error| {
+        session.fail();
+        Error::Sql(error)
+    })
+}
+
+fn collect(
+    session: &Session,
+    execution: Execution,
+    plan: Option<String>,
+) -> sql::Result<Outcome> {
+    match execution {
+        Execution::Done(completion) => Ok(Outcome { rows: None, completion, plan }),
+        Execution::Rows(mut rows) => {
+            let mut table = Table::new(rows.columns());
+            while let Some(batch) = rows.next_batch(usize::MAX)? {
+                table.push(&batch, session.text_style());
+            }
+            Ok(Outcome { rows: Some(table), completion: rows.completion(), plan })
+        }
+        Execution::CopyIn(_) | Execution::CopyOut(..) => Err(sql::Error::not_supported(
+            "COPY in this shell",
+            "Connect with psql for COPY FROM STDIN and COPY TO STDOUT.",
+        )),
+    }
+}
