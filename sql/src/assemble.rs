@@ -72,8 +72,7 @@ fn base_layout(record: &TableRecord) -> Result<RowLayout> {
     let mut slots = vec![0; record.descriptor.families.len()];
     let mut columns = Vec::with_capacity(record.columns.len());
     for (position, column) in record.columns.iter().enumerate() {
-        let in_key =
-            record.primary_key.iter().position(|key| key.column as usize == position);
+        let in_key = record.primary_key.iter().position(|key| key.column as usize == position);
         let place = match in_key {
             Some(key) => Place::Key(key),
             None => {

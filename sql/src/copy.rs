@@ -227,13 +227,7 @@ fn parse(
     cast::cast(&datum, sql_type.base, sql_type, false, context)
 }
 
-fn in_column(
-    error: types::Error,
-    table: &Table,
-    line: u64,
-    column: usize,
-    value: &str,
-) -> Error {
+fn in_column(error: types::Error, table: &Table, line: u64, column: usize, value: &str) -> Error {
     let column = &table.columns[column].name;
     let context = format!("COPY {}, line {line}, column {column}: \"{value}\"", table.name);
     Error { context: Some(context), ..Error::from(error) }

@@ -105,7 +105,8 @@ fn read_records(store: &Arc<Store>) -> Result<Vec<TableRecord>> {
     let transaction =
         store.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
     transaction.begin_statement();
-    let mut scanner = transaction.scan(CATALOG_TABLE, Scan::range(b"t".to_vec(), Some(b"u".to_vec())))?;
+    let mut scanner =
+        transaction.scan(CATALOG_TABLE, Scan::range(b"t".to_vec(), Some(b"u".to_vec())))?;
     let mut batch = CellBatch::new();
     let mut records = Vec::new();
     while scanner.next_batch(1_000, &mut batch)? {

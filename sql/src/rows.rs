@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use types::{Batch, Datum, DataType};
+use smallvec::SmallVec;
+use types::{Batch, DataType, Datum};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::Operator;
@@ -34,6 +35,8 @@ pub(crate) enum Tag {
 }
 
 enum Source {
+    /// The row of a point get, until it is returned.
+    Point(Option<Vec<Datum>>),
     Operator(Box<dyn Operator>),
     Ready(VecDeque<Batch>),
 }
@@ -58,6 +61,16 @@ impl Rows {
         stop: Arc<StopFlag>,
     ) -> Rows {
         Rows { columns, source: Source::Operator(operator), pending: None, returned: 0, tag, stop }
+    }
+
+    /// Returns the row of a point get, if there is one.
+    pub(crate) fn point(
+        columns: Arc<[OutputColumn]>,
+        row: Option<Vec<Datum>>,
+        stop: Arc<StopFlag>,
+    ) -> Rows {
+        let (source, tag) = (Source::Point(row), Tag::Returned("SELECT"));
+        Rows { columns, source, pending: None, returned: 0, tag, stop }
     }
 
     /// Returns rows that are there already.
@@ -129,6 +142,11 @@ impl Rows {
                     operator.next().map_err(|error| stopped(error, &self.stop))?
                 }
                 Source::Ready(batches) => batches.pop_front(),
+                Source::Point(row) => row.take().map(|row| {
+                    let types: SmallVec<[DataType; 8]> =
+                        self.columns.iter().map(|column| column.sql_type.base).collect();
+                    Batch::from_rows(&types, std::slice::from_ref(&row))
+                }),
             };
             match next {
                 Some(batch) if batch.row_count == 0 => {}

@@ -131,7 +131,13 @@ const SPECS: &[Spec] = &[
     ),
     spec("server_encoding", "UTF8", Kind::Fixed, true, "Encoding of stored text."),
     spec("server_version", SERVER_VERSION, Kind::Fixed, true, "Version of the server."),
-    spec("server_version_num", "150000", Kind::Fixed, false, "PostgreSQL's version that is spoken."),
+    spec(
+        "server_version_num",
+        "150000",
+        Kind::Fixed,
+        false,
+        "PostgreSQL's version that is spoken.",
+    ),
     spec("session_authorization", "bennu", Kind::Fixed, true, "The user."),
     spec(
         "standard_conforming_strings",
@@ -192,7 +198,10 @@ impl Settings {
 
     /// Returns name, value and description of all settings, by name.
     pub fn show_all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
-        SPECS.iter().zip(self.values.iter()).map(|(spec, value)| (spec.name, &**value, spec.description))
+        SPECS
+            .iter()
+            .zip(self.values.iter())
+            .map(|(spec, value)| (spec.name, &**value, spec.description))
     }
 
     /// Returns the settings that clients are told of.
@@ -216,8 +225,8 @@ impl Settings {
         let canonical = canonical(spec, value.unwrap_or(spec.default))?;
         match spec.name {
             "TimeZone" => {
-                self.style.time_zone =
-                    TimeZone::parse_setting(&canonical).map_err(|_| invalid(spec.name, &canonical))?;
+                self.style.time_zone = TimeZone::parse_setting(&canonical)
+                    .map_err(|_| invalid(spec.name, &canonical))?;
             }
             "bytea_output" => self.style.escape_bytea = canonical == "escape",
             _ => {}
@@ -289,14 +298,14 @@ fn invalid(name: &str, value: &str) -> Error {
 fn canonical(spec: &Spec, value: &str) -> Result<String> {
     let bad = || invalid(spec.name, value);
     match &spec.kind {
-        Kind::Bool => parse_bool(value)
-            .map(|on| if on { "on" } else { "off" }.to_owned())
-            .ok_or_else(|| {
+        Kind::Bool => {
+            parse_bool(value).map(|on| if on { "on" } else { "off" }.to_owned()).ok_or_else(|| {
                 Error::new(
                     sqlstate::INVALID_PARAMETER_VALUE,
                     format!("parameter \"{}\" requires a Boolean value", spec.name),
                 )
-            }),
+            })
+        }
         Kind::Integer(low, high) => {
             let number: i64 = value.trim().parse().map_err(|_| bad())?;
             if (*low..=*high).contains(&number) {
@@ -307,11 +316,17 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
         Kind::Milliseconds => parse_quantity(value, TIME_UNITS)
             .filter(|millis| (0..=i64::from(i32::MAX)).contains(millis))
             .map(|millis| print_quantity(millis, TIME_UNITS))
-            .ok_or_else(|| bad().with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")),
+            .ok_or_else(|| {
+                bad().with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+            }),
         Kind::Kilobytes => parse_quantity(value, SIZE_UNITS)
             .filter(|kilobytes| (64..=i64::from(i32::MAX)).contains(kilobytes))
             .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
-            .ok_or_else(|| bad().with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"; the least is 64kB.")),
+            .ok_or_else(|| {
+                bad().with_hint(
+                    "Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"; the least is 64kB.",
+                )
+            }),
         Kind::Word(words) => words
             .iter()
             .find(|word| word.eq_ignore_ascii_case(value))
@@ -330,10 +345,9 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             ))
         }
         Kind::Fixed if value == spec.default => Ok(value.to_owned()),
-        Kind::Fixed => Err(Error::new(
-            "55P02",
-            format!("parameter \"{}\" cannot be changed", spec.name),
-        )),
+        Kind::Fixed => {
+            Err(Error::new("55P02", format!("parameter \"{}\" cannot be changed", spec.name)))
+        }
     }
 }
 

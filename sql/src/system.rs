@@ -175,7 +175,8 @@ fn regions(source: &SystemRowSource) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
         let own = (table.name.as_str(), table.id);
-        let indexes = table.indexes.iter().map(|index| (index.name.as_str(), index.spec.store_table));
+        let indexes =
+            table.indexes.iter().map(|index| (index.name.as_str(), index.spec.store_table));
         for (name, id) in std::iter::once(own).chain(indexes) {
             for region in source.engine.store().regions(id)? {
                 rows.push(vec![
@@ -222,7 +223,10 @@ fn settings(source: &SystemRowSource) -> Result<Vec<Row>> {
 /// Lists the cells of a table: `cells(table [, raw [, versions]])`.
 fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
     let Some(Datum::Text(name)) = arguments.first() else {
-        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, "cells needs the name of a table"));
+        return Err(Error::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            "cells needs the name of a table",
+        ));
     };
     let table = source.catalog.table(name).ok_or_else(|| {
         Error::new(sqlstate::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
@@ -238,8 +242,7 @@ fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
             ));
         }
     };
-    let scan =
-        Scan { raw, max_versions: versions, time_range: TimeRange::ALL, ..Scan::all() };
+    let scan = Scan { raw, max_versions: versions, time_range: TimeRange::ALL, ..Scan::all() };
     let mut scanner = source.transaction.scan(table.id, scan)?;
     let mut batch = CellBatch::new();
     let mut rows = Vec::new();

@@ -115,7 +115,8 @@ fn salt_buckets(statement: &ast::CreateIndex) -> Result<u8> {
             .with_hint("An index takes SALT_BUCKETS; its other rules are those of its table.")
             .at(option.name.position));
         }
-        salt_buckets = super::options::TableOptions::read(std::slice::from_ref(option))?.salt_buckets;
+        salt_buckets =
+            super::options::TableOptions::read(std::slice::from_ref(option))?.salt_buckets;
     }
     Ok(salt_buckets)
 }

@@ -75,10 +75,7 @@ pub fn record(
     Ok(record)
 }
 
-fn columns(
-    statement: &ast::CreateTable,
-    families: &mut Vec<String>,
-) -> Result<Vec<ColumnRecord>> {
+fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
         return Err(Error::new("54011", format!("tables can have at most {COLUMNS_MAX} columns")));
     }
@@ -143,8 +140,9 @@ fn primary_key(
                 "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
                 written.name.name.value, table.value
             );
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                .at(definition.name.name.position));
+            return Err(
+                Error::new(sqlstate::SYNTAX_ERROR, message).at(definition.name.name.position)
+            );
         }
         columns[record.column as usize].not_null = true;
     }
@@ -160,12 +158,11 @@ fn key_records(key: &[ast::KeyColumn], columns: &[ColumnRecord]) -> Result<Vec<K
     let mut records: Vec<KeyRecord> = Vec::with_capacity(key.len());
     for written in key {
         let ident = &written.name.name;
-        let column = columns.iter().position(|column| column.name == ident.value).ok_or_else(
-            || {
+        let column =
+            columns.iter().position(|column| column.name == ident.value).ok_or_else(|| {
                 let message = format!("column \"{}\" named in key does not exist", ident.value);
                 Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
-            },
-        )? as u32;
+            })? as u32;
         if records.iter().any(|record| record.column == column) {
             let message =
                 format!("column \"{}\" appears twice in primary key constraint", ident.value);
@@ -222,7 +219,8 @@ fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<
             Some(name) => name.value.clone(),
             None => {
                 let used = bound.columns();
-                let known: Vec<&str> = used.iter().map(|column| names[*column].0.as_str()).collect();
+                let known: Vec<&str> =
+                    used.iter().map(|column| names[*column].0.as_str()).collect();
                 name::numbered(&name::check(table, &known), |candidate| {
                     checks.iter().any(|check| check.name == candidate)
                 })

@@ -31,13 +31,8 @@ pub struct TableOptions {
 }
 
 /// Options that the design names and that are not there yet.
-const NOT_YET: &[&str] = &[
-    "data_block_encoding",
-    "split_policy",
-    "max_filesize",
-    "compaction",
-    "immutable_rows",
-];
+const NOT_YET: &[&str] =
+    &["data_block_encoding", "split_policy", "max_filesize", "compaction", "immutable_rows"];
 
 impl TableOptions {
     /// Reads the options of a table.
@@ -55,9 +50,9 @@ impl TableOptions {
             overrides: Vec::new(),
         };
         for (index, option) in options.iter().enumerate() {
-            let again = options[..index]
-                .iter()
-                .any(|other| other.name.value == option.name.value && other.family == option.family);
+            let again = options[..index].iter().any(|other| {
+                other.name.value == option.name.value && other.family == option.family
+            });
             if again {
                 return Err(bad(option, "it is given twice"));
             }

@@ -28,8 +28,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
-use crate::session::prepared::{Planned, Planning, PreparedKind};
 use crate::rows::{Completion, Rows, Tag, stopped};
+use crate::session::prepared::{Planned, Planning, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
 use crate::system::{SystemRowSource, session_constants};
@@ -111,10 +111,7 @@ impl Parsed {
 /// 42601 and its kin with a position; nothing of the text has run then.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let statements = parser::parse_statements(sql)?;
-    Ok(statements
-        .into_iter()
-        .map(|statement| Parsed { statement: Arc::new(statement) })
-        .collect())
+    Ok(statements.into_iter().map(|statement| Parsed { statement: Arc::new(statement) }).collect())
 }
 
 /// Numbers the sessions of the process: what `pg_backend_pid()` returns.
@@ -326,10 +323,8 @@ impl Session {
 
     /// In a failed block, refuses everything but its end.
     fn check_accepted(&self, statement: &Statement) -> Result<()> {
-        let ends = matches!(
-            statement,
-            Statement::Commit | Statement::Rollback | Statement::RollbackTo(_)
-        );
+        let ends =
+            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
         if ends || self.transaction_status() != TransactionStatus::Failed {
             return Ok(());
         }
@@ -415,10 +410,13 @@ impl Session {
     ) -> Result<Execution> {
         self.begin_statement();
         let open = self.open.as_ref().expect("a statement was begun");
-        let context = self.context(open, parameters);
-        let operator = exec::open(&planned.plan, context)?;
+        let mut context = self.context(open, parameters);
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
+        if let Some(row) = exec::point(&planned.plan, &mut context)? {
+            return Ok(Execution::Rows(Rows::point(columns, row, stop)));
+        }
+        let operator = exec::open(&planned.plan, context)?;
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
     }
 

@@ -67,8 +67,7 @@ impl Planning<'_> {
         statement: &Statement,
         types: &[Option<DataType>],
     ) -> Result<(Planned, Vec<DataType>, Option<Arc<[OutputColumn]>>)> {
-        let bound =
-            binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
+        let bound = binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
         let plan = Arc::new(planner::plan(&bound.bound)?);
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
@@ -87,6 +86,14 @@ impl Prepared {
         match &self.kind {
             PreparedKind::Planned(state) => Some(state.load().plan.summary()),
             PreparedKind::Utility => None,
+        }
+    }
+
+    /// Returns whether the statement is one get by key, which takes microseconds.
+    pub fn is_point(&self) -> bool {
+        match &self.kind {
+            PreparedKind::Planned(state) => state.load().plan.point.is_some(),
+            PreparedKind::Utility => false,
         }
     }
 

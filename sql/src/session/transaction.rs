@@ -94,7 +94,12 @@ impl Modes {
 
 impl Open {
     /// Begins a transaction.
-    pub(crate) fn begin(engine: &Engine, settings: &Settings, modes: Modes, stop: &StopFlag) -> Open {
+    pub(crate) fn begin(
+        engine: &Engine,
+        settings: &Settings,
+        modes: Modes,
+        stop: &StopFlag,
+    ) -> Open {
         Open {
             transaction: Arc::new(engine.store().begin(options(settings, modes, stop))),
             changes: ddl::Changes::default(),

@@ -18,8 +18,8 @@ use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser::ParsedStatement;
-use crate::session::prepared::{PreparedKind, check_explain};
 use crate::rows::{Completion, Rows, Tag};
+use crate::session::prepared::{PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
 use crate::session::{Execution, Parsed, Session, read_only};
 
@@ -95,7 +95,10 @@ impl Session {
             Statement::Commit => {
                 let failed = self.open.as_ref().is_some_and(|open| open.failed);
                 if !in_block {
-                    self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                    self.warn(
+                        sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
                 }
                 if failed {
                     self.rollback();
@@ -105,7 +108,10 @@ impl Session {
             }
             Statement::Rollback => {
                 if !in_block {
-                    self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                    self.warn(
+                        sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
                 }
                 self.rollback();
             }
@@ -196,9 +202,10 @@ impl Session {
     }
 
     fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {
-        let value = set.value.as_ref().map(|values| {
-            values.iter().map(option_text).collect::<Vec<_>>().join(", ")
-        });
+        let value = set
+            .value
+            .as_ref()
+            .map(|values| values.iter().map(option_text).collect::<Vec<_>>().join(", "));
         self.assign(&set.name.value, value.as_deref(), set.scope)
     }
 
@@ -246,8 +253,7 @@ impl Session {
             let columns = ["name", "setting", "description"];
             return Ok(Execution::Rows(Rows::of_text(&columns, &rows, tag, stop)));
         };
-        let modes =
-            self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
+        let modes = self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
         let (title, value) = match name.value.as_str() {
             "transaction_isolation" => ("transaction_isolation", modes.isolation_name()),
             "transaction_read_only" => {
@@ -288,7 +294,8 @@ impl Session {
             lines.push(format!("Rows: {row_count}"));
             if explain.timing != Some(false) && explain.summary != Some(false) {
                 lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
-                lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1e3));
+                lines
+                    .push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1e3));
             }
         }
         let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
@@ -323,10 +330,7 @@ impl Session {
 
     fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
         let ast::CopyTarget::Table { name, columns } = &statement.target else {
-            return Err(Error::not_supported(
-                "COPY of a query",
-                "Copy a table, or run the query.",
-            ));
+            return Err(Error::not_supported("COPY of a query", "Copy a table, or run the query."));
         };
         if statement.direction == ast::CopyDirection::ToStdout {
             return self.run_copy_out(statement, name, columns);
@@ -357,9 +361,9 @@ impl Session {
         let list: Vec<String> =
             columns.iter().map(|column| ddl::name::quoted(&table.columns[*column].name)).collect();
         let query = format!("SELECT {} FROM {}", list.join(", "), ddl::name::quoted(&table.name));
-        let parsed = super::parse(&query)?.pop().ok_or_else(|| {
-            Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty")
-        })?;
+        let parsed = super::parse(&query)?
+            .pop()
+            .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty"))?;
         let prepared = self.prepare(&parsed, &[])?;
         let PreparedKind::Planned(state) = &prepared.kind else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO has no plan"));
