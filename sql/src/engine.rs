@@ -49,7 +49,7 @@ impl Engine {
             store,
             catalog: ArcSwap::from_pointee(catalog),
             publishing: Mutex::new(()),
-            timer: Timer::new(),
+            timer: Timer::default(),
         };
         for table in engine.catalog().tables() {
             engine.attach_observers(table)?;

@@ -95,17 +95,13 @@ struct Shared {
 }
 
 /// The thread and its queue. The thread starts with the first time-out.
+#[derive(Default)]
 pub struct Timer {
     shared: Arc<Shared>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Timer {
-    /// Returns a timer without a thread.
-    pub fn new() -> Timer {
-        Timer { shared: Arc::default(), thread: Mutex::new(None) }
-    }
-
     /// Stops the current statement of `flag` after `timeout`, unless another has begun.
     pub fn stop_after(&self, timeout: Duration, flag: &Arc<StopFlag>) {
         let at = Instant::now() + timeout;
@@ -181,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_due_statement_is_stopped_and_one_that_ended_is_not() {
-        let timer = Timer::new();
+        let timer = Timer::default();
         let ended = Arc::new(StopFlag::default());
         timer.stop_after(Duration::from_millis(1), &ended);
         ended.begin_statement();
@@ -194,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_flag_has_one_entry_however_many_statements_it_has_seen() {
-        let timer = Timer::new();
+        let timer = Timer::default();
         let flag = Arc::new(StopFlag::default());
         for _ in 0..100 {
             flag.begin_statement();

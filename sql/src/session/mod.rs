@@ -29,7 +29,7 @@ use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Tag, stopped};
-use crate::session::prepared::{Planned, Planning, PreparedKind};
+use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
 use crate::system::{SystemRowSource, session_constants};
@@ -171,8 +171,8 @@ impl Session {
         self.check_accepted(statement)?;
         let parsed = Arc::clone(&parsed.statement);
         if prepared::is_planned(statement) {
-            let (planned, parameter_types, columns) =
-                self.with_planning(|planning| planning.plan(statement, types))?;
+            let planned = self.with_planning(|planning| planning.plan(statement, types))?;
+            let PlannedStatement { planned, parameter_types, columns } = planned;
             let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
             return Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind }));
         }

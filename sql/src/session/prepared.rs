@@ -47,6 +47,16 @@ pub(crate) struct Planned {
     pub writes: Option<TableId>,
 }
 
+/// A plan with what the client is told of the statement.
+pub(crate) struct PlannedStatement {
+    /// The plan.
+    pub planned: Planned,
+    /// Types of the parameters, `$1` first.
+    pub parameter_types: Vec<DataType>,
+    /// Columns of the result, if it has one.
+    pub columns: Option<Arc<[OutputColumn]>>,
+}
+
 /// The version of plans made with a catalog that is not committed: never up to date.
 const PRIVATE_VERSION: u64 = u64::MAX;
 
@@ -66,7 +76,7 @@ impl Planning<'_> {
         &self,
         statement: &Statement,
         types: &[Option<DataType>],
-    ) -> Result<(Planned, Vec<DataType>, Option<Arc<[OutputColumn]>>)> {
+    ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
         let plan = Arc::new(planner::plan(&bound.bound)?);
         let columns = columns_of(&bound.bound).map(Arc::from);
@@ -76,7 +86,7 @@ impl Planning<'_> {
             parameter_count: bound.parameter_count,
             writes: written_table(&bound.bound),
         };
-        Ok((planned, bound.parameter_types, columns))
+        Ok(PlannedStatement { planned, parameter_types: bound.parameter_types, columns })
     }
 }
 
@@ -112,14 +122,14 @@ impl Prepared {
             return Ok(planned);
         }
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
-        let (planned, _, columns) = planning.plan(&self.parsed.statement, &types)?;
-        if columns != self.columns {
+        let again = planning.plan(&self.parsed.statement, &types)?;
+        if again.columns != self.columns {
             return Err(Error::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",
             ));
         }
-        let planned = Arc::new(planned);
+        let planned = Arc::new(again.planned);
         state.store(Arc::clone(&planned));
         Ok(planned)
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Tag};
-use crate::session::prepared::{PreparedKind, check_explain};
+use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
 use crate::session::{Execution, Parsed, Session, read_only};
 
@@ -280,7 +280,7 @@ impl Session {
     fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
         check_explain(explain)?;
         let began = Instant::now();
-        let (planned, parameter_types, _) =
+        let PlannedStatement { planned, parameter_types, .. } =
             self.with_planning(|planning| planning.plan(&explain.statement, &[]))?;
         let mut lines = planned.plan.explain();
         if explain.analyze {
