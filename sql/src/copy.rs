@@ -193,6 +193,11 @@ impl CopyIn {
         self.sink.push(&self.row).map_err(|error| in_line(error, &self.table, line))
     }
 
+    /// Returns an error of the data with CONTEXT that names the line, unless it has one already.
+    pub fn located(&self, error: Error, line: u64) -> Error {
+        if error.context.is_some() { error } else { in_line(error, &self.table, line) }
+    }
+
     /// Returns PostgreSQL's error for a line with too few or too many fields.
     fn miscounted(&self, line: u64, fields: &[Option<&str>]) -> Error {
         let message = match self.targets.get(fields.len()) {

@@ -155,6 +155,11 @@ impl Rows {
         }
     }
 
+    /// Counts anew for the completion: a client that fetches in parts is told the rows of each part.
+    pub fn begin_part(&mut self) {
+        self.returned = 0;
+    }
+
     /// Returns the completion: the tag counts the rows that were returned.
     pub fn completion(&self) -> Completion {
         match &self.tag {

@@ -78,10 +78,10 @@ impl Decoder {
             result = self.record(&buffer[start..end], sink);
             start = next;
             self.searched = next;
-            self.line += 1 + std::mem::take(&mut self.extra_lines);
             if result.is_err() || self.ended {
                 break;
             }
+            self.line += 1 + std::mem::take(&mut self.extra_lines);
         }
         self.buffer = buffer;
         self.buffer.drain(..start);
@@ -297,9 +297,10 @@ fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
         if digits > 0 {
             let skip = usize::from(radix == 16);
             let code = u32::from_str_radix(&rest[skip..skip + digits], radix).unwrap_or(u32::MAX);
-            let character = char::from_u32(code & 0xFF).filter(char::is_ascii).ok_or_else(|| {
-                Error::new("22021", "invalid byte sequence for encoding \"UTF8\" in an escape")
-            })?;
+            let character =
+                char::from_u32(code & 0xFF).filter(char::is_ascii).ok_or_else(|| {
+                    Error::new("22021", "invalid byte sequence for encoding \"UTF8\" in an escape")
+                })?;
             out.push(character);
             rest = &rest[skip + digits..];
             continue;

@@ -1,34 +1,33 @@
 //! From rows to the bytes of COPY … TO STDOUT.
 
 use sql::session::CopyFormat;
-use types::text;
 use types::text::TextStyle;
 use types::{Batch, DataType};
 
-/// Appends the rows of a batch.
-pub fn write_batch(
+use crate::vector_text;
+
+/// Appends one row of a batch. `value` is room for one value, kept from row to row.
+pub fn write_row(
     format: &CopyFormat,
     types: &[DataType],
-    batch: &Batch,
+    (batch, row): (&Batch, usize),
     style: &TextStyle,
+    value: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
-    let mut value = Vec::new();
-    for row in 0..batch.row_count {
-        for (position, (column, data_type)) in batch.columns.iter().zip(types).enumerate() {
-            if position > 0 {
-                out.push(format.delimiter);
-            }
-            if column.is_null(row) {
-                out.extend_from_slice(format.null.as_bytes());
-                continue;
-            }
-            value.clear();
-            text::write(&column.datum(row), *data_type, style, &mut value);
-            write_field(format, &value, out);
+    for (position, (column, data_type)) in batch.columns.iter().zip(types).enumerate() {
+        if position > 0 {
+            out.push(format.delimiter);
         }
-        out.push(b'\n');
+        if column.is_null(row) {
+            out.extend_from_slice(format.null.as_bytes());
+            continue;
+        }
+        value.clear();
+        vector_text::write(column, row, *data_type, style, value);
+        write_field(format, value, out);
     }
+    out.push(b'\n');
 }
 
 /// Appends the header line.

@@ -1,0 +1,91 @@
+//! The text form of one value of a column, for results and COPY: nothing is allocated for a value.
+//!
+//! The rules are those of [`types::text`]; here are only the short ways past a [`types::Datum`] for
+//! the types that would copy their bytes into one.
+
+use types::text;
+use types::text::TextStyle;
+use types::vector::VectorData;
+use types::{DataType, Vector};
+
+/// Appends the text form of the value at `row`, which is not NULL.
+#[inline]
+pub(crate) fn write(
+    vector: &Vector,
+    row: usize,
+    data_type: DataType,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) {
+    match &vector.data {
+        VectorData::Int4(values) => write_integer(i64::from(values[row]), out),
+        VectorData::Int8(values) => write_integer(values[row], out),
+        VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
+        VectorData::Text(values) => out.extend_from_slice(values.get(row)),
+        VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
+        VectorData::Bytea(values) if !style.escape_bytea => write_hex(values.get(row), out),
+        _ => text::write(&vector.datum(row), data_type, style, out),
+    }
+}
+
+fn write_integer(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut left = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"\\x");
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::Datum;
+
+    #[test]
+    fn short_ways_give_what_the_rules_give() {
+        let cases = [
+            (DataType::Int2, Datum::Int2(i16::MIN)),
+            (DataType::Int4, Datum::Int4(0)),
+            (DataType::Int4, Datum::Int4(-1_234_567)),
+            (DataType::Int8, Datum::Int8(i64::MIN)),
+            (DataType::Int8, Datum::Int8(i64::MAX)),
+            (DataType::Oid, Datum::Int8(4_294_967_295)),
+            (DataType::Bool, Datum::Bool(true)),
+            (DataType::Bool, Datum::Bool(false)),
+            (DataType::Char, Datum::text("ab  ")),
+            (DataType::Text, Datum::text("é")),
+            (DataType::Bytea, Datum::bytea([0_u8, 255, 16])),
+            (DataType::Float8, Datum::Float8(0.1)),
+        ];
+        for escape_bytea in [false, true] {
+            let style = TextStyle { escape_bytea, ..TextStyle::default() };
+            for (data_type, datum) in &cases {
+                let vector = Vector::constant(datum, *data_type, 2);
+                let (mut short, mut long) = (Vec::new(), Vec::new());
+                write(&vector, 1, *data_type, &style, &mut short);
+                text::write(datum, *data_type, &style, &mut long);
+                assert_eq!(short, long, "{datum:?}");
+            }
+        }
+    }
+}
