@@ -59,6 +59,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The password that clients must give; `None`: none is asked for.
     pub password: Option<String>,
+    /// Clients that do not use TLS are turned away.
+    pub tls_required: bool,
 }
 
 /// Where the server's certificate is.
@@ -137,6 +139,7 @@ impl Source {
             data: self.data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)),
             listen,
             memory_bytes,
+            tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
         })

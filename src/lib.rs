@@ -10,11 +10,13 @@
 pub mod error;
 pub mod config;
 pub mod database;
+mod vector_text;
 pub mod copy;
 pub mod result_table;
 pub mod statement;
 pub mod shell;
 pub mod demo;
+mod pgwire;
 pub mod server;
 
 pub use database::Database;

@@ -92,8 +92,9 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     let database = Database::open(&config.data, server::options(config.memory_bytes))?;
     runtime.block_on(async {
         let server = Server::bind(database.clone(), &config).await?;
+        let stop = server::stop_signal()?;
         announce(&server)?;
-        server.run(server::stop_signal()).await
+        server.run(stop).await
     })?;
     database.shut_down()
 }
@@ -116,8 +117,9 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
                 address.ip(),
                 address.port()
             )?;
+            let stop = server::stop_signal()?;
             announce(&server)?;
-            server.run(server::stop_signal()).await
+            server.run(stop).await
         })?;
     }
     database.shut_down()
@@ -134,9 +136,9 @@ fn announce(server: &Server) -> Result<()> {
 fn run_sql(data: PathBuf, command: Option<String>, file: Option<PathBuf>) -> Result<()> {
     let text = match (command, file) {
         (Some(text), _) => Some(text),
-        (None, Some(path)) => Some(
-            std::fs::read_to_string(&path).map_err(|source| Error::File { path, source })?,
-        ),
+        (None, Some(path)) => {
+            Some(std::fs::read_to_string(&path).map_err(|source| Error::File { path, source })?)
+        }
         (None, None) => None,
     };
     let database = Database::open(&data, server::options(DEFAULT_MEMORY_BYTES))?;

@@ -1,1 +1,349 @@
-//! Placeholder for the seam: see the brief of the wire.
+//! The server: a listener, a task for each client, and a clean stop.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::options::{BlockingSection, Options};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+
+use crate::config::{Config, TlsFiles};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::pgwire::{Authentication, CancelRegistry, Service, panic_message, refuse, serve};
+
+/// How many clients may be on their way in at once; more are turned away.
+const STARTING_MAX: usize = 512;
+/// How many statements may wait at once, each on a thread: far more than clients that one machine
+/// serves well. A wait that found no thread would hold up other clients.
+const WAITING_MAX: usize = 8_192;
+/// How long running statements may go on after the server was told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long statements have to notice that they were cancelled.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// How long to wait when the system has no resources for another client.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Returns the threads that connections run on.
+///
+/// # Errors
+///
+/// If they cannot be started.
+pub fn runtime() -> Result<Runtime> {
+    let runtime = Builder::new_multi_thread()
+        .thread_name("bennu-worker")
+        .max_blocking_threads(WAITING_MAX)
+        .enable_all()
+        .build()?;
+    Ok(runtime)
+}
+
+/// Returns the options of a store that serves this server's sessions.
+pub fn options(memory_bytes: u64) -> Options {
+    Options { memory_bytes, blocking: Arc::new(YieldingWait), ..Options::default() }
+}
+
+/// Moves the thread's other clients to another thread before a wait.
+struct YieldingWait;
+
+impl BlockingSection for YieldingWait {
+    fn run(&self, wait: &mut dyn FnMut()) {
+        let multi_thread = Handle::try_current()
+            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+        if multi_thread {
+            tokio::task::block_in_place(wait);
+        } else {
+            wait();
+        }
+    }
+}
+
+/// Returns a future that is ready when the process is told to stop: SIGTERM or SIGINT. Signals count
+/// from the call on.
+///
+/// # Errors
+///
+/// If the signals cannot be watched.
+///
+/// # Panics
+///
+/// Outside of a runtime.
+pub fn stop_signal() -> Result<impl Future<Output = ()> + Send> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    service: Arc<Service>,
+    stopping: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Listens as configured. Clients are served from [`Server::run`] on.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be listened on, or the certificate or key cannot be used.
+    pub async fn bind(database: Database, config: &Config) -> Result<Server> {
+        let address = config.listen;
+        let failed = |source| Error::Listen { address: address.to_string(), source };
+        let (tls, certificate) = match &config.tls {
+            Some(files) => {
+                let (acceptor, certificate) = load_tls(files)?;
+                (Some(acceptor), Some(certificate))
+            }
+            None => (None, None),
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stopping, receiver) = watch::channel(false);
+        let service = Service {
+            database,
+            tls,
+            tls_required: config.tls_required,
+            authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
+            cancels: Arc::new(CancelRegistry::default()),
+            stopping: receiver,
+        };
+        Ok(Server { listener, address, service: Arc::new(service), stopping })
+    }
+
+    /// Returns the address that is listened on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves clients until `shutdown` is ready, then ends their connections: idle ones at once,
+    /// running statements after a grace.
+    ///
+    /// # Errors
+    ///
+    /// None at present; what goes wrong with one client does not end the server.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let Server { listener, service, stopping, .. } = self;
+        let starting = Arc::new(Semaphore::new(STARTING_MAX));
+        let mut clients = JoinSet::new();
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(ended) = clients.join_next() => log_panic(ended),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => admit(stream, &service, &starting, &mut clients),
+                    Err(error) => {
+                        tracing::warn!(%error, "could not accept a client");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        stopping.send_replace(true);
+        if tokio::time::timeout(STOP_GRACE, drain(&mut clients)).await.is_err() {
+            service.cancels.cancel_all();
+            if tokio::time::timeout(CANCEL_GRACE, drain(&mut clients)).await.is_err() {
+                tracing::warn!(clients = clients.len(), "clients are cut off");
+                clients.abort_all();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Starts to serve a client, unless too many are on their way in.
+fn admit(
+    stream: TcpStream,
+    service: &Arc<Service>,
+    starting: &Arc<Semaphore>,
+    clients: &mut JoinSet<()>,
+) {
+    // Without it, small answers wait for the client's acknowledgement of the last.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a client is gone before it was served");
+        return;
+    }
+    match Arc::clone(starting).try_acquire_owned() {
+        Ok(permit) => {
+            clients.spawn(serve(stream, Arc::clone(service), permit));
+        }
+        Err(_) => {
+            tracing::warn!("a client is turned away: too many are on their way in");
+            refuse(&stream);
+        }
+    }
+}
+
+async fn drain(clients: &mut JoinSet<()>) {
+    while let Some(ended) = clients.join_next().await {
+        log_panic(ended);
+    }
+}
+
+fn log_panic(ended: std::result::Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        let panic = error.into_panic();
+        tracing::error!(panic = panic_message(panic.as_ref()), "a connection has panicked");
+    }
+}
+
+/// Reads certificate and key; also returns the certificate as it is.
+fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
+    let pem = read(&files.certificate)?;
+    let key_pem = read(&files.key)?;
+    let unusable = |path: &Path, why: &dyn std::fmt::Display| {
+        Error::Usage(format!("could not use \"{}\" for TLS: {why}", path.display()))
+    };
+    let certificates = rustls_pemfile::certs(&mut pem.as_slice())
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(|error| unusable(&files.certificate, &error))?;
+    let key = rustls_pemfile::private_key(&mut key_pem.as_slice())
+        .map_err(|error| unusable(&files.key, &error))?
+        .ok_or_else(|| unusable(&files.key, &"it holds no private key"))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&files.certificate, &error))?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(|error| unusable(&files.certificate, &error))?;
+    Ok((TlsAcceptor::from(Arc::new(config)), pem))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream as Client;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::config::Source;
+
+    /// A startup packet of a user.
+    const STARTUP: &[u8] = b"\0\0\0\x14\0\x03\0\0user\0bennu\0\0";
+    const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+
+    /// Runs `client` against a server on a fresh directory, then stops the server.
+    fn with_server(client: impl FnOnce(SocketAddr, &mut dyn FnMut()) + Send + 'static) {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = runtime().unwrap();
+        let database = Database::open(directory.path(), options(64 << 20)).unwrap();
+        let listen = Some("127.0.0.1:0".to_owned());
+        let config = Source { listen, ..Source::default() }.check().unwrap();
+        runtime.block_on(async {
+            let server = Server::bind(database.clone(), &config).await.unwrap();
+            let address = server.local_addr();
+            let (stop, stopped) = oneshot::channel::<()>();
+            let mut stop = Some(stop);
+            let client = std::thread::spawn(move || client(address, &mut || drop(stop.take())));
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            server.run(stopped).await.unwrap();
+            client.join().unwrap();
+        });
+        database.shut_down().unwrap();
+    }
+
+    fn read_to_end(client: &mut Client) -> String {
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn read_until_ready(client: &mut Client) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"Z\0\0\0\x05I") {
+            let mut byte = [0];
+            client.read_exact(&mut byte).unwrap();
+            bytes.extend_from_slice(&byte);
+        }
+        bytes
+    }
+
+    #[test]
+    fn nothing_may_follow_a_request_for_encryption() {
+        with_server(|address, _stop| {
+            let mut client = Client::connect(address).unwrap();
+            client.write_all(&[SSL_REQUEST, STARTUP, b"Q\0\0\0\x0dselect 1\0"].concat()).unwrap();
+            let mut answer = Vec::new();
+            // The connection is dropped, perhaps with a reset, because data was left unread.
+            let _ = client.read_to_end(&mut answer);
+            assert_eq!(answer, b"");
+            let mut client = Client::connect(address).unwrap();
+            client.write_all(SSL_REQUEST).unwrap();
+            let mut answer = [0];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, *b"N");
+            client.write_all(STARTUP).unwrap();
+            assert!(read_until_ready(&mut client).starts_with(b"R\0\0\0\x08\0\0\0\0"));
+        });
+    }
+
+    #[test]
+    fn bad_frames_end_only_their_own_connection() {
+        with_server(|address, _stop| {
+            let start = || {
+                let mut client = Client::connect(address).unwrap();
+                client.write_all(STARTUP).unwrap();
+                read_until_ready(&mut client);
+                client
+            };
+            let mut other = start();
+            for bad in [&b"Q\0\0\0\x07abc"[..], b"B\0\0\0\x0c\0\0\0\x09\0\0\0\0", b"?\0\0\0\x04"] {
+                let mut client = start();
+                client.write_all(bad).unwrap();
+                let answer = read_to_end(&mut client);
+                assert!(answer.contains("SFATAL") && answer.contains("C08P01"), "{answer}");
+            }
+            other.write_all(b"Q\0\0\0\x0dselect 7\0").unwrap();
+            let answer = read_until_ready(&mut other);
+            assert!(answer.windows(9).any(|row| row == b"\0\x01\0\0\0\x017C\0"), "{answer:?}");
+        });
+    }
+
+    #[test]
+    fn idle_clients_are_told_that_the_server_stops() {
+        with_server(|address, stop| {
+            let mut client = Client::connect(address).unwrap();
+            client.write_all(STARTUP).unwrap();
+            read_until_ready(&mut client);
+            stop();
+            assert!(read_to_end(&mut client).contains("C57P01"));
+        });
+    }
+
+    #[test]
+    fn waits_work_inside_and_outside_of_the_runtime() {
+        let mut waited = 0;
+        YieldingWait.run(&mut || waited += 1);
+        let runtime = runtime().unwrap();
+        runtime.block_on(async { YieldingWait.run(&mut || waited += 1) });
+        let single = Builder::new_current_thread().build().unwrap();
+        single.block_on(async { YieldingWait.run(&mut || waited += 1) });
+        assert_eq!(waited, 3);
+    }
+}

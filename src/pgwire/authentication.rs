@@ -1,0 +1,139 @@
+//! Who may come in: SCRAM-SHA-256 when the server has a password, anyone otherwise.
+//!
+//! The exchange is that of the `pgwire` crate (RFC 5802, 7677); over TLS with channel binding if the
+//! certificate's kind allows it. The password itself is not kept.
+
+use bytes::Bytes;
+use pgwire::api::auth::sasl::scram::{
+    SCRAM_ITERATIONS, ScramSecret, ScramServerAuth, ScramServerAuthWaitingForClientFinal,
+    gen_salted_password,
+};
+use pgwire::messages::PgWireFrontendMessage;
+use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
+
+use crate::pgwire::channel::Channel;
+use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::frame;
+use crate::pgwire::frame::Phase;
+
+const PLAIN: &str = "SCRAM-SHA-256";
+const BOUND: &str = "SCRAM-SHA-256-PLUS";
+
+/// How clients prove who they are.
+pub(crate) enum Authentication {
+    /// They need not.
+    Trust,
+    /// They know the password.
+    Scram(Box<Scram>),
+}
+
+/// What the server keeps of its password.
+pub(crate) struct Scram {
+    salt: Vec<u8>,
+    salted_password: Vec<u8>,
+    /// With the certificate that channels are bound to.
+    bound: Option<ScramServerAuth>,
+}
+
+impl Authentication {
+    /// Prepares for a password, or none. `certificate` is the server's, as PEM.
+    pub(crate) fn new(password: Option<&str>, certificate: Option<&[u8]>) -> Authentication {
+        let Some(password) = password else { return Authentication::Trust };
+        let salt = uuid::Uuid::new_v4().as_bytes().to_vec();
+        let bound = certificate.and_then(|pem| {
+            let mut server = ScramServerAuth::new();
+            // Some kinds of certificate define no binding; then it is not offered.
+            server.configure_certificate(pem).ok().map(|()| server)
+        });
+        Authentication::Scram(Box::new(Scram {
+            salted_password: gen_salted_password(password, &salt, SCRAM_ITERATIONS),
+            salt,
+            bound,
+        }))
+    }
+
+    /// Lets a client prove that it may be `user`. The last message is put, but not sent.
+    pub(crate) async fn authenticate(&self, channel: &mut Channel, user: &str) -> Result<()> {
+        if let Authentication::Scram(scram) = self {
+            scram.authenticate(channel, user).await?;
+        }
+        channel.output.put(&Request::Ok);
+        Ok(())
+    }
+}
+
+impl Scram {
+    async fn authenticate(&self, channel: &mut Channel, user: &str) -> Result<()> {
+        let bound = self.bound.as_ref().filter(|_| channel.is_encrypted());
+        let mut mechanisms = Vec::from(bound.map(|_| BOUND.to_owned()).as_slice());
+        mechanisms.push(PLAIN.to_owned());
+        channel.output.put(&Request::SASL(mechanisms.clone()));
+        let body = answer(channel).await?;
+        let (server_first, waiting) = self.first(bound, &mechanisms, body, user)?;
+        channel.output.put(&Request::SASLContinue(server_first));
+        let body = answer(channel).await?;
+        let server_final = attempt(user, || {
+            let response = body.into_sasl_response()?;
+            waiting.on_client_final_message(&response.data)
+        })?;
+        channel.output.put(&Request::SASLFinal(Bytes::from(server_final)));
+        Ok(())
+    }
+
+    fn first(
+        &self,
+        bound: Option<&ScramServerAuth>,
+        mechanisms: &[String],
+        body: PasswordMessageFamily,
+        user: &str,
+    ) -> Result<(Bytes, ScramServerAuthWaitingForClientFinal)> {
+        if let PasswordMessageFamily::Raw(bytes) = &body {
+            frame::check_sasl_initial(bytes)?;
+        }
+        let initial = body
+            .into_sasl_initial_response()
+            .map_err(|error| Failure::fatal("08P01", error.to_string()))?;
+        if !mechanisms.contains(&initial.auth_method) {
+            let message = "client selected an invalid SASL authentication mechanism";
+            return Err(Failure::fatal("08P01", message));
+        }
+        let data = initial.data.unwrap_or_default();
+        let secret = ScramSecret::SaltedPassword {
+            salt: self.salt.clone(),
+            salted_password: self.salted_password.clone(),
+        };
+        let unbound = ScramServerAuth::new();
+        let server = bound.unwrap_or(&unbound);
+        attempt(user, || server.on_client_first_message_with_secret(&data, secret))
+            .map(|(message, waiting)| (Bytes::from(message), waiting))
+    }
+}
+
+/// Runs a step of the exchange; whatever goes wrong in it, the client learns only that it failed.
+fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>) -> Result<T> {
+    let refused = || {
+        let message = format!("password authentication failed for user \"{user}\"");
+        Failure::fatal("28P01", message)
+    };
+    match run(Duration::Short, || Ok(step())) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => {
+            tracing::info!(user, %error, "authentication failed");
+            Err(refused())
+        }
+        Err(_) => Err(refused()),
+    }
+}
+
+/// Sends the request and waits for the answer.
+async fn answer(channel: &mut Channel) -> Result<PasswordMessageFamily> {
+    channel.flush_soon();
+    loop {
+        match channel.take(Phase::Authentication)? {
+            Some(PgWireFrontendMessage::PasswordMessageFamily(body)) => return Ok(body),
+            Some(_) => return Err(Failure::fatal("08P01", "expected SASL response")),
+            None if channel.read().await? => {}
+            None => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Who may cancel what: the sessions that are open, by number, with their secrets.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use sql::session::CancelHandle;
+
+/// The open sessions.
+#[derive(Default)]
+pub(crate) struct CancelRegistry {
+    sessions: Mutex<AHashMap<i32, Entry>>,
+}
+
+struct Entry {
+    secret: i32,
+    handle: CancelHandle,
+}
+
+/// Keeps a session in the registry until it is dropped.
+pub(crate) struct Registration {
+    registry: Arc<CancelRegistry>,
+    process_id: i32,
+    /// What a cancel request must show.
+    pub(crate) secret: i32,
+}
+
+impl CancelRegistry {
+    /// Adds a session, with a secret of its own.
+    pub(crate) fn register(
+        self: &Arc<CancelRegistry>,
+        process_id: i32,
+        handle: CancelHandle,
+    ) -> Registration {
+        // The first four bytes of a random UUID are all random.
+        let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
+        let secret = i32::from_be_bytes([a, b, c, d]);
+        self.sessions.lock().insert(process_id, Entry { secret, handle });
+        Registration { registry: Arc::clone(self), process_id, secret }
+    }
+
+    /// Stops the running statement of a session, if the secret is right.
+    pub(crate) fn cancel(&self, process_id: i32, secret: i32) {
+        if let Some(entry) = self.sessions.lock().get(&process_id)
+            && entry.secret == secret
+        {
+            entry.handle.cancel();
+        }
+    }
+
+    /// Stops the running statements of all sessions.
+    pub(crate) fn cancel_all(&self) {
+        for entry in self.sessions.lock().values() {
+            entry.handle.cancel();
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.sessions.lock().remove(&self.process_id);
+    }
+}

@@ -1,0 +1,312 @@
+//! One client's connection: messages in, answers out, until either side ends it.
+//!
+//! ```text
+//!   start ──> ReadyForQuery ──> message ──┬─ simple query ──────────────┐
+//!                   ^                     ├─ Parse, Bind, …, Sync ──────┤
+//!                   │                     └─ error: skip until Sync ────┤
+//!                   └───────────────────────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. What a commit promised is sent only after its ticket says that the log is durable.
+//! 2. No result is held whole: rows are encoded until the output is full, then sent.
+//! 3. Whatever may take long runs where it does not hold up the thread's other clients.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use pgwire::messages::PgWireFrontendMessage as Message;
+use pgwire::messages::response::{
+    CommandComplete, ReadyForQuery, TransactionStatus as ReadyStatus,
+};
+use sql::error::sqlstate;
+use sql::session::rows::{Completion, Rows};
+use sql::session::{Prepared, Session, TransactionStatus};
+use store::wal::DurableTicket;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::pgwire::cancel::Registration;
+use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
+use crate::pgwire::extended::UnnamedStatement;
+use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::frame::Phase;
+use crate::pgwire::message::{Output, Severity};
+use crate::pgwire::portal::Portals;
+use crate::pgwire::row::RowEncoder;
+use crate::pgwire::service::Service;
+use crate::pgwire::startup;
+
+/// How long a client may take to get through the start.
+const START_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+/// How long a client may take to take its last error.
+const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A connection whose client has been let in.
+pub(crate) struct Connection {
+    pub(super) channel: Channel,
+    pub(super) session: Session,
+    pub(super) portals: Portals,
+    pub(super) unnamed: Option<UnnamedStatement>,
+    /// Names of prepared statements without text.
+    pub(super) empty_statements: Vec<String>,
+    /// After an error in the extended protocol, until Sync.
+    skipping: bool,
+    service: Arc<Service>,
+    /// Ready when the server stops.
+    stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _registration: Registration,
+}
+
+/// Whether the connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Message,
+    End,
+}
+
+/// Serves a client from its first byte to its last. `starting` is given back once it is let in.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    service: Arc<Service>,
+    starting: OwnedSemaphorePermit,
+) {
+    let mut channel = Channel::new(stream);
+    let mut stopping = stopped(service.stopping.clone());
+    let started = tokio::select! {
+        biased;
+        () = &mut stopping => Err(going_down()),
+        started = tokio::time::timeout(START_TIMEOUT, startup::start(&mut channel, &service)) => {
+            let late = || Failure::fatal(sqlstate::QUERY_CANCELED, "startup took too long");
+            started.unwrap_or_else(|_| Err(late()))
+        }
+    };
+    drop(starting);
+    match started {
+        Ok(Some(started)) => {
+            let connection = Connection {
+                channel,
+                session: started.session,
+                portals: Portals::default(),
+                unnamed: None,
+                empty_statements: Vec::new(),
+                skipping: false,
+                service,
+                stopping,
+                _registration: started.registration,
+            };
+            connection.serve().await;
+        }
+        Ok(None) => {}
+        Err(failure) => end(channel, failure).await,
+    }
+}
+
+/// Turns a client away because there are too many, without waiting for it.
+pub(crate) fn refuse(stream: &TcpStream) {
+    let mut output = Output::default();
+    let error = sql::Error::new("53300", "sorry, too many clients already");
+    output.put_error(Severity::Fatal, &error);
+    // If the socket does not take it at once, the end of the connection says enough.
+    let _ = stream.try_write(&output.bytes);
+}
+
+fn stopped(mut stopping: watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        // A server that is gone stops, too.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    })
+}
+
+fn going_down() -> Failure {
+    Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+}
+
+/// Tells a client why its connection ends.
+async fn end(mut channel: Channel, failure: Failure) {
+    let error = match failure {
+        Failure::Statement(error) | Failure::Fatal(error) => error,
+        Failure::Gone(error) => {
+            tracing::debug!(%error, "a client is gone");
+            return;
+        }
+    };
+    tracing::info!(sqlstate = error.sqlstate, message = error.message, "a connection ends");
+    channel.output.put_error(Severity::Fatal, &error);
+    // A client that does not read is not waited for.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, channel.close()).await;
+}
+
+impl Connection {
+    async fn serve(mut self) {
+        self.put_ready();
+        let failure = loop {
+            let next = match self.next_message().await {
+                Ok(Some(message)) => self.answer(message).await,
+                Ok(None) => Ok(Next::End),
+                Err(failure) => Err(failure),
+            };
+            match next {
+                Ok(Next::Message) => {}
+                Ok(Next::End) => return,
+                Err(failure) => break failure,
+            }
+        };
+        // What the session holds is let go before the client is told.
+        let Connection { channel, session, portals, .. } = self;
+        drop(portals);
+        let _ = run(Duration::Long, move || {
+            drop(session);
+            Ok(())
+        });
+        end(channel, failure).await;
+    }
+
+    /// Returns the next message; nothing if the client has left.
+    pub(super) async fn next_message(&mut self) -> Result<Option<Message>> {
+        loop {
+            if let Some(message) = self.channel.take(Phase::Session)? {
+                return Ok(Some(message));
+            }
+            tokio::select! {
+                biased;
+                () = &mut self.stopping => return Err(going_down()),
+                read = self.channel.read() => if !read? {
+                    return Ok(None);
+                },
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Message) -> Result<Next> {
+        match message {
+            Message::Terminate(_) => return Ok(Next::End),
+            Message::Sync(_) => {
+                self.skipping = false;
+                let result = self.sync().await;
+                self.report(result)?;
+                self.put_ready();
+            }
+            _ if self.skipping => {}
+            Message::Query(query) => {
+                let result = self.simple_query(&query.query).await;
+                self.report(result)?;
+                self.put_ready();
+            }
+            // What is left of a COPY that has failed.
+            Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
+            message => {
+                let result = self.extended(message).await;
+                self.skipping = matches!(result, Err(Failure::Statement(_)));
+                self.report(result)?;
+            }
+        }
+        self.channel.relieve().await?;
+        Ok(Next::Message)
+    }
+
+    /// Tells the client that a statement has failed; anything worse is passed on.
+    fn report(&mut self, result: Result<()>) -> Result<()> {
+        let error = match result {
+            // Statements are cancelled when the server stops.
+            Err(Failure::Statement(error))
+                if error.sqlstate == sqlstate::QUERY_CANCELED
+                    && *self.service.stopping.borrow() =>
+            {
+                return Err(going_down());
+            }
+            Err(Failure::Statement(error)) => error,
+            other => return other,
+        };
+        self.portals.clear();
+        let session = &mut self.session;
+        run(Duration::Long, || {
+            session.fail();
+            Ok(())
+        })?;
+        self.put_notices();
+        self.channel.output.put_error(Severity::Error, &error);
+        Ok(())
+    }
+
+    /// Puts ReadyForQuery, after settings that have changed, and has all sent.
+    fn put_ready(&mut self) {
+        for (name, value) in self.session.take_reported() {
+            self.channel.output.put_parameter_status(name, &value);
+        }
+        let status = match self.session.transaction_status() {
+            TransactionStatus::Idle => ReadyStatus::Idle,
+            TransactionStatus::InBlock => ReadyStatus::Transaction,
+            TransactionStatus::Failed => ReadyStatus::Error,
+        };
+        self.channel.output.put(&ReadyForQuery::new(status));
+        self.channel.flush_soon();
+    }
+
+    pub(super) fn put_notices(&mut self) {
+        for notice in self.session.take_notices() {
+            self.channel.output.put_notice(&notice);
+        }
+    }
+
+    pub(super) fn put_completion(&mut self, completion: Completion) {
+        self.channel.output.put(&CommandComplete::new(completion.tag));
+    }
+
+    /// Sends the rows of a result, `row_limit` at most. Returns whether that was all of them.
+    pub(super) async fn send_rows(
+        &mut self,
+        rows: &mut Rows,
+        encoder: &RowEncoder,
+        mut row_limit: usize,
+        duration: Duration,
+    ) -> Result<bool> {
+        while row_limit > 0 {
+            let Some(batch) = run(duration, || rows.next_batch(row_limit))? else {
+                return Ok(true);
+            };
+            row_limit -= batch.row_count.min(row_limit);
+            let mut row = 0;
+            while row < batch.row_count {
+                let style = self.session.text_style();
+                let out = &mut self.channel.output.bytes;
+                row = encoder.write_rows(&batch, row, style, OUTPUT_BYTES, out)?;
+                self.channel.relieve().await?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Ends the implicit transaction, if one is open. Its portals end with it.
+    pub(super) async fn end_implicit(&mut self) -> Result<()> {
+        if self.session.transaction_status() == TransactionStatus::Idle {
+            self.portals.clear();
+        }
+        let session = &mut self.session;
+        let ticket = run(Duration::Short, || session.end_implicit())?;
+        self.settle(ticket).await
+    }
+
+    /// Waits for the commit that the last statement made, if it made one.
+    pub(super) async fn settle_statement(&mut self) -> Result<()> {
+        let ticket = self.session.take_ticket();
+        self.settle(ticket).await
+    }
+
+    async fn settle(&mut self, ticket: Option<DurableTicket>) -> Result<()> {
+        let Some(ticket) = ticket else { return Ok(()) };
+        if ticket.is_ready() {
+            return Ok(());
+        }
+        // What was answered before does not wait for this commit.
+        self.channel.flush_due().await?;
+        Ok(ticket.await.map_err(sql::Error::from)?)
+    }
+}
+
+/// Returns how long running a statement may take: the one switch between the thread of the
+/// connection and a thread of its own.
+pub(super) fn duration_of(prepared: &Prepared) -> Duration {
+    if prepared.is_point() { Duration::Short } else { Duration::Long }
+}

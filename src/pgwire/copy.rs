@@ -1,0 +1,117 @@
+//! COPY through the connection: CopyData in, CopyData out.
+
+use pgwire::messages::PgWireFrontendMessage as Message;
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
+use sql::Error;
+use sql::error::sqlstate;
+use sql::session::rows::{Completion, Rows};
+use sql::session::{CopyFormat, CopyIn};
+use types::DataType;
+
+use crate::copy::decode::Decoder;
+use crate::copy::encode;
+use crate::pgwire::connection::Connection;
+use crate::pgwire::failure::{Duration, Failure, Result, run};
+
+/// Data up to this size is taken in on the connection's own thread.
+const SHORT_BYTES: usize = 64 << 10;
+
+impl Connection {
+    /// Takes in the rows of COPY … FROM STDIN.
+    pub(super) async fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
+        let columns = i16::try_from(copy.format.column_count).unwrap_or(i16::MAX);
+        let formats = vec![0; copy.format.column_count];
+        self.channel.output.put(&CopyInResponse::new(0, columns, formats));
+        self.channel.flush_soon();
+        let mut decoder = Decoder::new(copy.format.clone());
+        loop {
+            match self.next_message().await? {
+                Some(Message::CopyData(data)) => {
+                    let long = data.data.len() > SHORT_BYTES;
+                    let duration = if long { Duration::Long } else { Duration::Short };
+                    run(duration, || {
+                        let mut push =
+                            |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
+                        let result = decoder.push(&data.data, &mut push);
+                        result.map_err(|error| copy.located(error, decoder.line()))
+                    })?;
+                }
+                Some(Message::CopyDone(_)) => break,
+                Some(Message::CopyFail(fail)) => {
+                    let message = format!("COPY from stdin failed: {}", fail.message);
+                    let error = Error::new(sqlstate::QUERY_CANCELED, message);
+                    return Err(copy.located(error, decoder.line()).into());
+                }
+                // Clients may send these at any time.
+                Some(Message::Flush(_) | Message::Sync(_)) => {}
+                Some(_) => {
+                    let message = "unexpected message during COPY from stdin";
+                    return Err(Error::new("08P01", message).into());
+                }
+                None => return Err(Failure::Gone(std::io::ErrorKind::UnexpectedEof.into())),
+            }
+        }
+        run(Duration::Long, || {
+            let line = decoder.line();
+            let mut push = |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
+            let result = decoder.finish(&mut push);
+            result.map_err(|error| copy.located(error, line))?;
+            copy.finish()
+        })
+    }
+
+    /// Sends the rows of COPY … TO STDOUT, a message for each.
+    pub(super) async fn copy_out(
+        &mut self,
+        mut rows: Rows,
+        format: &CopyFormat,
+    ) -> Result<Completion> {
+        let count = rows.columns().len();
+        let columns = i16::try_from(count).unwrap_or(i16::MAX);
+        self.channel.output.put(&CopyOutResponse::new(0, columns, vec![0; count]));
+        let types: Vec<DataType> =
+            rows.columns().iter().map(|column| column.sql_type.base).collect();
+        if format.header {
+            let names: Vec<&str> =
+                rows.columns().iter().map(|column| column.name.as_str()).collect();
+            put_copy_data(&mut self.channel.output.bytes, |out| {
+                encode::write_header(format, &names, out);
+            });
+        }
+        let mut value = Vec::new();
+        let mut row_count: u64 = 0;
+        while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
+            for row in 0..batch.row_count {
+                let style = self.session.text_style();
+                put_copy_data(&mut self.channel.output.bytes, |out| {
+                    encode::write_row(format, &types, (&batch, row), style, &mut value, out);
+                });
+                self.channel.relieve().await?;
+            }
+            row_count += batch.row_count as u64;
+        }
+        self.channel.output.put(&CopyDone::new());
+        Ok(Completion::new(format!("COPY {row_count}")))
+    }
+}
+
+/// Appends a CopyData message with what `write` appends.
+fn put_copy_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+    write(out);
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_data_is_framed() {
+        let mut out = b"before".to_vec();
+        put_copy_data(&mut out, |out| out.extend_from_slice(b"1\t2\n"));
+        assert_eq!(out, b"befored\0\0\0\x081\t2\n");
+    }
+}

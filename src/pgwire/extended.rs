@@ -1,0 +1,343 @@
+//! The extended query protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
+
+use std::sync::Arc;
+
+use pgwire::messages::PgWireFrontendMessage as Message;
+use pgwire::messages::data::NoData;
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete,
+    PortalSuspended, TARGET_TYPE_BYTE_STATEMENT,
+};
+use pgwire::messages::response::EmptyQueryResponse;
+use sql::Error;
+use sql::error::sqlstate;
+use sql::session::rows::Completion;
+use sql::session::{Execution, Prepared, TransactionStatus};
+use types::text::TextStyle;
+use types::{DataType, Datum, binary, text};
+
+use crate::pgwire::connection::{Connection, duration_of};
+use crate::pgwire::failure::{Duration, Result, run};
+use crate::pgwire::portal::{Portal, PortalState};
+use crate::pgwire::row::{Format, Formats, RowEncoder};
+
+/// The OID of `unknown`: as good as none.
+const UNKNOWN_OID: u32 = 705;
+
+/// The statement that the last Parse without a name has left.
+#[derive(Clone)]
+pub(super) enum UnnamedStatement {
+    /// It has no text.
+    Empty,
+    /// It can be executed.
+    Prepared(Arc<Prepared>),
+}
+
+impl Connection {
+    /// Answers a message of the extended protocol, except Sync.
+    pub(super) async fn extended(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::Parse(parse) => self.parse(&parse),
+            Message::Bind(bind) => self.bind(&bind),
+            Message::Describe(describe) => self.describe(&describe),
+            Message::Execute(execute) => self.execute(&execute).await,
+            Message::Close(close) => {
+                self.close(&close);
+                Ok(())
+            }
+            Message::Flush(_) => {
+                self.channel.flush_soon();
+                Ok(())
+            }
+            _ => Err(Error::new("08P01", "unexpected message").into()),
+        }
+    }
+
+    /// Ends the transaction that the messages since the last Sync have shared, unless in a block.
+    pub(super) async fn sync(&mut self) -> Result<()> {
+        self.end_implicit().await
+    }
+
+    fn parse(&mut self, parse: &Parse) -> Result<()> {
+        let name = parse.name.as_deref();
+        if name.is_none() {
+            self.unnamed = None;
+        }
+        let parsed = run(Duration::Short, || sql::session::parse(&parse.query))?;
+        let statement = match parsed.as_slice() {
+            [] => UnnamedStatement::Empty,
+            [one] => {
+                let types = parameter_types(&parse.type_oids)?;
+                let session = &mut self.session;
+                let prepared = run(Duration::Short, || session.prepare(one, &types))?;
+                UnnamedStatement::Prepared(prepared)
+            }
+            _ => {
+                let message = "cannot insert multiple commands into a prepared statement";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).into());
+            }
+        };
+        match (name, statement) {
+            (None, statement) => self.unnamed = Some(statement),
+            (Some(name), statement) => self.keep(name, statement)?,
+        }
+        self.channel.output.put(&ParseComplete::new());
+        Ok(())
+    }
+
+    fn keep(&mut self, name: &str, statement: UnnamedStatement) -> sql::Result<()> {
+        let taken = self.empty_statements.iter().any(|empty| empty == name);
+        match statement {
+            UnnamedStatement::Prepared(prepared) if !taken => {
+                self.session.keep_statement(name, prepared)
+            }
+            UnnamedStatement::Empty if !taken && self.session.statement(name).is_err() => {
+                self.empty_statements.push(name.to_owned());
+                Ok(())
+            }
+            _ => Err(Error::new(
+                sqlstate::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            )),
+        }
+    }
+
+    /// Returns a prepared statement; `None` for one without text.
+    fn statement(&self, name: Option<&str>) -> sql::Result<Option<Arc<Prepared>>> {
+        let Some(name) = name else {
+            return match &self.unnamed {
+                Some(UnnamedStatement::Prepared(prepared)) => Ok(Some(Arc::clone(prepared))),
+                Some(UnnamedStatement::Empty) => Ok(None),
+                None => Err(Error::new(
+                    sqlstate::INVALID_SQL_STATEMENT_NAME,
+                    "unnamed prepared statement does not exist",
+                )),
+            };
+        };
+        match self.session.statement(name) {
+            Ok(prepared) => Ok(Some(Arc::clone(prepared))),
+            Err(_) if self.empty_statements.iter().any(|empty| empty == name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn bind(&mut self, bind: &Bind) -> Result<()> {
+        let name = bind.portal_name.as_deref();
+        let prepared = self.statement(bind.statement_name.as_deref())?;
+        let parameters = {
+            let style = self.session.text_style();
+            parameters(bind, prepared.as_deref(), style)?
+        };
+        let formats = Formats::read(&bind.result_column_format_codes)?;
+        let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_ref());
+        if let Some(columns) = columns
+            && !formats.suit(columns.len())
+        {
+            return Err(violation(format!(
+                "bind message has {} result formats but query has {} columns",
+                formats.count(),
+                columns.len()
+            ))
+            .into());
+        }
+        let state = PortalState::Bound(parameters);
+        self.portals.insert(name, Portal { prepared, formats, state })?;
+        self.channel.output.put(&BindComplete::new());
+        Ok(())
+    }
+
+    fn describe(&mut self, describe: &Describe) -> Result<()> {
+        let name = describe.name.as_deref();
+        let output = &mut self.channel.output;
+        if describe.target_type != TARGET_TYPE_BYTE_STATEMENT {
+            let portal = self.portals.find(name)?;
+            match portal.prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
+                Some(columns) => output.put_row_description(columns, &portal.formats),
+                None => output.put(&NoData::new()),
+            }
+            return Ok(());
+        }
+        let prepared = self.statement(name)?;
+        let output = &mut self.channel.output;
+        output.put_parameter_description(prepared.as_deref());
+        match prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
+            Some(columns) => output.put_row_description(columns, &Formats::default()),
+            None => output.put(&NoData::new()),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, close: &Close) {
+        let name = close.name.as_deref();
+        if close.target_type == TARGET_TYPE_BYTE_STATEMENT {
+            match name {
+                None => self.unnamed = None,
+                Some(name) => {
+                    self.session.forget_statement(name);
+                    self.empty_statements.retain(|empty| empty != name);
+                }
+            }
+        } else {
+            self.portals.close(name);
+        }
+        self.channel.output.put(&CloseComplete::new());
+    }
+
+    async fn execute(&mut self, execute: &Execute) -> Result<()> {
+        let name = execute.name.as_deref();
+        let mut portal = self.portals.take(name)?;
+        let before = self.session.transaction_status();
+        let row_limit = match usize::try_from(execute.max_rows) {
+            Ok(0) | Err(_) => usize::MAX,
+            Ok(limit) => limit,
+        };
+        let completion = self.run_portal(name, &mut portal, row_limit).await?;
+        self.put_notices();
+        self.settle_statement().await?;
+        let now = self.session.transaction_status();
+        if before != TransactionStatus::Idle && now == TransactionStatus::Idle {
+            self.portals.clear();
+        } else {
+            self.portals.put_back(name, portal);
+        }
+        match completion {
+            Outcome::Complete(completion) => self.put_completion(completion),
+            Outcome::Suspended => self.channel.output.put(&PortalSuspended::new()),
+            Outcome::Empty => self.channel.output.put(&EmptyQueryResponse::new()),
+        }
+        Ok(())
+    }
+
+    async fn run_portal(
+        &mut self,
+        name: Option<&str>,
+        portal: &mut Portal,
+        row_limit: usize,
+    ) -> Result<Outcome> {
+        let Some(prepared) = &portal.prepared else { return Ok(Outcome::Empty) };
+        let duration = duration_of(prepared);
+        let (mut rows, encoder) = match std::mem::replace(&mut portal.state, PortalState::Done) {
+            PortalState::Bound(parameters) => {
+                let session = &mut self.session;
+                match run(duration, || session.execute(prepared, parameters))? {
+                    Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
+                    Execution::CopyIn(copy) => {
+                        return self.copy_in(copy).await.map(Outcome::Complete);
+                    }
+                    Execution::CopyOut(rows, format) => {
+                        return self.copy_out(rows, &format).await.map(Outcome::Complete);
+                    }
+                    Execution::Rows(rows) => {
+                        let encoder = RowEncoder::new(rows.columns(), &portal.formats);
+                        (Box::new(rows), encoder)
+                    }
+                }
+            }
+            PortalState::Suspended(mut rows, encoder) => {
+                rows.begin_part();
+                (rows, encoder)
+            }
+            PortalState::Exhausted => {
+                portal.state = PortalState::Exhausted;
+                return Ok(Outcome::Complete(Completion::new("SELECT 0")));
+            }
+            PortalState::Done => {
+                let message = format!("portal \"{}\" cannot be run", name.unwrap_or_default());
+                return Err(Error::new("55000", message).into());
+            }
+        };
+        if self.send_rows(&mut rows, &encoder, row_limit, duration).await? {
+            portal.state = PortalState::Exhausted;
+            return Ok(Outcome::Complete(rows.completion()));
+        }
+        portal.state = PortalState::Suspended(rows, encoder);
+        Ok(Outcome::Suspended)
+    }
+}
+
+/// How an Execute ends.
+enum Outcome {
+    Complete(Completion),
+    Suspended,
+    Empty,
+}
+
+fn violation(message: String) -> Error {
+    Error::new("08P01", message)
+}
+
+/// Reads the parameter types of a Parse message; 0 leaves one open.
+fn parameter_types(oids: &[u32]) -> sql::Result<Vec<Option<DataType>>> {
+    let read = |oid: &u32| match *oid {
+        0 | UNKNOWN_OID => Ok(None),
+        oid => DataType::from_oid(oid).map(Some).ok_or_else(|| {
+            Error::not_supported(
+                format!("a parameter of the type with OID {oid}"),
+                "Leave the type open, or cast the parameter to one of the supported types.",
+            )
+        }),
+    };
+    oids.iter().map(read).collect()
+}
+
+/// Reads the parameters of a Bind message.
+fn parameters(
+    bind: &Bind,
+    prepared: Option<&Prepared>,
+    style: &TextStyle,
+) -> sql::Result<Vec<Datum>> {
+    let types = prepared.map_or(&[][..], |prepared| &prepared.parameter_types);
+    let formats = Formats::read(&bind.parameter_format_codes)?;
+    let count = bind.parameters.len();
+    if !formats.suit(count) {
+        return Err(violation(format!(
+            "bind message has {} parameter formats but {count} parameters",
+            formats.count()
+        )));
+    }
+    if count != types.len() {
+        return Err(violation(format!(
+            "bind message supplies {count} parameters, but prepared statement \"{}\" requires {}",
+            bind.statement_name.as_deref().unwrap_or_default(),
+            types.len()
+        )));
+    }
+    let mut parameters = Vec::with_capacity(count);
+    for (position, (value, data_type)) in bind.parameters.iter().zip(types).enumerate() {
+        parameters.push(match (value, formats.at(position)) {
+            (None, _) => Datum::Null,
+            (Some(bytes), Format::Text) => text::parse(utf8(bytes)?, *data_type, style)?,
+            (Some(bytes), Format::Binary) => binary::parse(bytes, *data_type)?,
+        });
+    }
+    Ok(parameters)
+}
+
+/// Checks that a parameter is text as PostgreSQL understands it: UTF-8 without zero bytes.
+fn utf8(bytes: &[u8]) -> sql::Result<&str> {
+    let invalid = |byte: u8| {
+        let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
+        Error::new("22021", message)
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| invalid(bytes[error.valid_up_to()]))?;
+    if text.contains('\0') { Err(invalid(0)) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_types_may_be_left_open() {
+        let types = parameter_types(&[0, 23, 705]).unwrap();
+        assert_eq!(types, [None, Some(DataType::Int4), None]);
+        assert_eq!(parameter_types(&[600]).unwrap_err().sqlstate, "0A000");
+    }
+
+    #[test]
+    fn text_parameters_are_utf8_without_zeros() {
+        assert_eq!(utf8("é".as_bytes()).unwrap(), "é");
+        assert_eq!(utf8(b"a\xffb").unwrap_err().sqlstate, "22021");
+        assert!(utf8(b"a\0b").unwrap_err().message.ends_with("0x00"));
+    }
+}

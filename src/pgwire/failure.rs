@@ -1,0 +1,103 @@
+//! Why a message could not be answered: the statement failed, or the connection has to end.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sql::Error;
+use sql::error::sqlstate;
+
+use crate::pgwire::frame::Malformed;
+
+/// Why a message could not be answered.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The statement failed; the connection goes on.
+    Statement(Box<Error>),
+    /// The client is told and the connection ends.
+    Fatal(Box<Error>),
+    /// The client is gone.
+    Gone(io::Error),
+}
+
+/// The result of answering a message.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Returns the failure that ends a connection.
+    pub(crate) fn fatal(sqlstate: &'static str, message: impl Into<String>) -> Failure {
+        Failure::Fatal(Box::new(Error::new(sqlstate, message)))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Statement(Box::new(error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Gone(error)
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(error: Malformed) -> Failure {
+        Failure::fatal("08P01", error.0)
+    }
+}
+
+/// How long a piece of work may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duration {
+    /// Some microseconds: other clients of the thread can wait.
+    Short,
+    /// Unknown: other clients move to another thread first.
+    Long,
+}
+
+/// Runs a piece of a statement. A panic in it ends the session, not the server.
+pub(crate) fn run<T>(duration: Duration, work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
+    let guarded = || catch_unwind(AssertUnwindSafe(work));
+    let result = match duration {
+        Duration::Short => guarded(),
+        Duration::Long => tokio::task::block_in_place(guarded),
+    };
+    match result {
+        Ok(result) => Ok(result?),
+        Err(panic) => {
+            let detail = panic_message(panic.as_ref());
+            tracing::error!(panic = detail, "a statement has panicked; its session ends");
+            Err(Failure::fatal(sqlstate::INTERNAL_ERROR, format!("internal error: {detail}")))
+        }
+    }
+}
+
+/// Returns what a panic said.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text,
+        _ => "a panic without a message",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_fatal_error() {
+        for duration in [Duration::Short, Duration::Long] {
+            let result = run(duration, || -> sql::Result<()> { panic!("seven is {}", 7) });
+            let Err(Failure::Fatal(error)) = result else { panic!("not fatal") };
+            assert_eq!(error.sqlstate, "XX000");
+            assert_eq!(error.message, "internal error: seven is 7");
+        }
+        assert!(matches!(
+            run(Duration::Short, || Err::<(), _>(Error::new("22012", "division by zero"))),
+            Err(Failure::Statement(_))
+        ));
+    }
+}

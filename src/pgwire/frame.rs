@@ -1,0 +1,392 @@
+//! From bytes to the client's messages: every frame is checked before it is decoded.
+//!
+//! The decoder of the `pgwire` crate reads from whatever follows, so a frame whose inner lengths lie
+//! would make it panic or read into the next message. Here a frame is taken only when its length is
+//! within the bounds of its type, and decoded only after a walk over its body has found every
+//! terminator, count and length in place, from a buffer that ends where the frame ends.
+//!
+//! Not here: what a message means, and the startup packet's parameters (`startup`).
+
+use bytes::BytesMut;
+use pgwire::messages::startup::Startup;
+use pgwire::messages::{DecodeContext, Message as _, PgWireFrontendMessage, ProtocolVersion};
+
+/// The longest message of a client that may send data; as long as the codec takes.
+const LARGE: usize = 0x3fff_fffd;
+/// The longest message that carries no data.
+const SMALL: usize = 10_000;
+/// The longest startup packet, as in PostgreSQL.
+const STARTUP_BYTES_MAX: usize = 10_000;
+
+/// A frame that is not what the protocol allows. The connection cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) String);
+
+type Result<T> = std::result::Result<T, Malformed>;
+
+/// Which messages may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Answers to an authentication request.
+    Authentication,
+    /// Anything that an authenticated client sends.
+    Session,
+}
+
+/// Returns the bounds of a message's length word, which counts itself.
+fn bounds(kind: u8, phase: Phase) -> Option<(usize, usize)> {
+    match (phase, kind) {
+        (Phase::Authentication, b'p') => Some((5, SMALL)),
+        (Phase::Authentication, _) | (Phase::Session, b'p') => None,
+        (_, b'Q') => Some((5, LARGE)),
+        (_, b'P') => Some((8, LARGE)),
+        (_, b'B') => Some((12, LARGE)),
+        (_, b'C' | b'D') => Some((6, SMALL)),
+        (_, b'E') => Some((9, SMALL)),
+        (_, b'H' | b'S' | b'X' | b'c') => Some((4, 4)),
+        (_, b'd') => Some((4, LARGE)),
+        (_, b'f') => Some((5, SMALL)),
+        _ => None,
+    }
+}
+
+/// Returns the state in which the codec decodes anything but startup packets.
+pub(crate) fn decode_context() -> DecodeContext {
+    let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
+    context.awaiting_frontend_ssl = false;
+    context.awaiting_frontend_startup = false;
+    context
+}
+
+/// Takes the next message, if it has come whole.
+pub(crate) fn take(
+    input: &mut BytesMut,
+    phase: Phase,
+    context: &DecodeContext,
+) -> Result<Option<PgWireFrontendMessage>> {
+    let Some(&kind) = input.first() else { return Ok(None) };
+    let Some((least, most)) = bounds(kind, phase) else { return Err(unexpected(kind, phase)) };
+    let Some(length) = length_word(&input[1..]) else { return Ok(None) };
+    if !(least..=most).contains(&length) {
+        return Err(Malformed(format!("invalid length {length} of message type {}", name(kind))));
+    }
+    if input.len() <= length {
+        return Ok(None);
+    }
+    let mut frame = input.split_to(1 + length);
+    check(kind, &frame[5..])
+        .map_err(|error| Malformed(format!("{} in message type {}", error.0, name(kind))))?;
+    match PgWireFrontendMessage::decode(&mut frame, context) {
+        Ok(Some(message)) => Ok(Some(message)),
+        Ok(None) => Err(Malformed(format!("incomplete message type {}", name(kind)))),
+        Err(error) => Err(Malformed(error.to_string())),
+    }
+}
+
+fn unexpected(kind: u8, phase: Phase) -> Malformed {
+    Malformed(match phase {
+        Phase::Authentication => format!("expected SASL response, got message type {kind}"),
+        Phase::Session => format!("invalid frontend message type {kind}"),
+    })
+}
+
+/// Returns the startup packet, without decoding it, if it has come whole.
+pub(crate) fn take_startup(input: &mut BytesMut) -> Result<Option<BytesMut>> {
+    let Some(length) = length_word(input) else { return Ok(None) };
+    if !(8..=STARTUP_BYTES_MAX).contains(&length) {
+        return Err(Malformed("invalid length of startup packet".to_owned()));
+    }
+    if input.len() < length {
+        return Ok(None);
+    }
+    Ok(Some(input.split_to(length)))
+}
+
+/// Decodes a startup packet of protocol 3.
+pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
+    let mut walk = Walk { rest: packet.get(8..).unwrap_or_default() };
+    let invalid = || Malformed("invalid startup packet layout".to_owned());
+    while !walk.cstring().map_err(|_| invalid())?.is_empty() {
+        walk.cstring().map_err(|_| invalid())?;
+    }
+    walk.end().map_err(|_| {
+        Malformed("invalid startup packet layout: expected terminator as last byte".to_owned())
+    })?;
+    match Startup::decode(&mut packet, &decode_context()) {
+        Ok(Some(startup)) => Ok(startup),
+        _ => Err(invalid()),
+    }
+}
+
+/// Checks the body of the first SASL message, which the codec hands out undecoded.
+pub(crate) fn check_sasl_initial(body: &[u8]) -> Result<()> {
+    let mut walk = Walk { rest: body };
+    walk.cstring()?;
+    walk.value()?;
+    walk.end()
+}
+
+fn length_word(bytes: &[u8]) -> Option<usize> {
+    let word = bytes.first_chunk::<4>()?;
+    // A negative length is far above every bound.
+    Some(u32::from_be_bytes(*word) as usize)
+}
+
+/// Returns the type of a message as it is written in messages.
+fn name(kind: u8) -> String {
+    if kind.is_ascii_graphic() {
+        format!("\"{}\"", char::from(kind))
+    } else {
+        format!("0x{kind:02x}")
+    }
+}
+
+/// Checks that the body of a message is what its type says.
+fn check(kind: u8, body: &[u8]) -> Result<()> {
+    let mut walk = Walk { rest: body };
+    match kind {
+        b'Q' | b'f' => {
+            walk.cstring()?;
+        }
+        b'P' => {
+            walk.cstring()?;
+            walk.cstring()?;
+            let count = walk.count()?;
+            walk.bytes(count * 4)?;
+        }
+        b'B' => {
+            walk.cstring()?;
+            walk.cstring()?;
+            let formats = walk.count()?;
+            walk.bytes(formats * 2)?;
+            for _ in 0..walk.count()? {
+                walk.value()?;
+            }
+            let formats = walk.count()?;
+            walk.bytes(formats * 2)?;
+        }
+        b'C' | b'D' => {
+            let target = walk.bytes(1)?[0];
+            if !matches!(target, b'S' | b'P') {
+                return Err(Malformed(format!("invalid target {}", name(target))));
+            }
+            walk.cstring()?;
+        }
+        b'E' => {
+            walk.cstring()?;
+            walk.bytes(4)?;
+        }
+        // Data, or nothing.
+        _ => return Ok(()),
+    }
+    walk.end()
+}
+
+/// What is left of a body.
+struct Walk<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let Some((taken, rest)) = self.rest.split_at_checked(count) else {
+            return Err(Malformed("insufficient data left".to_owned()));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn count(&mut self) -> Result<usize> {
+        let bytes = self.bytes(2)?;
+        Ok(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+    }
+
+    /// Steps over a length and as many bytes; a length of -1 stands for NULL.
+    fn value(&mut self) -> Result<()> {
+        let bytes = self.bytes(4)?;
+        let length = i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        if length == -1 {
+            return Ok(());
+        }
+        let length = usize::try_from(length)
+            .map_err(|_| Malformed(format!("invalid length {length} of a value")))?;
+        self.bytes(length).map(|_| ())
+    }
+
+    fn cstring(&mut self) -> Result<&'a [u8]> {
+        let Some(end) = self.rest.iter().position(|byte| *byte == 0) else {
+            return Err(Malformed("invalid string: no terminator".to_owned()));
+        };
+        let text = &self.rest[..end];
+        if let Err(error) = std::str::from_utf8(text) {
+            let bad = text[error.valid_up_to()];
+            return Err(Malformed(format!(
+                "invalid byte sequence for encoding \"UTF8\": 0x{bad:02x}"
+            )));
+        }
+        self.rest = &self.rest[end + 1..];
+        Ok(text)
+    }
+
+    fn end(&self) -> Result<()> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        Err(Malformed("invalid message format: extra bytes".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+        let mut frame = vec![kind];
+        frame.extend_from_slice(&u32::try_from(body.len() + 4).unwrap().to_be_bytes());
+        frame.extend_from_slice(body);
+        frame
+    }
+
+    fn take_one(bytes: &[u8]) -> Result<Option<PgWireFrontendMessage>> {
+        take(&mut BytesMut::from(bytes), Phase::Session, &decode_context())
+    }
+
+    fn refusal(kind: u8, body: &[u8]) -> String {
+        take_one(&frame(kind, body)).unwrap_err().0
+    }
+
+    /// The next number of a sequence that looks random and is the same in every run.
+    fn next(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    const KINDS: &[u8] = b"QPBCDEHSXdcfpFr\0";
+
+    #[test]
+    fn whole_frames_are_decoded_and_parts_waited_for() {
+        let bind = frame(b'B', b"\0stmt\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0");
+        for end in 0..bind.len() {
+            assert!(take_one(&bind[..end]).unwrap().is_none(), "{end} bytes are not a frame");
+        }
+        let Some(PgWireFrontendMessage::Bind(message)) = take_one(&bind).unwrap() else {
+            panic!("not a Bind")
+        };
+        assert_eq!(message.statement_name.as_deref(), Some("stmt"));
+        assert_eq!(message.parameters, [Some("ab".into()), None]);
+        let mut both = BytesMut::from(&frame(b'S', b"")[..]);
+        both.extend_from_slice(&frame(b'X', b""));
+        let context = decode_context();
+        for _ in 0..2 {
+            assert!(take(&mut both, Phase::Session, &context).unwrap().is_some());
+        }
+        assert!(both.is_empty());
+    }
+
+    #[test]
+    fn bad_frames_are_told_apart() {
+        assert_eq!(
+            refusal(b'Q', b"select 1"),
+            "invalid string: no terminator in message type \"Q\""
+        );
+        assert!(refusal(b'Q', b"a\0b\0").contains("extra bytes"));
+        assert!(refusal(b'Q', b"\xc3\x28\0").contains("0xc3"));
+        assert!(refusal(b'P', b"\0select 1\0\0\x02\0\0\0\x17").contains("insufficient data"));
+        assert!(refusal(b'B', b"\0\0\0\0\0\x01\0\0\0\x09abc\0\0").contains("insufficient data"));
+        assert!(refusal(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0").contains("length -2"));
+        assert!(refusal(b'B', b"\0\0\xff\xff\0\0\0\0").contains("insufficient data"));
+        assert!(refusal(b'D', b"Z\0").contains("target"));
+        assert!(refusal(b'E', b"\0\0\0").contains("invalid length"));
+        assert!(refusal(b'S', b"x").contains("invalid length 5"));
+        assert!(refusal(b'p', b"secret\0").contains("invalid frontend message type 112"));
+        let huge = [b'Q', 0xff, 0xff, 0xff, 0xff];
+        assert!(take_one(&huge).is_err());
+    }
+
+    #[test]
+    fn only_passwords_may_come_before_authentication() {
+        let context = decode_context();
+        let mut query = BytesMut::from(&frame(b'Q', b"select 1\0")[..]);
+        let error = take(&mut query, Phase::Authentication, &context).unwrap_err();
+        assert_eq!(error.0, "expected SASL response, got message type 81");
+        let mut long = BytesMut::from(&b"p\x00\x01\x00\x00"[..]);
+        assert!(take(&mut long, Phase::Authentication, &context).is_err());
+    }
+
+    #[test]
+    fn no_frame_makes_the_decoder_panic() {
+        let mut state = 0x9e37_79b9_7f4a_7c15;
+        let mut decoded = 0;
+        for _ in 0..60_000 {
+            let kind = KINDS[next(&mut state) as usize % KINDS.len()];
+            let length = next(&mut state) as usize % 40;
+            // Mostly small numbers, so that counts and terminators are hit often.
+            let body: Vec<u8> = (0..length)
+                .map(|_| match next(&mut state) % 6 {
+                    0 | 1 => 0,
+                    2 => (next(&mut state) % 5) as u8,
+                    3 => b'S',
+                    4 => 0xff,
+                    _ => next(&mut state) as u8,
+                })
+                .collect();
+            let mut bytes = BytesMut::from(&frame(kind, &body)[..]);
+            bytes.extend_from_slice(b"following");
+            let phase = if kind == b'p' { Phase::Authentication } else { Phase::Session };
+            if let Ok(Some(_)) = take(&mut bytes, phase, &decode_context()) {
+                decoded += 1;
+                assert_eq!(&bytes[..], b"following", "kind {kind} read beyond its frame");
+            }
+            let _ = check_sasl_initial(&body);
+        }
+        assert!(decoded > 1_000, "only {decoded} frames were well-formed");
+    }
+
+    #[test]
+    fn cut_and_changed_frames_do_not_make_the_decoder_panic() {
+        let good = [
+            frame(b'Q', b"select 1\0"),
+            frame(b'P', b"s\0select $1\0\0\x01\0\0\0\x17"),
+            frame(b'B', b"p\0s\0\0\x01\0\x01\0\x01\0\0\0\x04\0\0\0\x07\0\x01\0\x01"),
+            frame(b'E', b"p\0\0\0\0\x05"),
+            frame(b'f', b"enough\0"),
+        ];
+        let context = decode_context();
+        for bytes in &good {
+            assert!(take_one(bytes).unwrap().is_some());
+            for position in 0..bytes.len() {
+                for value in 0..=255 {
+                    let mut changed = bytes.clone();
+                    changed[position] = value;
+                    let _ = take(&mut BytesMut::from(&changed[..]), Phase::Session, &context);
+                }
+                // Shorter than it says inside, with the length made to fit.
+                if position > 5 {
+                    let _ = take_one(&frame(bytes[0], &bytes[5..position]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn startup_packets_are_checked() {
+        let packet = |body: &[u8]| {
+            let mut packet = u32::try_from(body.len() + 4).unwrap().to_be_bytes().to_vec();
+            packet.extend_from_slice(body);
+            BytesMut::from(&packet[..])
+        };
+        let mut good = packet(b"\0\x03\0\0user\0ann\0database\0\0\0");
+        let taken = take_startup(&mut good).unwrap().unwrap();
+        let startup = decode_startup(taken).unwrap();
+        assert_eq!(startup.parameters["user"], "ann");
+        assert_eq!(startup.parameters["database"], "");
+        for bad in [&b"\0\x03\0\0user\0"[..], b"\0\x03\0\0user", b"\0\x03\0\0", b"\0\x03\0\0\0x"] {
+            assert!(decode_startup(packet(bad)).is_err(), "{bad:?}");
+        }
+        assert!(take_startup(&mut BytesMut::from(&b"GET / HTTP/1.1"[..])).is_err());
+        assert!(take_startup(&mut BytesMut::from(&b"\0\0\0\x04"[..])).is_err());
+        assert!(take_startup(&mut BytesMut::from(&b"\0\0"[..])).unwrap().is_none());
+    }
+}

@@ -1,0 +1,28 @@
+//! The Postgres protocol, version 3: frames, start, queries, COPY, cancellation.
+//!
+//! Messages, their layouts and SCRAM come from the `pgwire` crate; the loop, the checks before
+//! decoding, the buffers and the rows are our own, because the crate's loop sends message by message
+//! and holds results whole.
+//!
+//! Modules, bottom up.
+
+mod frame;
+mod failure;
+mod row;
+mod message;
+mod channel;
+mod cancel;
+mod authentication;
+mod service;
+mod startup;
+mod portal;
+mod connection;
+mod copy;
+mod simple;
+mod extended;
+
+pub(crate) use crate::pgwire::authentication::Authentication;
+pub(crate) use crate::pgwire::cancel::CancelRegistry;
+pub(crate) use crate::pgwire::connection::{refuse, serve};
+pub(crate) use crate::pgwire::failure::panic_message;
+pub(crate) use crate::pgwire::service::Service;

@@ -1,0 +1,237 @@
+//! DataRow messages, written straight from column batches into the output buffer.
+
+use smallvec::SmallVec;
+use sql::Error;
+use sql::logical::OutputColumn;
+use types::binary;
+use types::text::TextStyle;
+use types::vector::VectorData;
+use types::{Batch, DataType, Vector};
+
+use crate::vector_text;
+
+/// The longest row that clients take.
+const ROW_BYTES_MAX: usize = 0x3fff_ffff;
+
+/// In which form values travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// As `psql` shows them.
+    Text,
+    /// As `typsend` gives them.
+    Binary,
+}
+
+impl Format {
+    /// Returns the format of a code of the protocol.
+    pub(crate) fn from_code(code: i16) -> sql::Result<Format> {
+        match code {
+            0 => Ok(Format::Text),
+            1 => Ok(Format::Binary),
+            _ => Err(Error::new("22023", format!("unsupported format code: {code}"))),
+        }
+    }
+
+    /// Returns the code of the protocol.
+    pub(crate) fn code(self) -> i16 {
+        match self {
+            Format::Text => 0,
+            Format::Binary => 1,
+        }
+    }
+}
+
+/// The formats of a list of values, as Bind gives them: none, one for all, or one for each.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Formats(SmallVec<[Format; 8]>);
+
+impl Formats {
+    /// Reads format codes.
+    pub(crate) fn read(codes: &[i16]) -> sql::Result<Formats> {
+        codes.iter().map(|code| Format::from_code(*code)).collect::<sql::Result<_>>().map(Formats)
+    }
+
+    /// Returns how many codes were given.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether the codes are right for `count` values.
+    pub(crate) fn suit(&self, count: usize) -> bool {
+        self.0.len() <= 1 || self.0.len() == count
+    }
+
+    /// Returns the format of one value.
+    pub(crate) fn at(&self, position: usize) -> Format {
+        match self.0.as_slice() {
+            [] => Format::Text,
+            [all] => *all,
+            each => each.get(position).copied().unwrap_or(Format::Text),
+        }
+    }
+}
+
+/// Writes the rows of one result.
+pub(crate) struct RowEncoder {
+    columns: SmallVec<[(DataType, Format); 8]>,
+}
+
+impl RowEncoder {
+    /// Returns the encoder of a result with these columns.
+    pub(crate) fn new(columns: &[OutputColumn], formats: &Formats) -> RowEncoder {
+        let form = |(at, column): (usize, &OutputColumn)| (column.sql_type.base, formats.at(at));
+        RowEncoder { columns: columns.iter().enumerate().map(form).collect() }
+    }
+
+    /// Appends rows from `row` on, until the batch ends or the output passes `limit` bytes. Returns
+    /// the row to go on with.
+    ///
+    /// # Errors
+    ///
+    /// 54000 if a row is too long for a message.
+    pub(crate) fn write_rows(
+        &self,
+        batch: &Batch,
+        mut row: usize,
+        style: &TextStyle,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> sql::Result<usize> {
+        while row < batch.row_count && out.len() < limit {
+            self.write_row(batch, row, style, out)?;
+            row += 1;
+        }
+        Ok(row)
+    }
+
+    fn write_row(
+        &self,
+        batch: &Batch,
+        row: usize,
+        style: &TextStyle,
+        out: &mut Vec<u8>,
+    ) -> sql::Result<()> {
+        let start = out.len();
+        out.extend_from_slice(&[b'D', 0, 0, 0, 0]);
+        out.extend_from_slice(&(self.columns.len() as u16).to_be_bytes());
+        for (vector, (data_type, format)) in batch.columns.iter().zip(&self.columns) {
+            if vector.is_null(row) {
+                out.extend_from_slice(&(-1_i32).to_be_bytes());
+                continue;
+            }
+            let value = out.len();
+            out.extend_from_slice(&[0; 4]);
+            match format {
+                Format::Text => vector_text::write(vector, row, *data_type, style, out),
+                Format::Binary => write_binary(vector, row, *data_type, out),
+            }
+            let length = (out.len() - value - 4) as u32;
+            out[value..value + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        let length = out.len() - start - 1;
+        if length > ROW_BYTES_MAX {
+            out.truncate(start);
+            return Err(Error::new("54000", "row is too long for the client: more than 1 GB"));
+        }
+        out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
+        Ok(())
+    }
+}
+
+/// Appends the binary form of a value that is not NULL.
+fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<u8>) {
+    match &vector.data {
+        VectorData::Int2(values) => out.extend_from_slice(&values[row].to_be_bytes()),
+        VectorData::Int4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
+        VectorData::Int8(values) if data_type != DataType::Oid => {
+            out.extend_from_slice(&values[row].to_be_bytes());
+        }
+        VectorData::Float4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
+        VectorData::Float8(values) => out.extend_from_slice(&values[row].to_be_bytes()),
+        VectorData::Text(values) | VectorData::Bytea(values) => {
+            out.extend_from_slice(values.get(row));
+        }
+        _ => binary::write(&vector.datum(row), data_type, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::Datum;
+
+    fn columns(types: &[DataType]) -> Vec<OutputColumn> {
+        let column = |data_type: &DataType| OutputColumn {
+            name: "c".to_owned(),
+            sql_type: (*data_type).into(),
+            origin: None,
+        };
+        types.iter().map(column).collect()
+    }
+
+    fn encode(
+        types: &[DataType],
+        rows: &[Vec<Datum>],
+        codes: &[i16],
+        limit: usize,
+    ) -> Vec<Vec<u8>> {
+        let batch = Batch::from_rows(types, rows);
+        let encoder = RowEncoder::new(&columns(types), &Formats::read(codes).unwrap());
+        let mut pieces = Vec::new();
+        let mut row = 0;
+        while row < batch.row_count {
+            let mut out = Vec::new();
+            row = encoder.write_rows(&batch, row, &TextStyle::default(), limit, &mut out).unwrap();
+            pieces.push(out);
+        }
+        pieces
+    }
+
+    #[test]
+    fn rows_are_framed_with_lengths_and_nulls() {
+        let types = [DataType::Int4, DataType::Text];
+        let rows = [vec![Datum::Int4(-7), Datum::Null], vec![Datum::Null, Datum::text("ab")]];
+        let pieces = encode(&types, &rows, &[], usize::MAX);
+        let expected = b"D\0\0\0\x10\0\x02\0\0\0\x02-7\xff\xff\xff\xffD\0\0\0\x10\0\x02\xff\xff\xff\xff\0\0\0\x02ab";
+        assert_eq!(pieces, [expected.to_vec()]);
+    }
+
+    #[test]
+    fn formats_are_per_column_and_output_comes_in_pieces() {
+        let types = [DataType::Int4, DataType::Int4];
+        let rows = vec![vec![Datum::Int4(258), Datum::Int4(258)]; 3];
+        let pieces = encode(&types, &rows, &[1, 0], 1);
+        let row = b"D\0\0\0\x15\0\x02\0\0\0\x04\0\0\x01\x02\0\0\0\x03258".to_vec();
+        assert_eq!(pieces, vec![row; 3]);
+    }
+
+    #[test]
+    fn short_binary_forms_are_those_of_the_rules() {
+        let cases = [
+            (DataType::Int2, Datum::Int2(-2)),
+            (DataType::Int8, Datum::Int8(i64::MIN)),
+            (DataType::Oid, Datum::Int8(4_000_000_000)),
+            (DataType::Float4, Datum::Float4(1.5)),
+            (DataType::Float8, Datum::Float8(f64::NAN)),
+            (DataType::Text, Datum::text("é")),
+            (DataType::Bytea, Datum::bytea([1_u8, 2])),
+            (DataType::Bool, Datum::Bool(true)),
+            (DataType::Date, Datum::Date(-1)),
+        ];
+        for (data_type, datum) in cases {
+            let vector = Vector::constant(&datum, data_type, 1);
+            let (mut short, mut long) = (Vec::new(), Vec::new());
+            write_binary(&vector, 0, data_type, &mut short);
+            binary::write(&datum, data_type, &mut long);
+            assert_eq!(short, long, "{datum:?}");
+        }
+    }
+
+    #[test]
+    fn format_codes_are_checked() {
+        let formats = Formats::read(&[1, 0]).unwrap();
+        assert!(formats.suit(2) && !formats.suit(3));
+        assert!(Formats::read(&[1]).unwrap().suit(9));
+        assert_eq!(Formats::read(&[2]).unwrap_err().sqlstate, "22023");
+    }
+}

@@ -1,0 +1,26 @@
+//! What all connections of a server share.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::database::Database;
+use crate::pgwire::authentication::Authentication;
+use crate::pgwire::cancel::CancelRegistry;
+
+/// What all connections of a server share.
+pub(crate) struct Service {
+    /// Where sessions are opened.
+    pub(crate) database: Database,
+    /// How TLS is set up, if it is offered.
+    pub(crate) tls: Option<TlsAcceptor>,
+    /// Clients that do not use TLS are turned away.
+    pub(crate) tls_required: bool,
+    /// Who may come in.
+    pub(crate) authentication: Authentication,
+    /// The open sessions.
+    pub(crate) cancels: Arc<CancelRegistry>,
+    /// Turns true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}

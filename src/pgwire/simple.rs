@@ -1,0 +1,56 @@
+//! The simple query protocol: text in, all results out.
+//!
+//! The statements of one message share an implicit transaction, as in PostgreSQL; the last of them is
+//! reported complete after the commit.
+
+use pgwire::messages::response::EmptyQueryResponse;
+use sql::session::rows::Completion;
+use sql::session::{Execution, Parsed};
+
+use crate::pgwire::connection::{Connection, duration_of};
+use crate::pgwire::failure::{Duration, Result, run};
+use crate::pgwire::row::{Formats, RowEncoder};
+
+impl Connection {
+    /// Answers a Query message, up to ReadyForQuery.
+    pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
+        self.unnamed = None;
+        self.portals.close(None);
+        let parsed = run(Duration::Short, || sql::session::parse(text))?;
+        let Some((last, others)) = parsed.split_last() else {
+            self.channel.output.put(&EmptyQueryResponse::new());
+            return self.end_implicit().await;
+        };
+        for parsed in others {
+            let completion = self.run_statement(parsed).await?;
+            self.put_completion(completion);
+        }
+        let completion = self.run_statement(last).await?;
+        self.end_implicit().await?;
+        self.put_completion(completion);
+        Ok(())
+    }
+
+    /// Runs a statement and sends its rows.
+    async fn run_statement(&mut self, parsed: &Parsed) -> Result<Completion> {
+        let session = &mut self.session;
+        let prepared = run(Duration::Short, || session.prepare(parsed, &[]))?;
+        let duration = duration_of(&prepared);
+        let execution = run(duration, || session.execute(&prepared, Vec::new()))?;
+        let completion = match execution {
+            Execution::Done(completion) => completion,
+            Execution::Rows(mut rows) => {
+                let formats = Formats::default();
+                self.channel.output.put_row_description(rows.columns(), &formats);
+                let encoder = RowEncoder::new(rows.columns(), &formats);
+                self.send_rows(&mut rows, &encoder, usize::MAX, duration).await?;
+                rows.completion()
+            }
+            Execution::CopyIn(copy) => self.copy_in(copy).await?,
+            Execution::CopyOut(rows, format) => self.copy_out(rows, &format).await?,
+        };
+        self.put_notices();
+        self.settle_statement().await?;
+        Ok(completion)
+    }
+}

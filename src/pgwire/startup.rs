@@ -1,0 +1,229 @@
+//! The start of a connection: encryption, the startup packet, authentication, the session.
+//!
+//! The prologue is our own, so that nothing a client, or someone in between, sends in plaintext
+//! before TLS can be taken for something sent under it (CVE-2021-23214): whatever follows an
+//! SSLRequest before the answer ends the connection.
+
+use std::collections::BTreeMap;
+
+use bytes::BytesMut;
+use pgwire::messages::startup::{BackendKeyData, NegotiateProtocolVersion, SecretKey, Startup};
+use sql::Error;
+use sql::error::sqlstate;
+use sql::session::Session;
+
+use crate::database::DEFAULT_USER;
+use crate::pgwire::cancel::Registration;
+use crate::pgwire::channel::Channel;
+use crate::pgwire::failure::{Failure, Result};
+use crate::pgwire::frame;
+use crate::pgwire::service::Service;
+
+const SSL_REQUEST: i32 = 80_877_103;
+const GSS_REQUEST: i32 = 80_877_104;
+const CANCEL_REQUEST: i32 = 80_877_102;
+/// Protocol 3.0, the one that is spoken.
+const PROTOCOL: i32 = 3 << 16;
+/// The database that there is; one with the user's name is the same, as clients default to it.
+const DATABASE: &str = "bennu";
+
+/// A session whose client has been let in.
+pub(crate) struct Started {
+    /// The session.
+    pub(crate) session: Session,
+    /// Keeps the session cancellable.
+    pub(crate) registration: Registration,
+}
+
+/// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing for
+/// a connection that wanted only to cancel a statement, or left.
+pub(crate) async fn start(channel: &mut Channel, service: &Service) -> Result<Option<Started>> {
+    let Some(packet) = prologue(channel, service).await? else { return Ok(None) };
+    let startup = decode(channel, packet)?;
+    let parameters = startup.parameters;
+    let user = match parameters.get("user") {
+        Some(user) if !user.is_empty() => user.clone(),
+        _ => {
+            let message = "no PostgreSQL user name specified in startup packet";
+            return Err(Failure::fatal("28000", message));
+        }
+    };
+    if service.tls_required && !channel.is_encrypted() {
+        let error = Error::new("28000", "the server accepts only connections with TLS")
+            .with_hint("Connect with sslmode=require.");
+        return Err(Failure::Fatal(Box::new(error)));
+    }
+    service.authentication.authenticate(channel, &user).await?;
+    let mut session = service.database.session(&user);
+    apply(&mut session, &user, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
+    let process_id = session.process_id();
+    let registration = service.cancels.register(process_id, session.cancel_handle());
+    for (name, value) in session.take_reported() {
+        channel.output.put_parameter_status(name, &value);
+    }
+    let secret = SecretKey::I32(registration.secret);
+    channel.output.put(&BackendKeyData::new(process_id, secret));
+    Ok(Some(Started { session, registration }))
+}
+
+/// Answers requests for encryption and cancellation; returns the startup packet.
+async fn prologue(channel: &mut Channel, service: &Service) -> Result<Option<BytesMut>> {
+    let (mut ssl_asked, mut gss_asked) = (false, false);
+    loop {
+        let packet = loop {
+            match frame::take_startup(channel.input())? {
+                Some(packet) => break packet,
+                None if channel.read().await? => {}
+                None => return Ok(None),
+            }
+        };
+        let code = word(&packet, 4);
+        let asked = match code {
+            SSL_REQUEST => &mut ssl_asked,
+            GSS_REQUEST => &mut gss_asked,
+            CANCEL_REQUEST => {
+                if packet.len() == 16 {
+                    service.cancels.cancel(word(&packet, 8), word(&packet, 12));
+                }
+                return Ok(None);
+            }
+            _ => return Ok(Some(packet)),
+        };
+        if packet.len() != 8 || channel.is_encrypted() || std::mem::replace(asked, true) {
+            return Err(Failure::fatal("08P01", "unexpected request for encryption"));
+        }
+        if !channel.input().is_empty() {
+            tracing::warn!("data follows a request for encryption; the connection is dropped");
+            return Ok(None);
+        }
+        let acceptor = service.tls.as_ref().filter(|_| code == SSL_REQUEST);
+        channel.output.bytes.push(if acceptor.is_some() { b'S' } else { b'N' });
+        channel.flush().await?;
+        if let Some(acceptor) = acceptor {
+            channel.encrypt(acceptor).await?;
+        }
+    }
+}
+
+fn word(packet: &[u8], at: usize) -> i32 {
+    packet[at..].first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes))
+}
+
+/// Decodes the startup packet and settles the version of the protocol.
+fn decode(channel: &mut Channel, packet: BytesMut) -> Result<Startup> {
+    let version = word(&packet, 4);
+    let (major, minor) = (version >> 16, version & 0xffff);
+    if major != PROTOCOL >> 16 {
+        return Err(Failure::fatal(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0"),
+        ));
+    }
+    let startup = frame::decode_startup(packet)?;
+    let options: Vec<String> =
+        startup.parameters.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
+    if version != PROTOCOL || !options.is_empty() {
+        channel.output.put(&NegotiateProtocolVersion::new(PROTOCOL, options));
+    }
+    Ok(startup)
+}
+
+/// Applies the parameters of the startup packet to the session.
+fn apply(
+    session: &mut Session,
+    user: &str,
+    parameters: &BTreeMap<String, String>,
+) -> sql::Result<()> {
+    let database = parameters.get("database").filter(|name| !name.is_empty());
+    if let Some(name) = database
+        && ![DATABASE, DEFAULT_USER, user].contains(&name.as_str())
+    {
+        let message = format!("database \"{name}\" does not exist");
+        return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+    }
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" | "database" => {}
+            "options" => {
+                for (name, value) in settings(value)? {
+                    session.set(&name, &value)?;
+                }
+            }
+            "replication" => {
+                if !["false", "off", "no", "0"].contains(&value.as_str()) {
+                    return Err(Error::not_supported(
+                        "replication",
+                        "Connect without the parameter \"replication\".",
+                    ));
+                }
+            }
+            name if name.starts_with("_pq_.") => {}
+            name => session.set(name, value)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads the parameter `options`: `-c name=value`, `-cname=value`, `--name=value`, with backslashes
+/// before blanks that are meant.
+fn settings(options: &str) -> sql::Result<Vec<(String, String)>> {
+    let invalid = |word: &str| {
+        Error::new(
+            sqlstate::SYNTAX_ERROR,
+            format!("invalid command-line argument for server process: {word}"),
+        )
+        .with_hint("Use -c name=value or --name=value.")
+    };
+    let mut settings = Vec::new();
+    let mut words = words(options).into_iter();
+    while let Some(word) = words.next() {
+        let setting = match (word.strip_prefix("--"), word.strip_prefix("-c")) {
+            (Some(long), _) => long.to_owned(),
+            (_, Some("")) => words.next().ok_or_else(|| invalid(&word))?,
+            (_, Some(short)) => short.to_owned(),
+            _ => return Err(invalid(&word)),
+        };
+        let (name, value) = setting.split_once('=').ok_or_else(|| invalid(&setting))?;
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character.is_ascii_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let meant = if character == '\\' { characters.next() } else { Some(character) };
+        word.get_or_insert_default().extend(meant);
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let read = |text: &str| settings(text).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            read(" -c statement_timeout=5s --lock-timeout=1  -capplication_name=a\\ b\\\\c "),
+            [
+                pair("statement_timeout", "5s"),
+                pair("lock_timeout", "1"),
+                pair("application_name", "a b\\c")
+            ]
+        );
+        assert!(read("").is_empty());
+        for bad in ["-c", "-x", "-c name", "name=value"] {
+            assert_eq!(settings(bad).unwrap_err().sqlstate, "42601", "{bad}");
+        }
+    }
+}
