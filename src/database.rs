@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sql::session::{Session, SessionOptions};
 use sql::Engine;
+use sql::session::{Session, SessionOptions};
 use store::{Options, Store};
 
 use crate::error::Result;

@@ -126,15 +126,15 @@ mod tests {
             origin: None,
         };
         let types = [DataType::Int4, DataType::Text];
-        let mut table =
-            Table::new(&[column("n", types[0]), column("carrier", types[1])]);
+        let mut table = Table::new(&[column("n", types[0]), column("carrier", types[1])]);
         let rows = [
             vec![Datum::Int4(7), Datum::Text("UA".into())],
             vec![Datum::Int4(1_234), Datum::Null],
             vec![Datum::Int4(5), Datum::Text("B6".into())],
         ];
         table.push(&Batch::from_rows(&types, &rows), &TextStyle::default());
-        let expected = "  n   | carrier\n------+---------\n    7 | UA\n 1234 |\n(3 rows, the first 2 shown)\n";
+        let expected =
+            "  n   | carrier\n------+---------\n    7 | UA\n 1234 |\n(3 rows, the first 2 shown)\n";
         assert_eq!(table.render(2), expected);
     }
 }

@@ -30,11 +30,7 @@ pub fn run(session: &mut Session, text: &str, out: &mut dyn Write) -> Result<()>
 /// # Errors
 ///
 /// If `input` or `out` fails.
-pub fn interact(
-    session: &mut Session,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub fn interact(session: &mut Session, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
     let mut pending = String::new();
     loop {
         let read = input.read_line(&mut pending)?;

@@ -94,11 +94,7 @@ fn attempt<T>(
     })
 }
 
-fn collect(
-    session: &Session,
-    execution: Execution,
-    plan: Option<String>,
-) -> sql::Result<Outcome> {
+fn collect(session: &Session, execution: Execution, plan: Option<String>) -> sql::Result<Outcome> {
     match execution {
         Execution::Done(completion) => Ok(Outcome { rows: None, completion, plan }),
         Execution::Rows(mut rows) => {

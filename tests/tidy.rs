@@ -139,7 +139,8 @@ fn files_and_lines_are_short() {
 
 #[test]
 fn nothing_is_left_over() {
-    let leftovers = ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X ")];
+    let leftovers =
+        ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X ")];
     for file in all_sources() {
         if file.ends_with("tests/tidy.rs") {
             continue;

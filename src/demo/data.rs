@@ -89,7 +89,8 @@ pub(super) fn load(session: &mut Session, out: &mut dyn Write) -> Result<()> {
         let rows = copy(session, sample, &bar)?;
         let seconds = began.elapsed().as_secs_f64();
         let rate = rows as f64 / seconds;
-        let line = format!("{:>9}: {rows:>7} rows in {seconds:.2} s, {rate:.0} rows/s", sample.name);
+        let line =
+            format!("{:>9}: {rows:>7} rows in {seconds:.2} s, {rate:.0} rows/s", sample.name);
         bar.suspend(|| writeln!(out, "{line}"))?;
     }
     bar.finish_and_clear();

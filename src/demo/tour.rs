@@ -18,7 +18,10 @@ struct Stop {
 }
 
 const STOPS: &[Stop] = &[
-    Stop { title: "All flights, counted in the regions", statement: "SELECT count(*) FROM flights" },
+    Stop {
+        title: "All flights, counted in the regions",
+        statement: "SELECT count(*) FROM flights",
+    },
     Stop {
         title: "A condition, checked in the regions: cancelled flights",
         statement: "SELECT count(*) FROM flights WHERE dep_time IS NULL",
