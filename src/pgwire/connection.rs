@@ -22,10 +22,11 @@ use pgwire::messages::response::{
 };
 use sql::error::sqlstate;
 use sql::session::rows::{Completion, Rows};
-use sql::session::{Prepared, Session, TransactionStatus};
+use sql::session::{Execution, Prepared, Session, TransactionStatus};
 use store::wal::DurableTicket;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use types::Datum;
 
 use crate::pgwire::cancel::Registration;
 use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
@@ -53,6 +54,8 @@ pub(crate) struct Connection {
     pub(super) empty_statements: Vec<String>,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
+    /// The open transaction may have changed much: its commit may take long.
+    pub(super) large_change: bool,
     service: Arc<Service>,
     /// Ready when the server stops.
     stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -92,6 +95,7 @@ pub(crate) async fn serve(
                 unnamed: None,
                 empty_statements: Vec::new(),
                 skipping: false,
+                large_change: false,
                 service,
                 stopping,
                 _registration: started.registration,
@@ -254,6 +258,27 @@ impl Connection {
         self.channel.output.put(&CommandComplete::new(completion.tag));
     }
 
+    /// Returns how long running a statement may take: the one switch between the thread of the
+    /// connection and a thread of its own.
+    pub(super) fn duration_of(&self, prepared: &Prepared) -> Duration {
+        let brief = prepared.is_brief() && !self.large_change;
+        if brief { Duration::Short } else { Duration::Long }
+    }
+
+    /// Starts a statement.
+    pub(super) fn start_statement(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        parameters: Vec<Datum>,
+        duration: Duration,
+    ) -> Result<Execution> {
+        let session = &mut self.session;
+        let execution = run(duration, || session.execute(prepared, parameters))?;
+        let reads = matches!(execution, Execution::Rows(_) | Execution::CopyOut(..));
+        self.large_change |= duration == Duration::Long && !reads;
+        Ok(execution)
+    }
+
     /// Sends the rows of a result, `row_limit` at most. Returns whether that was all of them.
     pub(super) async fn send_rows(
         &mut self,
@@ -283,8 +308,10 @@ impl Connection {
         if self.session.transaction_status() == TransactionStatus::Idle {
             self.portals.clear();
         }
+        let duration = if self.large_change { Duration::Long } else { Duration::Short };
         let session = &mut self.session;
-        let ticket = run(Duration::Short, || session.end_implicit())?;
+        let ticket = run(duration, || session.end_implicit())?;
+        self.large_change &= self.session.transaction_status() != TransactionStatus::Idle;
         self.settle(ticket).await
     }
 
@@ -303,10 +330,4 @@ impl Connection {
         self.channel.flush_due().await?;
         Ok(ticket.await.map_err(sql::Error::from)?)
     }
-}
-
-/// Returns how long running a statement may take: the one switch between the thread of the
-/// connection and a thread of its own.
-pub(super) fn duration_of(prepared: &Prepared) -> Duration {
-    if prepared.is_point() { Duration::Short } else { Duration::Long }
 }

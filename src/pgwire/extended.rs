@@ -16,7 +16,7 @@ use sql::session::{Execution, Prepared, TransactionStatus};
 use types::text::TextStyle;
 use types::{DataType, Datum, binary, text};
 
-use crate::pgwire::connection::{Connection, duration_of};
+use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Result, run};
 use crate::pgwire::portal::{Portal, PortalState};
 use crate::pgwire::row::{Format, Formats, RowEncoder};
@@ -215,11 +215,10 @@ impl Connection {
         row_limit: usize,
     ) -> Result<Outcome> {
         let Some(prepared) = &portal.prepared else { return Ok(Outcome::Empty) };
-        let duration = duration_of(prepared);
+        let duration = self.duration_of(prepared);
         let (mut rows, encoder) = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
-                let session = &mut self.session;
-                match run(duration, || session.execute(prepared, parameters))? {
+                match self.start_statement(prepared, parameters, duration)? {
                     Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
                     Execution::CopyIn(copy) => {
                         return self.copy_in(copy).await.map(Outcome::Complete);

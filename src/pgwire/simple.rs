@@ -7,7 +7,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 use sql::session::rows::Completion;
 use sql::session::{Execution, Parsed};
 
-use crate::pgwire::connection::{Connection, duration_of};
+use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Result, run};
 use crate::pgwire::row::{Formats, RowEncoder};
 
@@ -35,9 +35,8 @@ impl Connection {
     async fn run_statement(&mut self, parsed: &Parsed) -> Result<Completion> {
         let session = &mut self.session;
         let prepared = run(Duration::Short, || session.prepare(parsed, &[]))?;
-        let duration = duration_of(&prepared);
-        let execution = run(duration, || session.execute(&prepared, Vec::new()))?;
-        let completion = match execution {
+        let duration = self.duration_of(&prepared);
+        let completion = match self.start_statement(&prepared, Vec::new(), duration)? {
             Execution::Done(completion) => completion,
             Execution::Rows(mut rows) => {
                 let formats = Formats::default();

@@ -38,6 +38,9 @@ pub struct Plan {
     pub point: Option<PointGet>,
 }
 
+/// How many constant rows take no time worth speaking of.
+const FEW_ROWS: usize = 16;
+
 /// What a plan does.
 #[derive(Debug)]
 pub enum Root {
@@ -347,6 +350,16 @@ impl Plan {
         matches!(self.root, Root::Query(_))
     }
 
+    /// Returns whether the plan reads or changes a few rows by key, or computes a few.
+    pub fn is_brief(&self) -> bool {
+        match &self.root {
+            Root::Query(node) => self.point.is_some() || node.is_few_values(),
+            Root::Insert(insert) => insert.source.is_few_values(),
+            Root::Update(update) => update.source.point.is_some(),
+            Root::Delete(delete) => delete.source.point.is_some(),
+        }
+    }
+
     /// Returns the plan as text, a line for each step, the last step first.
     pub fn explain(&self) -> Vec<String> {
         explain::lines(self)
@@ -366,6 +379,15 @@ impl RowGoal {
 }
 
 impl Node {
+    /// Returns whether the rows are constants, and not many.
+    fn is_few_values(&self) -> bool {
+        match self {
+            Node::Values(values) => values.rows.len() <= FEW_ROWS,
+            Node::Project(project) => project.input.is_few_values(),
+            _ => false,
+        }
+    }
+
     /// Returns the steps below this one.
     pub fn inputs(&self) -> Vec<&Node> {
         match self {

@@ -107,6 +107,22 @@ impl Prepared {
         }
     }
 
+    /// Returns whether the statement takes microseconds unless it has to wait: it reads or changes a
+    /// few rows by key, or begins or ends a transaction that has not changed much.
+    pub fn is_brief(&self) -> bool {
+        match &self.kind {
+            PreparedKind::Planned(state) => state.load().plan.is_brief(),
+            PreparedKind::Utility => matches!(
+                self.parsed.statement,
+                Statement::Begin(_)
+                    | Statement::Commit
+                    | Statement::Rollback
+                    | Statement::Savepoint(_)
+                    | Statement::Release(_)
+            ),
+        }
+    }
+
     /// Returns the plan, made anew if the catalog has changed.
     ///
     /// # Errors
