@@ -13,9 +13,6 @@ use crate::copy::encode;
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 
-/// Data up to this size is taken in on the connection's own thread.
-const SHORT_BYTES: usize = 64 << 10;
-
 impl Connection {
     /// Takes in the rows of COPY … FROM STDIN.
     pub(super) async fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
@@ -27,9 +24,7 @@ impl Connection {
         loop {
             match self.next_message().await? {
                 Some(Message::CopyData(data)) => {
-                    let long = data.data.len() > SHORT_BYTES;
-                    let duration = if long { Duration::Long } else { Duration::Short };
-                    run(duration, || {
+                    run(Duration::of_bytes(data.data.len()), || {
                         let mut push =
                             |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
                         let result = decoder.push(&data.data, &mut push);

@@ -63,13 +63,14 @@ impl Connection {
         if name.is_none() {
             self.unnamed = None;
         }
-        let parsed = run(Duration::Short, || sql::session::parse(&parse.query))?;
+        let planning = Duration::of_bytes(parse.query.len());
+        let parsed = run(planning, || sql::session::parse(&parse.query))?;
         let statement = match parsed.as_slice() {
             [] => UnnamedStatement::Empty,
             [one] => {
                 let types = parameter_types(&parse.type_oids)?;
                 let session = &mut self.session;
-                let prepared = run(Duration::Short, || session.prepare(one, &types))?;
+                let prepared = run(planning, || session.prepare(one, &types))?;
                 UnnamedStatement::Prepared(prepared)
             }
             _ => {

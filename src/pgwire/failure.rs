@@ -57,6 +57,16 @@ pub(crate) enum Duration {
     Long,
 }
 
+/// What is longer than this, in bytes, is not worked on in a short time.
+const SHORT_BYTES: usize = 64 << 10;
+
+impl Duration {
+    /// Returns how long work on text or data of this size may take.
+    pub(crate) fn of_bytes(byte_count: usize) -> Duration {
+        if byte_count > SHORT_BYTES { Duration::Long } else { Duration::Short }
+    }
+}
+
 /// Runs a piece of a statement. A panic in it ends the session, not the server.
 pub(crate) fn run<T>(duration: Duration, work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
     let guarded = || catch_unwind(AssertUnwindSafe(work));

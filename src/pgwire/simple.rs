@@ -16,25 +16,27 @@ impl Connection {
     pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
         self.unnamed = None;
         self.portals.close(None);
-        let parsed = run(Duration::Short, || sql::session::parse(text))?;
+        let planning = Duration::of_bytes(text.len());
+        let parsed = run(planning, || sql::session::parse(text))?;
         let Some((last, others)) = parsed.split_last() else {
             self.channel.output.put(&EmptyQueryResponse::new());
             return self.end_implicit().await;
         };
         for parsed in others {
-            let completion = self.run_statement(parsed).await?;
+            let completion = self.run_statement(parsed, planning).await?;
             self.put_completion(completion);
+            self.channel.relieve().await?;
         }
-        let completion = self.run_statement(last).await?;
+        let completion = self.run_statement(last, planning).await?;
         self.end_implicit().await?;
         self.put_completion(completion);
         Ok(())
     }
 
-    /// Runs a statement and sends its rows.
-    async fn run_statement(&mut self, parsed: &Parsed) -> Result<Completion> {
+    /// Runs a statement and sends its rows. `planning` is how long it may take to make its plan.
+    async fn run_statement(&mut self, parsed: &Parsed, planning: Duration) -> Result<Completion> {
         let session = &mut self.session;
-        let prepared = run(Duration::Short, || session.prepare(parsed, &[]))?;
+        let prepared = run(planning, || session.prepare(parsed, &[]))?;
         let duration = self.duration_of(&prepared);
         let completion = match self.start_statement(&prepared, Vec::new(), duration)? {
             Execution::Done(completion) => completion,
