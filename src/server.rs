@@ -66,8 +66,8 @@ impl BlockingSection for YieldingWait {
     }
 }
 
-/// Returns a future that is ready when the process is told to stop: SIGTERM or SIGINT. Signals count
-/// from the call on.
+/// Returns a future that is ready when the process is told to stop: SIGTERM or SIGINT. Signals
+/// count from the call on.
 ///
 /// # Errors
 ///

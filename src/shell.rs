@@ -24,8 +24,8 @@ pub fn run(session: &mut Session, text: &str, out: &mut dyn Write) -> Result<()>
     })
 }
 
-/// Reads statements from `input` and runs them until its end. An error of a statement is printed and
-/// the next one is read.
+/// Reads statements from `input` and runs them until its end. An error of a statement is printed
+/// and the next one is read.
 ///
 /// # Errors
 ///

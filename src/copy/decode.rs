@@ -1,8 +1,8 @@
 //! From the bytes of COPY … FROM STDIN to fields.
 //!
 //! Pieces of any size come in; whole records go out. A record lies in one buffer, so that fields
-//! without escapes are borrowed from it. CSV is read here and not by a crate, because whether a field
-//! was quoted decides whether it is NULL, and the well-kept readers do not say.
+//! without escapes are borrowed from it. CSV is read here and not by a crate, because whether a
+//! field was quoted decides whether it is NULL, and the well-kept readers do not say.
 
 use smallvec::SmallVec;
 use sql::Error;

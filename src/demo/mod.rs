@@ -1,7 +1,8 @@
 //! `bennu demo`: a server on a temporary directory with sample data loaded and a tour printed.
 //!
-//! The data is every flight that left the airports of New York in 2013, with its airlines, airports,
-//! planes and weather: 367,687 rows in five tables. It goes through the COPY path that clients use.
+//! The data is every flight that left the airports of New York in 2013, with its airlines,
+//! airports, planes and weather: 367,687 rows in five tables. It goes through the COPY path that
+//! clients use.
 
 pub mod data;
 pub mod tour;

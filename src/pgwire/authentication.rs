@@ -1,7 +1,7 @@
 //! Who may come in: SCRAM-SHA-256 when the server has a password, anyone otherwise.
 //!
-//! The exchange is that of the `pgwire` crate (RFC 5802, 7677); over TLS with channel binding if the
-//! certificate's kind allows it. The password itself is not kept.
+//! The exchange is that of the `pgwire` crate (RFC 5802, 7677); over TLS with channel binding if
+//! the certificate's kind allows it. The password itself is not kept.
 
 use bytes::Bytes;
 use pgwire::api::auth::sasl::scram::{

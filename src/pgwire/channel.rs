@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is sent before someone asks for it ([`Channel::flush_soon`], [`Channel::flush`]) or the
-//!    output passes [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one write.
+//! 1. Nothing is sent before someone asks for it ([`Channel::flush_soon`], [`Channel::flush`]) or
+//!    the output passes [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one
+//!    write.
 //! 2. What was asked for is sent before the channel waits for the client.
 //! 3. Reading can be given up at any wait and taken up again: bytes that came stay in the buffer.
 

@@ -1,9 +1,9 @@
 //! From bytes to the client's messages: every frame is checked before it is decoded.
 //!
-//! The decoder of the `pgwire` crate reads from whatever follows, so a frame whose inner lengths lie
-//! would make it panic or read into the next message. Here a frame is taken only when its length is
-//! within the bounds of its type, and decoded only after a walk over its body has found every
-//! terminator, count and length in place, from a buffer that ends where the frame ends.
+//! The decoder of the `pgwire` crate reads from whatever follows, so a frame whose inner lengths
+//! lie would make it panic or read into the next message. Here a frame is taken only when its
+//! length is within the bounds of its type, and decoded only after a walk over its body has found
+//! every terminator, count and length in place, from a buffer that ends where the frame ends.
 //!
 //! Not here: what a message means, and the startup packet's parameters (`startup`).
 

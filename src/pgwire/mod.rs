@@ -1,8 +1,8 @@
 //! The Postgres protocol, version 3: frames, start, queries, COPY, cancellation.
 //!
 //! Messages, their layouts and SCRAM come from the `pgwire` crate; the loop, the checks before
-//! decoding, the buffers and the rows are our own, because the crate's loop sends message by message
-//! and holds results whole.
+//! decoding, the buffers and the rows are our own, because the crate's loop sends message by
+//! message and holds results whole.
 //!
 //! Modules, bottom up.
 

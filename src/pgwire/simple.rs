@@ -1,7 +1,7 @@
 //! The simple query protocol: text in, all results out.
 //!
-//! The statements of one message share an implicit transaction, as in PostgreSQL; the last of them is
-//! reported complete after the commit.
+//! The statements of one message share an implicit transaction, as in PostgreSQL; the last of them
+//! is reported complete after the commit.
 
 use pgwire::messages::response::EmptyQueryResponse;
 use sql::session::rows::Completion;

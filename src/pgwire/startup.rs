@@ -35,8 +35,8 @@ pub(crate) struct Started {
     pub(crate) registration: Registration,
 }
 
-/// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing for
-/// a connection that wanted only to cancel a statement, or left.
+/// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing
+/// for a connection that wanted only to cancel a statement, or left.
 pub(crate) async fn start(channel: &mut Channel, service: &Service) -> Result<Option<Started>> {
     let Some(packet) = prologue(channel, service).await? else { return Ok(None) };
     let startup = decode(channel, packet)?;
