@@ -11,6 +11,9 @@ use store::{Options, Store};
 
 use crate::error::Result;
 
+/// Bytes of log that are left for the next start to replay: a few hundredths of a second.
+const REPLAY_BYTES_MAX: u64 = 4 << 20;
+
 /// The user of sessions that name none.
 pub const DEFAULT_USER: &str = "bennu";
 
@@ -41,12 +44,20 @@ impl Database {
         &self.engine
     }
 
-    /// Syncs the log and stops background work. Sessions that are still open get errors.
+    /// Flushes what the next start would have to replay, syncs the log and stops background work.
+    /// Sessions that are still open get errors.
     ///
     /// # Errors
     ///
     /// If the log cannot be synced.
     pub fn shut_down(&self) -> Result<()> {
-        Ok(self.engine.store().shut_down()?)
+        let store = self.engine.store();
+        if store.status().log_bytes > REPLAY_BYTES_MAX
+            && let Err(error) = store.flush_all()
+        {
+            // The log holds everything; the next start is only slower.
+            tracing::warn!(%error, "could not flush before the stop");
+        }
+        Ok(store.shut_down()?)
     }
 }

@@ -27,7 +27,7 @@ use crate::scan::merge::{Cursor, RowOrder};
 use crate::scan::retention::Survivors;
 
 /// What a cell costs beside its key and value: its place in the tree and the allocator's header.
-const ENTRY_OVERHEAD_BYTES: usize = 48;
+const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// Cells that a cursor copies at a time: few at first, because many reads want few.
 const CHUNK_CELLS_FIRST: usize = 8;
@@ -46,6 +46,8 @@ pub struct Memstore {
 
 /// One cell: key, then value, in one allocation.
 struct Entry {
+    /// The start of the row: most comparisons end here, without a look at `bytes`.
+    prefix: RowPrefix,
     bytes: Box<[u8]>,
     key_length: u32,
 }
@@ -60,26 +62,60 @@ impl Entry {
     }
 }
 
+/// The first 16 bytes of a row, as numbers that order as the bytes do; shorter rows are filled with
+/// zeros, so that equal prefixes say nothing and different ones decide.
+type RowPrefix = [u64; 2];
+
+fn row_prefix(row: &[u8]) -> RowPrefix {
+    let mut bytes = [0; 16];
+    let length = row.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&row[..length]);
+    let prefix = u128::from_be_bytes(bytes);
+    [(prefix >> 64) as u64, prefix as u64]
+}
+
 /// What can be searched for: an entry or a bare key.
 trait Keyed {
+    fn prefix(&self) -> RowPrefix;
     fn key(&self) -> &[u8];
 }
 
 impl Keyed for Entry {
+    fn prefix(&self) -> RowPrefix {
+        self.prefix
+    }
+
     fn key(&self) -> &[u8] {
         Entry::key(self)
     }
 }
 
-impl Keyed for &[u8] {
+/// A bare key to search for.
+struct Probe<'a> {
+    prefix: RowPrefix,
+    key: &'a [u8],
+}
+
+impl<'a> Probe<'a> {
+    fn new(key: &'a [u8]) -> Probe<'a> {
+        Probe { prefix: row_prefix(row_of(key)), key }
+    }
+}
+
+impl Keyed for Probe<'_> {
+    fn prefix(&self) -> RowPrefix {
+        self.prefix
+    }
+
     fn key(&self) -> &[u8] {
-        self
+        self.key
     }
 }
 
 impl Ord for dyn Keyed + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare_keys(self.key(), other.key())
+        let prefixes = self.prefix().cmp(&other.prefix());
+        prefixes.then_with(|| compare_keys(self.key(), other.key()))
     }
 }
 
@@ -105,7 +141,8 @@ impl<'a> Borrow<dyn Keyed + 'a> for Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> Ordering {
-        compare_keys(self.key(), other.key())
+        let prefixes = self.prefix.cmp(&other.prefix);
+        prefixes.then_with(|| compare_keys(self.key(), other.key()))
     }
 }
 
@@ -133,7 +170,11 @@ fn new_entry(cell: &KeyParts<'_>, value: &[u8]) -> Entry {
     let mut bytes = Vec::with_capacity(key_bytes + value.len());
     cell.encode(&mut bytes);
     bytes.extend_from_slice(value);
-    Entry { bytes: bytes.into_boxed_slice(), key_length: key_bytes as u32 }
+    Entry {
+        prefix: row_prefix(cell.row),
+        bytes: bytes.into_boxed_slice(),
+        key_length: key_bytes as u32,
+    }
 }
 
 impl Memstore {
@@ -264,7 +305,7 @@ impl Memstore {
         let cells = self.cells.read();
         cells
             .range::<dyn Keyed, _>((
-                Bound::Included(&start.as_slice() as &dyn Keyed),
+                Bound::Included(&Probe::new(&start) as &dyn Keyed),
                 Bound::Unbounded,
             ))
             .take_while(|entry| row_of(entry.key()) == row)
@@ -349,8 +390,10 @@ impl<M: Deref<Target = Memstore>> MemstoreCursor<M> {
     fn fill_forward(&mut self, after: &[u8], row: Option<&[u8]>) {
         self.begin_chunk();
         let cells = self.memstore.cells.read();
-        let range =
-            cells.range::<dyn Keyed, _>((Bound::Excluded(&after as &dyn Keyed), Bound::Unbounded));
+        let range = cells.range::<dyn Keyed, _>((
+            Bound::Excluded(&Probe::new(after) as &dyn Keyed),
+            Bound::Unbounded,
+        ));
         self.exhausted = true;
         for entry in range {
             if row.is_some_and(|row| row_of(entry.key()) != row) {
@@ -372,7 +415,10 @@ impl<M: Deref<Target = Memstore>> MemstoreCursor<M> {
         let mut full = false;
         if let Some(after) = after {
             let rest = cells
-                .range::<dyn Keyed, _>((Bound::Excluded(&after as &dyn Keyed), Bound::Unbounded))
+                .range::<dyn Keyed, _>((
+                    Bound::Excluded(&Probe::new(after) as &dyn Keyed),
+                    Bound::Unbounded,
+                ))
                 .take_while(|entry| row_of(entry.key()) == row_of(after));
             for entry in rest {
                 full = copy_entry(&mut self.bytes, &mut self.cells, entry, self.chunk_cells);
@@ -383,7 +429,7 @@ impl<M: Deref<Target = Memstore>> MemstoreCursor<M> {
         }
         let mut before = before;
         while !full {
-            let end = before.as_deref();
+            let end = before.as_deref().map(Probe::new);
             let last = match &end {
                 Some(end) => cells
                     .range::<dyn Keyed, _>((Bound::Unbounded, Bound::Excluded(end as &dyn Keyed)))
@@ -398,7 +444,7 @@ impl<M: Deref<Target = Memstore>> MemstoreCursor<M> {
             let start = row_start_key(row);
             let cells_of_row = cells
                 .range::<dyn Keyed, _>((
-                    Bound::Excluded(&start.as_slice() as &dyn Keyed),
+                    Bound::Excluded(&Probe::new(&start) as &dyn Keyed),
                     Bound::Unbounded,
                 ))
                 .take_while(|entry| row_of(entry.key()) == row);

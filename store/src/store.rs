@@ -247,6 +247,18 @@ impl Store {
         Ok(done)
     }
 
+    /// Flushes the memstores of all tables: the next start has no log to replay.
+    pub fn flush_all(&self) -> Result<()> {
+        for table in self.tables() {
+            match self.flush_table(table.id) {
+                // Dropped meanwhile.
+                Err(Error::NoSuchTable(_)) => {}
+                done => drop(done?),
+            }
+        }
+        Ok(())
+    }
+
     /// Compacts the store files of a table: all of a store's files into one if `major`.
     pub fn compact(&self, table: TableId, major: bool) -> Result<()> {
         self.compact_table(table, major).map(|_| ())
