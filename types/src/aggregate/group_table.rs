@@ -55,7 +55,7 @@ impl GroupTable {
         }
     }
 
-    /// Writes the group number of each row into `groups`, numbering new keys in order of appearance.
+    /// Writes the group number of each row into `groups`; new keys are numbered as they appear.
     pub fn assign(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
         groups.clear();
         groups.reserve(row_count);
