@@ -1,4 +1,5 @@
-//! The rules of the house that a machine can check: layers, module order, headers, sizes, leftovers.
+//! The rules of the house that a machine can check: layers, module order, headers, sizes,
+//! leftovers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,8 @@ const ARROWS: [(&str, &[&str]); 5] = [
 
 /// Lines of a file, without its tests, above which its header must say why.
 const FILE_LINES_MAX: usize = 1_000;
-const LINE_WIDTH_MAX: usize = 100;
+const COMMENT_WIDTH_MAX: usize = 100;
+const CODE_WIDTH_MAX: usize = 130;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -80,6 +82,8 @@ fn layers_point_downwards() {
 fn modules_use_only_those_listed_before_them() {
     for folder in crate_folders() {
         let library = read(&folder.join("src/lib.rs"));
+        // Modules of tests stand where they like.
+        let library = library.replace("#[cfg(test)]\nmod ", "#[cfg(test)] ");
         let modules: Vec<&str> = library
             .lines()
             .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")))
@@ -126,14 +130,10 @@ fn files_and_lines_are_short() {
         assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines; find the seam", file.display());
         for (number, line) in text.lines().enumerate() {
             let width = line.chars().count();
-            // A string that cannot be broken (an address, a golden answer) may be longer.
-            let unbreakable = line.trim_start().starts_with(['"', 'r']) || line.contains("http");
-            assert!(
-                width <= LINE_WIDTH_MAX || unbreakable,
-                "{}:{}: {width} characters",
-                file.display(),
-                number + 1
-            );
+            // rustfmt breaks code; what it leaves longer cannot be broken well.
+            let is_comment = line.trim_start().starts_with("//") && !line.contains("http");
+            let width_max = if is_comment { COMMENT_WIDTH_MAX } else { CODE_WIDTH_MAX };
+            assert!(width <= width_max, "{}:{}: {width} characters", file.display(), number + 1);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The constraint observer: NOT NULL and CHECK, checked where the row is written.
 //!
 //! Only the columns that a constraint names are decoded. A large batch is decoded into vectors and
-//! checked column by column; only if something is wrong with it are its rows looked at one by one, to
-//! find the first that fails and to say how, as PostgreSQL would have done row by row.
+//! checked column by column; only if something is wrong with it are its rows looked at one by one,
+//! to find the first that fails and to say how, as PostgreSQL would have done row by row.
 
 use std::sync::Arc;
 
@@ -189,8 +189,8 @@ impl ConstraintObserver {
         veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
     }
 
-    /// Returns `Failing row contains (…).`: all columns, also of families that the mutation does not
-    /// write and that were not read so far.
+    /// Returns `Failing row contains (…).`: all columns, also of families that the mutation does
+    /// not write and that were not read so far.
     fn failing_row(
         &self,
         context: &dyn ObserverContext,

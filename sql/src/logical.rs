@@ -128,7 +128,8 @@ pub struct RowLock {
 /// Rows that the server computes: system views and table functions.
 #[derive(Debug, Clone)]
 pub struct SystemRows {
-    /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`, `generate_series`.
+    /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`,
+    /// `generate_series`.
     pub name: String,
     /// Arguments of a table function; no columns.
     pub arguments: Vec<Expr>,
@@ -249,7 +250,8 @@ pub struct Insert {
     pub table: Arc<Table>,
     /// Yields full rows in table order, defaults filled in, cast to the columns' types.
     pub source: Logical,
-    /// For UPSERT: which columns the statement names; the others keep their value if the row exists.
+    /// For UPSERT: which columns the statement names; the others keep their value if the row
+    /// exists.
     pub named_columns: Vec<usize>,
     /// What happens when the row exists.
     pub on_conflict: OnConflict,

@@ -155,7 +155,8 @@ impl Rows {
         }
     }
 
-    /// Counts anew for the completion: a client that fetches in parts is told the rows of each part.
+    /// Counts anew for the completion: a client that fetches in parts is told the rows of each
+    /// part.
     pub fn begin_part(&mut self) {
         self.returned = 0;
     }

@@ -217,8 +217,8 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// 42704 for an unknown name, 22023 for a bad value, 55P02 for a fixed setting, 0A000 for a value
-    /// that PostgreSQL has and bennu has not.
+    /// 42704 for an unknown name, 22023 for a bad value, 55P02 for a fixed setting, 0A000 for a
+    /// value that PostgreSQL has and bennu has not.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let index = position(name).ok_or_else(|| unknown(name))?;
         let spec = &SPECS[index];

@@ -22,8 +22,8 @@ pub struct StopFlag {
 #[derive(Debug, Default)]
 struct Due {
     at: Option<Instant>,
-    /// An entry for this flag is in the timer's queue; it looks at `at` when its time comes, so that
-    /// a session has at most one.
+    /// An entry for this flag is in the timer's queue; it looks at `at` when its time comes, so
+    /// that a session has at most one.
     queued: bool,
 }
 
@@ -40,7 +40,8 @@ impl StopFlag {
         self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// Called when an entry is due: stops the statement if its time is up. Returns when to look again.
+    /// Called when an entry is due: stops the statement if its time is up. Returns when to look
+    /// again.
     fn look(&self, now: Instant) -> Option<Instant> {
         let mut due = self.due.lock();
         match due.at {

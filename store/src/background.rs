@@ -1,9 +1,9 @@
 //! Work in the background: one thread flushes, one compacts.
 //!
 //! A flush is due when the memstores of a region are above its flush size, when all memstores are
-//! above their share of memory (then the largest), or when the log has grown too long (then the region
-//! that holds it back). After a flush the log is shortened and the region's compaction policy asked.
-//! What fails is logged and tried again later; a write never fails because of it.
+//! above their share of memory (then the largest), or when the log has grown too long (then the
+//! region that holds it back). After a flush the log is shortened and the region's compaction
+//! policy asked. What fails is logged and tried again later; a write never fails because of it.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -1,7 +1,7 @@
 //! The block cache: one for the process, sharded, scan-resistant, bounded by bytes.
 //!
-//! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it can
-//! push out one that is in use, so a long scan does not empty the cache.
+//! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it
+//! can push out one that is in use, so a long scan does not empty the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

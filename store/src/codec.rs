@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Integers of the frame are little-endian. The record is bincode's standard form: variable-length
-//! integers, sequences with their length in front. What the records are, and what a version means, is
-//! in `docs/formats/manifest.md`. Cells, log records and store files do not come through here: their
-//! layouts are written by hand.
+//! integers, sequences with their length in front. What the records are, and what a version means,
+//! is in `docs/formats/manifest.md`. Cells, log records and store files do not come through here:
+//! their layouts are written by hand.
 
 use bincode::config;
 

@@ -1,7 +1,7 @@
 //! Compaction: which files to merge, and the loop that flush and compaction share.
 //!
-//! Files are ordered by sequence, oldest first, and only neighbours are merged, so that the sequences
-//! of a store's files never overlap ([`crate::scan::retention`] relies on it).
+//! Files are ordered by sequence, oldest first, and only neighbours are merged, so that the
+//! sequences of a store's files never overlap ([`crate::scan::retention`] relies on it).
 
 use std::ops::Range;
 

@@ -280,7 +280,8 @@ impl Engine {
 
     /// Lets the log forget what is in the files of all regions.
     pub(crate) fn release_log(&self) -> Result<()> {
-        // First the mark, then the regions: a commit at or below the mark is in its region's figure.
+        // First the mark, then the regions: a commit at or below the mark is in its region's
+        // figure.
         let mark = self.applied.current();
         let oldest = self.regions().iter().filter_map(|region| region.unflushed()).min();
         let released = oldest.map_or(mark, |oldest| Sequence(oldest.0 - 1).min(mark));

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A read view is one consistent set of memstores and files; it never changes and keeps its files
-//!    on disk until it is dropped.
+//! 1. A read view is one consistent set of memstores and files; it never changes and keeps its
+//! files    on disk until it is dropped.
 //! 2. A cell is in a view's memstores or in its files, never in neither.
 //! 3. Regions and commits decide sequences; this layer only obeys them.
 
@@ -295,9 +295,10 @@ impl FamilyStore {
         }
     }
 
-    /// Merges files into one and syncs it: all of them if `major`, else those that the policy picks.
-    /// `None` if the policy picks none. Installed by [`FamilyStore::install_compaction`]; called again
-    /// before that, it returns the same outcome again.
+    /// Merges files into one and syncs it: all of them if `major`, else those that the policy
+    /// picks.
+    /// `None` if the policy picks none. Installed by [`FamilyStore::install_compaction`]; called
+    /// again before that, it returns the same outcome again.
     pub fn compact(
         &self,
         major: bool,
@@ -338,8 +339,8 @@ impl FamilyStore {
         Ok(Some(outcome))
     }
 
-    /// Replaces the inputs of a compaction by its output. Inputs are removed from disk when the last
-    /// view that reads them is dropped. Does nothing if that was done before.
+    /// Replaces the inputs of a compaction by its output. Inputs are removed from disk when the
+    /// last view that reads them is dropped. Does nothing if that was done before.
     ///
     /// # Errors
     ///

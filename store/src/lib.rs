@@ -8,8 +8,8 @@
 //! [`Transaction::mutate`](transaction::Transaction::mutate) locks the rows, runs the observers of
 //! the table ([`observer`]), and stages the cells. `commit` gives the transaction its sequence and
 //! timestamp, writes one record to the log ([`wal`]), applies the cells to the memstores of their
-//! regions ([`family_store`]), unlocks the rows and returns a ticket that is ready when the record is
-//! on disk.
+//! regions ([`family_store`]), unlocks the rows and returns a ticket that is ready when the record
+//! is on disk.
 //!
 //! # The life of a scan
 //!
@@ -21,10 +21,10 @@
 
 #![deny(unsafe_code)]
 
+pub mod descriptor;
 pub mod error;
 pub mod env;
 pub mod cell;
-pub mod descriptor;
 pub mod options;
 pub mod scan;
 pub mod memstore;

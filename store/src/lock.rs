@@ -1,13 +1,13 @@
 //! Row locks: who may change a row until the end of which transaction.
 //!
-//! A lock is an entry in one of many small hash tables, keyed by a 128-bit hash of table and row, so
-//! that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the same
-//! hash would share a lock: they would wait for each other without need, nothing worse.) An entry
-//! without waiters has no queue; the queue is first come, first served, but for a holder that wants
-//! its shared lock to be exclusive, who goes to the front.
+//! A lock is an entry in one of many small hash tables, keyed by a 128-bit hash of table and row,
+//! so that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the
+//! same hash would share a lock: they would wait for each other without need, nothing worse.) An
+//! entry without waiters has no queue; the queue is first come, first served, but for a holder that
+//! wants its shared lock to be exclusive, who goes to the front.
 //!
-//! Who waits stands in a graph of waiting transactions. Before a transaction waits it looks there for
-//! a way from those it would wait for back to itself; if there is one, it is the victim.
+//! Who waits stands in a graph of waiting transactions. Before a transaction waits it looks there
+//! for a way from those it would wait for back to itself; if there is one, it is the victim.
 //!
 //! # Invariants
 //!
@@ -170,8 +170,8 @@ impl Entry {
         }
     }
 
-    /// Gives the lock to those in the queue who may have it now. `held` says whether anybody has it.
-    /// Returns whether anybody has it afterwards.
+    /// Gives the lock to those in the queue who may have it now. `held` says whether anybody has
+    /// it. Returns whether anybody has it afterwards.
     fn grant(&mut self, mut held: bool) -> bool {
         while let Some(crowd) = self.crowd.as_mut() {
             let Some(first) = crowd.queue.front() else { break };

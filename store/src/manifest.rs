@@ -1,8 +1,8 @@
 //! The manifest: which tables, regions and files are alive.
 //!
 //! One file, `MANIFEST`, of edits. What they add up to is held in memory ([`ManifestState`]) and
-//! written anew, as few edits as possible, at every open and whenever the log of edits has outgrown it.
-//! Byte by byte: `docs/formats/manifest.md`.
+//! written anew, as few edits as possible, at every open and whenever the log of edits has outgrown
+//! it. Byte by byte: `docs/formats/manifest.md`.
 //!
 //! # Invariants
 //!

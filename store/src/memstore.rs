@@ -4,8 +4,8 @@
 //! [`Sequence::STAGED`](crate::cell::Sequence::STAGED) set.
 //!
 //! A B-tree behind a lock: writers hold it for a batch, readers for a few hundred cells, which they
-//! copy into a buffer of their own ([`MemstoreCursor`]). A reader is thus never in the way for long,
-//! and what is inserted meanwhile is above its snapshot.
+//! copy into a buffer of their own ([`MemstoreCursor`]). A reader is thus never in the way for
+//! long, and what is inserted meanwhile is above its snapshot.
 //!
 //! # Invariants
 //!
@@ -270,11 +270,11 @@ impl Memstore {
         }
     }
 
-    /// Returns the cells that a commit of these staged cells consists of, in cell order: without those
-    /// that a later write of the same transaction has masked or replaced.
+    /// Returns the cells that a commit of these staged cells consists of, in cell order: without
+    /// those that a later write of the same transaction has masked or replaced.
     ///
-    /// At commit all cells get one sequence, and a marker masks only what is strictly older; so what the
-    /// transaction itself deleted or wrote again must go now.
+    /// At commit all cells get one sequence, and a marker masks only what is strictly older; so
+    /// what the transaction itself deleted or wrote again must go now.
     pub fn commit_cells(&self, family: u8) -> Vec<Cell> {
         let mut survivors = Survivors::default();
         let mut cells = Vec::with_capacity(self.cell_count() as usize);

@@ -15,8 +15,8 @@
 //!   -> unlock rows, answer the client when the record is durable
 //! ```
 //!
-//! Row locks are held from before `pre_batch` to the commit, so an observer may read the old version
-//! of a row and trust it.
+//! Row locks are held from before `pre_batch` to the commit, so an observer may read the old
+//! version of a row and trust it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -52,8 +52,8 @@ pub trait RegionObserver: Send + Sync {
         Ok(())
     }
 
-    /// Runs after the commit was applied, with the row locks still held. Cannot undo it: an error is
-    /// logged and counted.
+    /// Runs after the commit was applied, with the row locks still held. Cannot undo it: an error
+    /// is logged and counted.
     fn post_batch(&self, table: TableId, batch: &[Mutation]) -> Result<()> {
         let _ = (table, batch);
         Ok(())
@@ -107,7 +107,8 @@ pub trait EndpointContext {
     /// The region.
     fn region(&self) -> RegionId;
 
-    /// The part of the called key ranges that lies in this region, as half-open row ranges in order;
+    /// The part of the called key ranges that lies in this region, as half-open row ranges in
+    /// order;
     /// `None` at the end means open.
     fn ranges(&self) -> &[(Vec<u8>, Option<Vec<u8>>)];
 
@@ -127,7 +128,8 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Returns the chain of these observers: by priority, lower first, equal ones in the given order.
+    /// Returns the chain of these observers: by priority, lower first, equal ones in the given
+    /// order.
     pub(crate) fn new(mut observers: Vec<(i32, Arc<dyn RegionObserver>)>) -> Chain {
         observers.sort_by_key(|(priority, _)| *priority);
         Chain { observers: observers.into_iter().map(|(_, observer)| observer).collect() }

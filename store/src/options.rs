@@ -11,8 +11,8 @@ pub struct Options {
     pub memstore_flush_bytes: u64,
     /// Bytes at which a log segment is closed and the next begun. Default 64 MiB.
     pub wal_segment_bytes: u64,
-    /// Threads that work on regions in parallel for one caller (endpoints, parallel scans). Default:
-    /// the number of cores.
+    /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
+    /// Default: the number of cores.
     pub region_threads: usize,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
     pub blocking: Arc<dyn BlockingSection>,

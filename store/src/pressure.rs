@@ -1,5 +1,5 @@
-//! The memory of memstores against its limits, and who is woken by it: the flush thread, the compaction
-//! thread, and writers that wait until memory is free.
+//! The memory of memstores against its limits, and who is woken by it: the flush thread, the
+//! compaction thread, and writers that wait until memory is free.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ struct Requests {
 }
 
 impl Pressure {
-    /// Returns the gauge of a store with this memory budget: 40 % of it is for memstores, and writers
-    /// wait at one and a half times that.
+    /// Returns the gauge of a store with this memory budget: 40 % of it is for memstores, and
+    /// writers wait at one and a half times that.
     pub(crate) fn new(memory_bytes: u64) -> Pressure {
         let soft_limit_bytes = memory_bytes / 5 * 2;
         Pressure {

@@ -1,7 +1,8 @@
-//! Reads of one family of one region: a consistent set of memstores and files, gets and scans over it.
+//! Reads of one family of one region: a consistent set of memstores and files, gets and scans over
+//! it.
 //!
-//! A view never changes and keeps its files on disk until it is dropped. [`crate::family_store`] makes
-//! views; which cells of them are visible is decided in [`crate::scan::retention`].
+//! A view never changes and keeps its files on disk until it is dropped. [`crate::family_store`]
+//! makes views; which cells of them are visible is decided in [`crate::scan::retention`].
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -132,8 +133,8 @@ impl ReadView {
         if any_markers { retention } else { retention.without_family_markers() }
     }
 
-    /// Appends the visible cells of one row to `out`, whose row the caller has begun. `staged` is an
-    /// open transaction's own cells of this family, in cell order, if it has any.
+    /// Appends the visible cells of one row to `out`, whose row the caller has begun. `staged` is
+    /// an open transaction's own cells of this family, in cell order, if it has any.
     /// Returns whether there were any.
     pub fn get(
         &self,

@@ -8,11 +8,11 @@
 //!
 //! # Invariants
 //!
-//! 1. A replica applies records in commit order, so a read at [`ReplicaFeed::applied`] sees a prefix of
-//!    history.
-//! 2. A generation holds the records up to its `through` and above that of the one before. The primary
-//!    closes one when it rotates its memstores, at the same sequence; so a file covers whole
-//!    generations, and one atomic swap puts the file in and the generations out.
+//! 1. A replica applies records in commit order, so a read at [`ReplicaFeed::applied`] sees a
+//! prefix of    history.
+//! 2. A generation holds the records up to its `through` and above that of the one before. The
+//! primary    closes one when it rotates its memstores, at the same sequence; so a file covers
+//! whole    generations, and one atomic swap puts the file in and the generations out.
 //! 3. A record that a file covers already is not applied: no cell is seen twice.
 
 use std::collections::HashMap;
@@ -117,8 +117,8 @@ impl Replica {
         }
     }
 
-    /// Closes the open generation at the sequence at which the primary rotates. The caller holds the
-    /// region's write gate.
+    /// Closes the open generation at the sequence at which the primary rotates. The caller holds
+    /// the region's write gate.
     pub(crate) fn rotate(&self, through: Sequence) {
         let _changing = self.changing.lock();
         let state = self.state.load();
@@ -130,8 +130,8 @@ impl Replica {
         self.state.store(Arc::new(State::new(state.flushed, generations, state.files.clone())));
     }
 
-    /// Takes the primary's present files and drops the generations that they cover. The calls of one
-    /// region follow each other in the order in which the files came to be.
+    /// Takes the primary's present files and drops the generations that they cover. The calls of
+    /// one region follow each other in the order in which the files came to be.
     pub(crate) fn adopt(&self, files: Vec<Arc<ReadView>>, flushed: Sequence) {
         let _changing = self.changing.lock();
         let state = self.state.load();

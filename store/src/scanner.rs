@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A scanner keeps its snapshot open, so that what it has still to read is not compacted away, and
-//!    its regions, so that it goes on to the end of a table that was dropped meanwhile.
+//! 1. A scanner keeps its snapshot open, so that what it has still to read is not compacted away,
+//! and    its regions, so that it goes on to the end of a table that was dropped meanwhile.
 //! 2. In each region it reads one set of views.
 
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl Scanner {
         }
     }
 
-    /// Replaces the content of `out` by the next rows, at most `row_limit` and about 256 KiB of them.
-    /// Returns whether there were any.
+    /// Replaces the content of `out` by the next rows, at most `row_limit` and about 256 KiB of
+    /// them. Returns whether there were any.
     pub fn next_batch(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         out.clear();
         let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
@@ -107,8 +107,8 @@ impl Scanner {
         Ok(!out.is_empty())
     }
 
-    /// Moves on so that the next row is at or after `row` (at or before it in reverse): the hint of a
-    /// skip scan.
+    /// Moves on so that the next row is at or after `row` (at or before it in reverse): the hint of
+    /// a skip scan.
     pub fn seek(&mut self, row: &[u8]) -> Result<()> {
         let ahead_of_range = match self.scan.reverse {
             false => row <= self.scan.start.as_slice(),

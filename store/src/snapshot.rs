@@ -1,14 +1,15 @@
 //! Snapshots: how far commits are applied, and which snapshots are open.
 //!
-//! Commits get their sequences in order and are applied in any order. [`AppliedMark`] is the highest
-//! sequence such that it and all before it are applied; new snapshots are taken at the lower of it and
-//! the log's durable mark. [`Snapshots`] knows the open ones, so that flushes and compactions keep
-//! what they can still see.
+//! Commits get their sequences in order and are applied in any order. [`AppliedMark`] is the
+//! highest sequence such that it and all before it are applied; new snapshots are taken at the
+//! lower of it and the log's durable mark. [`Snapshots`] knows the open ones, so that flushes and
+//! compactions keep what they can still see.
 //!
 //! # Invariants
 //!
 //! 1. [`Snapshots::oldest`] is never above a snapshot that is open or will be opened: a snapshot is
-//!    read and registered under one shard lock, and `oldest` looks at the mark before at the shards.
+//!    read and registered under one shard lock, and `oldest` looks at the mark before at the
+//! shards.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -116,7 +117,8 @@ impl Snapshots {
         Snapshot { registry: Arc::clone(self), shard, sequence }
     }
 
-    /// Returns the oldest open snapshot, or `mark`, which the caller has read before, if that is older.
+    /// Returns the oldest open snapshot, or `mark`, which the caller has read before, if that is
+    /// older.
     pub(crate) fn oldest(&self, mark: Sequence) -> Sequence {
         let mut oldest = mark.0;
         for shard in &self.shards {

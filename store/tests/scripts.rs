@@ -1,9 +1,10 @@
 //! Behaviour of the store: scripts under `tests/scripts`, and cases that need threads or chance.
 //!
-//! A script is blocks of `commands`, `---`, `answer`, separated by empty lines; lines that begin with
-//! `#` are comments. `BENNU_REGOLD=1 cargo test -p bennu-store` writes the answers anew; read them then.
-//! Every script runs in a world of its own whose clock stands still, so that commit times are the same
-//! each time. What a command does not know it refuses.
+//! A script is blocks of `commands`, `---`, `answer`, separated by empty lines; lines that begin
+//! with
+//! `#` are comments. `BENNU_REGOLD=1 cargo test -p bennu-store` writes the answers anew; read them
+//! then. Every script runs in a world of its own whose clock stands still, so that commit times are
+//! the same each time. What a command does not know it refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -69,8 +69,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     Some(context)
 }
 
-/// Returns whether a cast depends on nothing but the value: neither on the session's time zone nor on
-/// the clock, which text such as `today` refers to. A literal is settled once and counts as such.
+/// Returns whether a cast depends on nothing but the value: neither on the session's time zone nor
+/// on the clock, which text such as `today` refers to. A literal is settled once and counts as
+/// such.
 pub fn is_immutable(from: DataType, to: DataType) -> bool {
     let timed =
         matches!(to, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz);
@@ -396,8 +397,8 @@ fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
     }
 }
 
-/// Returns the part of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if all of
-/// it does. What is cut off must be blanks unless the cast is explicit.
+/// Returns the part of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if all
+/// of it does. What is cut off must be blanks unless the cast is explicit.
 fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
     let length = usize::try_from(to.modifier - 4).unwrap_or(0);
     if string.len() <= length {

@@ -2,8 +2,8 @@
 //!
 //! A date is a count of days since 2000-01-01, a time and a timestamp counts of microseconds; the
 //! extremes of the integers are the infinities. The calendar is the proleptic Gregorian one, from
-//! 4713 BC to 5874897 AD for dates and to 294276 AD for timestamps. Time zone rules come from `jiff`
-//! with the bundled tz database.
+//! 4713 BC to 5874897 AD for dates and to 294276 AD for timestamps. Time zone rules come from
+//! `jiff` with the bundled tz database.
 //!
 //! Reading and writing text lives in `datetime/parse.rs`, `datetime/interval_text.rs` and
 //! `datetime/write.rs`; [`text`](crate::text) calls them.

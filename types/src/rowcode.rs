@@ -4,16 +4,17 @@
 //! needed to do so, and nothing else: no names, no defaults. Coprocessors are built from it.
 //!
 //! Key columns live in the row key alone, order-preserving ([`keycode`]), after the
-//! salt byte if the table is salted. All other columns of a family live in one cell, as a packed row:
-//! null bitmap, fixed-width section, offsets of the rest, schema version; so that reading column 17 of
-//! 40 touches neither the other 39 nor the heap. Byte by byte: `docs/formats/packed-row.md`.
+//! salt byte if the table is salted. All other columns of a family live in one cell, as a packed
+//! row: null bitmap, fixed-width section, offsets of the rest, schema version; so that reading
+//! column 17 of 40 touches neither the other 39 nor the heap. Byte by byte:
+//! `docs/formats/packed-row.md`.
 //!
 //! Columns added later are NULL (or their `missing` default) in rows packed before; dropped columns
 //! keep their slot, and stay in [`RowLayout::columns`], because the widths of all slots before a
 //! slot say where it lies.
 //!
-//! A key holds values, not their looks: `1.0` and `1.00` are one key. What a key forgets (the scale of
-//! a `numeric`, the parts of an `interval`, the sign of a float's zero, the trailing blanks of a
+//! A key holds values, not their looks: `1.0` and `1.00` are one key. What a key forgets (the scale
+//! of a `numeric`, the parts of an `interval`, the sign of a float's zero, the trailing blanks of a
 //! `char`) is kept at the end of the packed row of family 0 and given back when the row is read.
 //!
 //! Who decodes many rows makes a [`RowDecoder`] once; the methods of [`RowLayout`] that unpack make
@@ -81,8 +82,8 @@ pub struct RowLayout {
     pub columns: Vec<LayoutColumn>,
     /// The key columns, in key order. Never empty.
     pub key: Vec<KeyColumn>,
-    /// The number of families. Family 0 always has a cell in every row, even if all else is NULL, so
-    /// that the row exists.
+    /// The number of families. Family 0 always has a cell in every row, even if all else is NULL,
+    /// so that the row exists.
     pub family_count: usize,
     /// Number of salt buckets; 0 for an unsalted table.
     pub salt_buckets: u8,
@@ -163,8 +164,8 @@ impl RowLayout {
         if self.salt_buckets == 0 { row_key } else { row_key.get(1..).unwrap_or_default() }
     }
 
-    /// Returns the key values of a row key, in key order. Bytes after the last key column are ignored
-    /// (unique indexes have some).
+    /// Returns the key values of a row key, in key order. Bytes after the last key column are
+    /// ignored (unique indexes have some).
     ///
     /// # Errors
     ///
@@ -198,7 +199,8 @@ impl RowLayout {
         packed::write(self, &plan, family, values, out)
     }
 
-    /// Returns the full row, in table order. `packed[family]` is `None` where the family has no cell.
+    /// Returns the full row, in table order. `packed[family]` is `None` where the family has no
+    /// cell.
     pub fn unpack(&self, row_key: &[u8], packed: &[Option<&[u8]>]) -> Result<Vec<Datum>> {
         let columns: SmallVec<[usize; 32]> = (0..self.columns.len()).collect();
         let mut values = vec![Datum::Null; self.columns.len()];
@@ -313,8 +315,8 @@ impl<'l> RowDecoder<'l> {
         Ok(())
     }
 
-    /// Gives the values of one row to `sinks`, one for each wanted column. After an error some sinks
-    /// have got a value and some have not.
+    /// Gives the values of one row to `sinks`, one for each wanted column. After an error some
+    /// sinks have got a value and some have not.
     #[inline]
     pub fn decode<S: ValueSink>(
         &self,

@@ -1,8 +1,8 @@
 //! Column batches: what scans, operators and endpoints hand each other.
 //!
-//! A [`Batch`] is about [`BATCH_ROWS`] rows held column by column. A [`Vector`] is one column of it:
-//! a typed array and a validity list. Values at invalid (NULL) positions are unspecified and must
-//! not be read.
+//! A [`Batch`] is about [`BATCH_ROWS`] rows held column by column. A [`Vector`] is one column of
+//! it: a typed array and a validity list. Values at invalid (NULL) positions are unspecified and
+//! must not be read.
 //!
 //! # Invariants
 //!
@@ -342,7 +342,8 @@ impl BytesVector {
 }
 
 impl VectorData {
-    /// Returns an empty array of the representation of `data_type`, with room for `capacity` values.
+    /// Returns an empty array of the representation of `data_type`, with room for `capacity`
+    /// values.
     pub fn for_type(data_type: DataType, capacity: usize) -> VectorData {
         match data_type {
             DataType::Bool => VectorData::Bool(Vec::with_capacity(capacity)),

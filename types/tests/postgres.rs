@@ -1,7 +1,8 @@
 //! Functions, casts and aggregates against recorded answers of PostgreSQL 15.
 //!
-//! The files under `postgres/` hold one case a line and what PostgreSQL answered, text or SQLSTATE and
-//! message. A line whose answer differs here on purpose is listed in [`DIFFERS`] with the reason.
+//! The files under `postgres/` hold one case a line and what PostgreSQL answered, text or SQLSTATE
+//! and message. A line whose answer differs here on purpose is listed in [`DIFFERS`] with the
+//! reason.
 
 use std::fmt::Write;
 

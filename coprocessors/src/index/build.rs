@@ -15,7 +15,8 @@ const BUILD_ROWS: usize = 1000;
 /// Fills the index from all rows of the base table, region by region, in the caller's transaction,
 /// and returns the number of entries.
 ///
-/// The caller keeps other writers away from the table until it has committed: entries take no locks.
+/// The caller keeps other writers away from the table until it has committed: entries take no
+/// locks.
 ///
 /// # Errors
 ///

@@ -165,8 +165,8 @@ pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
     columns
 }
 
-/// Returns where the columns of the index row come from. A column of a copied primary key is decoded
-/// all the same if its key does not hold how the value looks: the packed row then does.
+/// Returns where the columns of the index row come from. A column of a copied primary key is
+/// decoded all the same if its key does not hold how the value looks: the packed row then does.
 fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<Source> {
     let keys = spec.keys.iter().enumerate().map(|(position, key)| match key {
         Expr::Column { index, .. } => Source::Column(*index),
@@ -194,7 +194,8 @@ fn function_inputs(spec: &IndexSpec) -> Vec<usize> {
     inputs
 }
 
-/// Returns whether the index's row key ends in the primary key, byte for byte as the table keeps it.
+/// Returns whether the index's row key ends in the primary key, byte for byte as the table keeps
+/// it.
 fn same_primary_key(spec: &IndexSpec) -> bool {
     let tail = spec.layout.key.get(spec.keys.len()..).unwrap_or_default();
     let base = &spec.base_layout;
@@ -259,8 +260,8 @@ pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
     row_key_of(spec, &index_values(spec, base_row)?)
 }
 
-/// Returns the put of the index entry of a base row (in table order); `None` if the row is not in the
-/// index. The put of a unique entry expects that there is none.
+/// Returns the put of the index entry of a base row (in table order); `None` if the row is not in
+/// the index. The put of a unique entry expects that there is none.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Conversions: literals into values, values into other types, several values into one type.
 //!
-//! Source: PostgreSQL's `coerce_type`, `select_common_type` (parse_coerce.c), documentation sections
-//! 10.4 and 10.5.
+//! Source: PostgreSQL's `coerce_type`, `select_common_type` (parse_coerce.c), documentation
+//! sections 10.4 and 10.5.
 //!
 //! A literal becomes a constant at once, unless what it means depends on the session's time zone;
 //! then a cast is left for execution.

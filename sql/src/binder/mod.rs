@@ -14,13 +14,13 @@
 //! 1. Every implicit conversion is an explicit [`Expr::Cast`] or was done on a constant.
 //! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
 //!    drops the columns that nothing uses.
-//! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes. They are computed for
-//!    every row, also where CASE or OR would not have come to them.
+//! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes. They are computed
+//! for    every row, also where CASE or OR would not have come to them.
 //!
 //! # Not here
 //!
-//! Which index is read, in which order tables are joined, what is computed in a region: the planner.
-//! NOT NULL and CHECK: the constraint observer.
+//! Which index is read, in which order tables are joined, what is computed in a region: the
+//! planner. NOT NULL and CHECK: the constraint observer.
 
 mod typed;
 mod tree;

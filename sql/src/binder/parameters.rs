@@ -7,8 +7,8 @@ use types::{DataType, SqlType};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::ParameterTypes;
 
-/// While binding, outer parameters are numbered from here, because the number of the client's is not
-/// known before the end.
+/// While binding, outer parameters are numbered from here, because the number of the client's is
+/// not known before the end.
 const OUTER: usize = 1 << 40;
 
 /// The largest n of `$n`, as in PostgreSQL's protocol.

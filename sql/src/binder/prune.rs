@@ -1,8 +1,8 @@
 //! The last pass: scans list only the columns that are used, parameters get their final numbers and
 //! types, projections that change nothing go.
 //!
-//! Each step asks a plan for some of its columns and is told where they are now. A plan may keep more
-//! than was asked for; the order of what is kept never changes.
+//! Each step asks a plan for some of its columns and is told where they are now. A plan may keep
+//! more than was asked for; the order of what is kept never changes.
 
 use types::expr::Expr;
 use types::{DataType, Datum};

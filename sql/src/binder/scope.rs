@@ -1,8 +1,8 @@
 //! Which names a query can see: the relations of one FROM clause and their columns.
 //!
-//! A column is known by an expression over the *base row*: the columns of everything in FROM, side by
-//! side. JOIN … USING replaces two columns by one, so the columns that an unqualified name or `*`
-//! means can differ from those of the relations.
+//! A column is known by an expression over the *base row*: the columns of everything in FROM, side
+//! by side. JOIN … USING replaces two columns by one, so the columns that an unqualified name or
+//! `*` means can differ from those of the relations.
 
 use std::sync::Arc;
 

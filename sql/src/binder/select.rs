@@ -1,7 +1,7 @@
 //! SELECT proper.
 //!
-//! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER BY
-//! after it, DISTINCT, ORDER BY, LIMIT, and the select list alone if there were hidden columns.
+//! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER
+//! BY after it, DISTINCT, ORDER BY, LIMIT, and the select list alone if there were hidden columns.
 
 use store::TableId;
 use types::expr::Expr;

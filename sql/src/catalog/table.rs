@@ -1,7 +1,7 @@
 //! What the catalog knows of a table.
 //!
-//! Bound forms (layouts, expressions) are made once, when the table enters the catalog snapshot, and
-//! shared; what is stored on disk is SQL text and numbers in records of their own.
+//! Bound forms (layouts, expressions) are made once, when the table enters the catalog snapshot,
+//! and shared; what is stored on disk is SQL text and numbers in records of their own.
 
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 //!
 //! # Locks
 //!
-//! Rows of the catalog table stand for what is locked: [`CATALOG_LOCK`] for the whole catalog, held by
-//! one DDL transaction at a time; a row for each table, shared by those who write to it and exclusive
-//! to those who change it. They are ordinary row locks, so deadlocks are found.
+//! Rows of the catalog table stand for what is locked: [`CATALOG_LOCK`] for the whole catalog, held
+//! by one DDL transaction at a time; a row for each table, shared by those who write to it and
+//! exclusive to those who change it. They are ordinary row locks, so deadlocks are found.
 
 pub mod name;
 pub mod options;
@@ -97,8 +97,8 @@ impl Changes {
         drop_tables(engine, &changes.created);
     }
 
-    /// Makes the changes those of all sessions; called after the commit with `publishing` held since
-    /// before it.
+    /// Makes the changes those of all sessions; called after the commit with `publishing` held
+    /// since before it.
     pub fn publish(&mut self, engine: &Engine) {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
@@ -204,8 +204,8 @@ impl Ddl<'_> {
         Ok(notices)
     }
 
-    /// Creates an index and fills it. Returns a notice instead if it exists and the statement allows
-    /// that.
+    /// Creates an index and fills it. Returns a notice instead if it exists and the statement
+    /// allows that.
     pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<String>> {
         let catalog = self.lock_catalog()?;
         check_schema(&statement.table)?;

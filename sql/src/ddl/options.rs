@@ -1,7 +1,7 @@
 //! The options of tables and indexes: `WITH (ttl = '30 days')` or `… ) TTL = 2592000`.
 //!
-//! Names are the design's fixed list. An option of that list that bennu does not have yet is refused
-//! with 0A000, any other name with 22023.
+//! Names are the design's fixed list. An option of that list that bennu does not have yet is
+//! refused with 0A000, any other name with 22023.
 
 use std::time::Duration;
 

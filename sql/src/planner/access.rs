@@ -275,7 +275,8 @@ pub(super) fn needed(question: &Question<'_>) -> Columns {
     columns
 }
 
-/// Returns whether reading the keys in order, or in reverse (`Some(true)`), yields the wanted order.
+/// Returns whether reading the keys in order, or in reverse (`Some(true)`), yields the wanted
+/// order.
 fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -> Option<bool> {
     let mut reverse = None;
     let all_present = parts.iter().all(|part| !part.nullable);

@@ -156,8 +156,8 @@ impl Session {
         self.process_id
     }
 
-    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it leaves
-    /// them open; may be shorter than the list of parameters.
+    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it
+    /// leaves them open; may be shorter than the list of parameters.
     ///
     /// # Errors
     ///
@@ -221,8 +221,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client is
-    /// told.
+    /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client
+    /// is told.
     pub fn take_ticket(&mut self) -> Option<DurableTicket> {
         self.ticket.take()
     }

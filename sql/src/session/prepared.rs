@@ -107,8 +107,8 @@ impl Prepared {
         }
     }
 
-    /// Returns whether the statement takes microseconds unless it has to wait: it reads or changes a
-    /// few rows by key, or begins or ends a transaction that has not changed much.
+    /// Returns whether the statement takes microseconds unless it has to wait: it reads or changes
+    /// a few rows by key, or begins or ends a transaction that has not changed much.
     pub fn is_brief(&self) -> bool {
         match &self.kind {
             PreparedKind::Planned(state) => state.load().plan.is_brief(),

@@ -267,8 +267,8 @@ fn read() -> impl Strategy<Value = Read> {
     })
 }
 
-/// Expiry happens in time and the rest in history: which MIN_VERSIONS a marker of one version leaves
-/// depends on when the others were dropped.
+/// Expiry happens in time and the rest in history: which MIN_VERSIONS a marker of one version
+/// leaves depends on when the others were dropped.
 fn allows_points(family: &FamilyDescriptor) -> bool {
     family.min_versions == 0 || family.ttl.is_none()
 }
@@ -541,7 +541,8 @@ fn raw_scans_show_markers_and_what_they_mask() {
     assert_eq!(sequences(&ReadSpec { snapshot: Sequence(4), ..spec }), [4]);
 }
 
-/// Figures for a person to read: `cargo test --release -p bennu-store -- --ignored --nocapture rates`.
+/// Figures for a person to read: `cargo test --release -p bennu-store -- --ignored --nocapture
+/// rates`.
 #[test]
 #[ignore = "measures, proves nothing"]
 fn rates() {

@@ -1,8 +1,8 @@
 //! Data blocks: prefix-compressed cells with restart points.
 //!
-//! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then the
-//! value. Every [`RESTART_INTERVAL`]th entry shares nothing, and its offset is listed at the end of the
-//! block, so that a search halves the restarts and then reads at most that many entries.
+//! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then
+//! the value. Every [`RESTART_INTERVAL`]th entry shares nothing, and its offset is listed at the
+//! end of the block, so that a search halves the restarts and then reads at most that many entries.
 
 use std::sync::Arc;
 

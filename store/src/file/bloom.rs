@@ -1,7 +1,8 @@
 //! Bloom filters: blocked, one cache line for each key, over xxh3.
 //!
-//! A file has one filter for every [`CHUNK_KEY_COUNT`] keys or so, cut between rows and found through
-//! an index by last row; so a filter is built while the file streams out, and a get reads one chunk.
+//! A file has one filter for every [`CHUNK_KEY_COUNT`] keys or so, cut between rows and found
+//! through an index by last row; so a filter is built while the file streams out, and a get reads
+//! one chunk.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

@@ -8,12 +8,12 @@
 //!
 //! # Invariants
 //!
-//! 1. While the write gate is held exclusively, every sequence given so far that touches the region is
-//!    applied, and none above has cells in it. So a rotation is exact.
-//! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash never
-//!    leaves half a commit in files.
-//! 3. Flushes of a region follow each other, so do compactions; a flush and a compaction may overlap.
-//! 4. `unflushed` is not above the sequence of any cell that is in memory only.
+//! 1. While the write gate is held exclusively, every sequence given so far that touches the region
+//! is    applied, and none above has cells in it. So a rotation is exact.
+//! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash
+//! never    leaves half a commit in files.
+//! 3. Flushes of a region follow each other, so do compactions; a flush and a compaction may
+//! overlap. 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
 mod gate;
 mod map;
@@ -235,7 +235,8 @@ impl Region {
         self.replicas.load()
     }
 
-    /// Enters the write gate: sequences for cells of the region may be given until the guard is gone.
+    /// Enters the write gate: sequences for cells of the region may be given until the guard is
+    /// gone.
     pub(crate) fn enter_write(&self) -> RwLockReadGuard<'_, ()> {
         self.write_gate.read()
     }
@@ -357,8 +358,8 @@ impl Region {
         Ok(upkeep)
     }
 
-    /// Merges store files: all if `major`, else as the policy picks. Returns what was done, `None` if
-    /// nothing was to be done.
+    /// Merges store files: all if `major`, else as the policy picks. Returns what was done, `None`
+    /// if nothing was to be done.
     pub(crate) fn compact(
         &self,
         major: bool,
@@ -436,8 +437,8 @@ impl Region {
 
     /// Makes the region have `count` replicas beside the primary, fed from now on.
     ///
-    /// New ones begin with the files, so the memstores are flushed first; writers wait while that is
-    /// made sure of.
+    /// New ones begin with the files, so the memstores are flushed first; writers wait while that
+    /// is made sure of.
     pub(crate) fn set_replicas(
         self: &Arc<Region>,
         count: usize,
@@ -465,8 +466,8 @@ impl Region {
         }
     }
 
-    /// Makes replicas of the files, which hold all commits up to `through`. The caller knows that the
-    /// memstores are empty and stay so meanwhile.
+    /// Makes replicas of the files, which hold all commits up to `through`. The caller knows that
+    /// the memstores are empty and stay so meanwhile.
     pub(crate) fn begin_replicas(&self, count: usize, through: Sequence) {
         let _adopting = self.adopting.lock();
         let replicas = (0..count).map(|_| Replica::new(self.file_views(), through)).collect();

@@ -1,8 +1,8 @@
 //! The merge of several sorted sources of cells into one, forwards or backwards by row.
 //!
 //! Backwards, rows come in descending order, but the cells *within* a row in cell order still: the
-//! newest version of a column always comes first, so that one rule ([`crate::scan::retention`]) serves
-//! both directions.
+//! newest version of a column always comes first, so that one rule ([`crate::scan::retention`])
+//! serves both directions.
 //!
 //! # Invariants
 //!
@@ -24,15 +24,15 @@ pub trait Cursor {
     /// Returns the value of the cell; empty at the end.
     fn value(&self) -> &[u8];
 
-    /// Moves to the next cell; in reverse, after the last cell of a row to the first cell of the row
-    /// before it.
+    /// Moves to the next cell; in reverse, after the last cell of a row to the first cell of the
+    /// row before it.
     fn advance(&mut self) -> Result<()>;
 
     /// Moves past all remaining cells of the column it stands on.
     fn skip_column(&mut self) -> Result<()>;
 
-    /// Moves, in either direction, to the first cell of the first row at or after `row` (in reverse:
-    /// of the last row at or before it).
+    /// Moves, in either direction, to the first cell of the first row at or after `row` (in
+    /// reverse: of the last row at or before it).
     fn seek_row(&mut self, row: &[u8]) -> Result<()>;
 }
 

@@ -8,36 +8,37 @@
 //! * a marker removes the versions that it covers by timestamp (so only older commits' versions);
 //! * then, while there are more than VERSIONS, the one with the lowest timestamp goes.
 //!
-//! What is left at a snapshot is what a read at the snapshot sees. History alone decides, so no flush
-//! and no compaction can change an answer: a version is gone from the commit that ended it.
+//! What is left at a snapshot is what a read at the snapshot sees. History alone decides, so no
+//! flush and no compaction can change an answer: a version is gone from the commit that ended it.
 //!
 //! [`Retention`] finds the same set in one pass over the cells in *cell order*. Each put has a life
 //! `[its sequence, the sequence that ended it)`, ended by a newer put of the same timestamp, by a
 //! marker, or by VERSIONS versions with higher timestamps that lived at one time. Those with higher
 //! timestamps come first in cell order, so their lives are known.
 //!
-//! In a column without markers of single versions no life ends in the middle but by being replaced, and
-//! the rule is plain counting.
+//! In a column without markers of single versions no life ends in the middle but by being replaced,
+//! and the rule is plain counting.
 //!
 //! # KEEP_DELETED_CELLS
 //!
-//! With `True` markers end no life; they hide from the reader whose time range includes them. `Ttl` is
-//! the same while the marker is younger than the TTL; an older one ends lives.
+//! With `True` markers end no life; they hide from the reader whose time range includes them. `Ttl`
+//! is the same while the marker is younger than the TTL; an older one ends lives.
 //!
 //! # What a rewrite may drop
 //!
-//! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a part:
-//! it drops what was evicted, what a marker of a range masked (that marker stays, and masks whatever
-//! the dropped version could have evicted), and what has expired. Where a marker of a single version is
-//! among its cells, it keeps what that marker ended and what it believes to be evicted: a version in an
-//! older file, ended by that marker since, may have evicted the evictor first. It also keeps versions
-//! that were replaced where VERSIONS > 1: their lives may have ended a life in another file. A major
-//! compaction sees all files, drops all that is dead, and the markers.
+//! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a
+//! part: it drops what was evicted, what a marker of a range masked (that marker stays, and masks
+//! whatever the dropped version could have evicted), and what has expired. Where a marker of a
+//! single version is among its cells, it keeps what that marker ended and what it believes to be
+//! evicted: a version in an older file, ended by that marker since, may have evicted the evictor
+//! first. It also keeps versions that were replaced where VERSIONS > 1: their lives may have ended
+//! a life in another file. A major compaction sees all files, drops all that is dead, and the
+//! markers.
 //!
 //! # Expiry
 //!
-//! Happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the read, so a
-//! version that has expired and was dropped does not come back when a newer one is deleted.
+//! Happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the read, so
+//! a version that has expired and was dropped does not come back when a newer one is deleted.
 
 use smallvec::SmallVec;
 
@@ -460,8 +461,8 @@ impl Column {
     }
 }
 
-/// Finds which staged cells of a transaction are left when it commits: those that none of its own later
-/// writes has masked or replaced.
+/// Finds which staged cells of a transaction are left when it commits: those that none of its own
+/// later writes has masked or replaced.
 #[derive(Default)]
 pub struct Survivors {
     family: Vec<(Timestamp, Sequence, bool)>,

@@ -1,11 +1,11 @@
 //! What a transaction leaves: its staged cells, as one commit that shows its own final state.
 //!
-//! All cells of a commit have one sequence, and a marker masks only what is strictly older. So a put
-//! that the transaction deleted again has to go now, and a put made after a delete stays with the
-//! marker. Of several versions with the same timestamp, the one staged last stays.
+//! All cells of a commit have one sequence, and a marker masks only what is strictly older. So a
+//! put that the transaction deleted again has to go now, and a put made after a delete stays with
+//! the marker. Of several versions with the same timestamp, the one staged last stays.
 //!
-//! Cells come in cell order, so all markers that can mask a put (not older by timestamp) come before
-//! it, and versions with the same timestamp stand side by side, the newest first.
+//! Cells come in cell order, so all markers that can mask a put (not older by timestamp) come
+//! before it, and versions with the same timestamp stand side by side, the newest first.
 
 use std::sync::Arc;
 

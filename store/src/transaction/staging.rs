@@ -96,7 +96,8 @@ impl Staging {
 
     /// Keeps a batch for its observers.
     pub(crate) fn keep(&mut self, table: TableId, chain: Arc<Chain>, batch: Vec<Mutation>) {
-        // An edit may be missing in an empty batch, so the place before it is one less than the count.
+        // An edit may be missing in an empty batch, so the place before it is one less than the
+        // count.
         let after = self.count.saturating_sub(1);
         self.kept.push(KeptBatch { after, table, chain, batch });
     }

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A batch that observers see, or that expects anything, names no row twice: where a row comes again
-//!    the batch is cut in two, so that the state before a mutation is always what was staged before it.
-//! 2. A batch is staged whole, with what observers added to it, or not at all.
+//! 1. A batch that observers see, or that expects anything, names no row twice: where a row comes
+//! again    the batch is cut in two, so that the state before a mutation is always what was staged
+//! before it. 2. A batch is staged whole, with what observers added to it, or not at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks rows from the front of the batch until one comes for the second time; returns how many.
+    /// Locks rows from the front of the batch until one comes for the second time; returns how
+    /// many.
     fn lock_batch(&self, table: &Table, batch: &[Mutation]) -> Result<usize> {
         let observed = table.is_observed();
         let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();

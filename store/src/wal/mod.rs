@@ -96,8 +96,8 @@ impl Wal {
         self.shared.append(record, durability);
     }
 
-    /// Returns the highest sequence such that it and all before it are durable, or were appended with
-    /// a weaker durability and handed to the system.
+    /// Returns the highest sequence such that it and all before it are durable, or were appended
+    /// with a weaker durability and handed to the system.
     pub fn durable(&self) -> Sequence {
         Sequence(self.shared.durable.load(Ordering::Acquire))
     }
@@ -113,8 +113,8 @@ impl Wal {
         self.shared.follow(follower);
     }
 
-    /// Removes segments all of whose records are at or below `flushed`, after closing the active one
-    /// if that is true of it. Waits for the log's thread then.
+    /// Removes segments all of whose records are at or below `flushed`, after closing the active
+    /// one if that is true of it. Waits for the log's thread then.
     pub fn release(&self, flushed: Sequence) -> Result<()> {
         let mut state = self.shared.state.lock();
         let active = &state.active;

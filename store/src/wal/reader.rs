@@ -1,9 +1,9 @@
 //! Recovery: reads the segments of a log and tells a torn tail from damage.
 //!
-//! The tail of the last segment may hold anything after a crash: what was never synced may be missing,
-//! cut short, or there with holes in it. A frame says how many bytes of its segment were on disk when
-//! it was made; so a bad place that a later frame knows to have been on disk is damage, and one that no
-//! later frame vouches for is a tail, and is cut.
+//! The tail of the last segment may hold anything after a crash: what was never synced may be
+//! missing, cut short, or there with holes in it. A frame says how many bytes of its segment were
+//! on disk when it was made; so a bad place that a later frame knows to have been on disk is
+//! damage, and one that no later frame vouches for is a tail, and is cut.
 
 use std::path::{Path, PathBuf};
 

@@ -73,6 +73,6 @@ fn a_stopped_store_refuses_and_a_locked_directory_too() {
     store.shut_down().unwrap();
     assert!(matches!(late.commit(), Err(store::Error::ShutDown)));
     assert!(matches!(get(&begin(&store), "a"), Err(store::Error::ShutDown)));
-    drop(store);
+    drop((late, store));
     assert_eq!(scan(&begin(&open(&env).unwrap())).unwrap().len(), 1);
 }

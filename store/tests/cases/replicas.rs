@@ -108,7 +108,8 @@ fn strong_readers_and_writers_wait() {
     assert_eq!(get(&begin(&store), "a").unwrap().as_deref(), Some("two"));
 }
 
-/// Writers move an amount between two rows in two regions; whatever a replica shows, the sum is right.
+/// Writers move an amount between two rows in two regions; whatever a replica shows, the sum is
+/// right.
 #[test]
 fn a_replica_shows_a_prefix_of_history() {
     let store = open(&FaultEnv::new(1)).unwrap();

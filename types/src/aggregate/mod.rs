@@ -189,8 +189,8 @@ pub trait Accumulator: Send {
     /// Feeds row `i` of `argument` (`None` for `count(*)`) to group `groups[i]`, for each `i`.
     fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()>;
 
-    /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`] takes
-    /// them.
+    /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`]
+    /// takes them.
     fn partial(&self, group: usize) -> Vec<Datum>;
 
     /// Adds a state that [`Accumulator::partial`] returned.

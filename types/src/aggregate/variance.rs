@@ -1,7 +1,7 @@
 //! `stddev` and `variance`, of samples and of populations.
 //!
-//! Floats use the Youngs-Cramer algorithm and numbers exact sums, both as PostgreSQL has them, so that
-//! the last digit agrees.
+//! Floats use the Youngs-Cramer algorithm and numbers exact sums, both as PostgreSQL has them, so
+//! that the last digit agrees.
 
 use super::sum::{expect_argument, overflow, partial_count, try_each_valid, unexpected};
 use super::{Accumulator, AggregateKind};

@@ -133,7 +133,8 @@ pub fn timestamptz_to_local(timestamptz: i64, zone: &TimeZone) -> Result<i64> {
     timestamptz.checked_add(offset).ok_or_else(timestamp_out_of_range)
 }
 
-/// Returns the instant of a local time; see [`TimeZone`] for times that do not exist or exist twice.
+/// Returns the instant of a local time; see [`TimeZone`] for times that do not exist or exist
+/// twice.
 ///
 /// # Errors
 ///

@@ -172,8 +172,8 @@ impl Field {
         Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
     }
 
-    /// Returns the error of a field that `date_trunc` does not cut to. PostgreSQL knows some of them only
-    /// where they are extracted.
+    /// Returns the error of a field that `date_trunc` does not cut to. PostgreSQL knows some of
+    /// them only where they are extracted.
     fn no_unit(self, data_type: DataType) -> Error {
         let extracted_only = matches!(
             self,

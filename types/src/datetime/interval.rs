@@ -31,15 +31,16 @@ impl Interval {
         Interval { months, days, microseconds }
     }
 
-    /// Returns the length in microseconds by which intervals compare: months of 30 days of 24 hours.
+    /// Returns the length in microseconds by which intervals compare: months of 30 days of 24
+    /// hours.
     pub fn span(&self) -> i128 {
         let days = i128::from(self.months) * 30 + i128::from(self.days);
         days * i128::from(MICROS_PER_DAY) + i128::from(self.microseconds)
     }
 
     /// Returns the interval of a span with days below 30 and time below a day, all of one sign; or,
-    /// where that would be too many months, with the rest in days and time. `None` if no interval is
-    /// that long.
+    /// where that would be too many months, with the rest in days and time. `None` if no interval
+    /// is that long.
     pub fn from_span(span: i128) -> Option<Interval> {
         let day = i128::from(MICROS_PER_DAY);
         let clamp = |value: i128| value.clamp(i128::from(i32::MIN), i128::from(i32::MAX));

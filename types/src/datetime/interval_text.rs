@@ -1,8 +1,8 @@
 //! Reading intervals: PostgreSQL's `1 year 2 mons 3 days 04:05:06 ago`, SQL's `1-2 3 04:05:06` and
 //! ISO 8601's `P1Y2M3DT4H5M6S`.
 //!
-//! As in PostgreSQL's `DecodeInterval` the tokens are read from the last to the first, so that a unit
-//! is known before its number.
+//! As in PostgreSQL's `DecodeInterval` the tokens are read from the last to the first, so that a
+//! unit is known before its number.
 
 use super::field::Field;
 use super::interval::Interval;

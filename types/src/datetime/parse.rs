@@ -1,8 +1,8 @@
 //! Reading dates, times and timestamps from text: PostgreSQL's `ParseDateTime` and `DecodeDateTime`
 //! with `DateStyle` ISO, MDY.
 //!
-//! The text is cut into tokens by shape (`datetime/token.rs`); the tokens are then given their meaning
-//! one by one, each by what has been found before it.
+//! The text is cut into tokens by shape (`datetime/token.rs`); the tokens are then given their
+//! meaning one by one, each by what has been found before it.
 
 use super::arithmetic::{date_plus_days, date_to_timestamp, local_to_timestamptz};
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};

@@ -1,7 +1,7 @@
 //! Time zones: names, fixed offsets and POSIX rules.
 //!
-//! The rules of named zones are those of the tz database bundled with `jiff`, whose calendar ends in
-//! 9999; later instants use the same place in an earlier cycle of 400 years, which has the same
+//! The rules of named zones are those of the tz database bundled with `jiff`, whose calendar ends
+//! in 9999; later instants use the same place in an earlier cycle of 400 years, which has the same
 //! weekdays. Where a local time does not exist, the offset before the gap counts; where it exists
 //! twice, the later one does, as in PostgreSQL.
 
@@ -130,8 +130,8 @@ impl TimeZone {
         TimeZone::named(name)
     }
 
-    /// Returns the zone of a name as `SET TIME ZONE` takes it: like [`TimeZone::parse`], but names of
-    /// the tz database win over abbreviations, and a bare number is hours *east* of Greenwich.
+    /// Returns the zone of a name as `SET TIME ZONE` takes it: like [`TimeZone::parse`], but names
+    /// of the tz database win over abbreviations, and a bare number is hours *east* of Greenwich.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
 //! Evaluation of many rows at once, column by column.
 //!
-//! A node is computed for the rows that reach it only: AND, OR, CASE and COALESCE pass the rows that
-//! are still open on to the next operand as a selection. The result of a node is as long as the
-//! selection it was given.
+//! A node is computed for the rows that reach it only: AND, OR, CASE and COALESCE pass the rows
+//! that are still open on to the next operand as a selection. The result of a node is as long as
+//! the selection it was given.
 //!
 //! # Errors
 //!
-//! Column by column, the first error met need not be that of the first failing row. So when anything
-//! fails, the batch is computed again row by row, and the row path decides: its first error is the
-//! answer. What this costs only failing statements pay.
+//! Column by column, the first error met need not be that of the first failing row. So when
+//! anything fails, the batch is computed again row by row, and the row path decides: its first
+//! error is the answer. What this costs only failing statements pay.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -392,7 +392,8 @@ fn is_null<'a>(operand: &Operand<'_>) -> Operand<'a> {
     }
 }
 
-/// Computes AND (`decisive` false) or OR (`decisive` true). Rows leave when an operand decides them.
+/// Computes AND (`decisive` false) or OR (`decisive` true). Rows leave when an operand decides
+/// them.
 fn connect<'a>(
     operands: &[Expr],
     decisive: bool,

@@ -7,8 +7,8 @@ use crate::datum::Datum;
 use crate::function::{self, Volatility};
 
 impl Expr {
-    /// Returns the expression with immutable calls on constants computed, and with AND, OR, CASE and
-    /// COALESCE shortened where a constant decides.
+    /// Returns the expression with immutable calls on constants computed, and with AND, OR, CASE
+    /// and COALESCE shortened where a constant decides.
     ///
     /// An error leaves the node as it is: it will be raised when a row gets there.
     #[must_use]

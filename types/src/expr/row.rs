@@ -76,8 +76,8 @@ impl Expr {
         Ok(self.eval_row(row, context)? == Datum::Bool(true))
     }
 
-    /// Returns whether a row passes a filter. Unlike [`Expr::accepts_row`], conjuncts after one that
-    /// is NULL are not computed, as in PostgreSQL's WHERE.
+    /// Returns whether a row passes a filter. Unlike [`Expr::accepts_row`], conjuncts after one
+    /// that is NULL are not computed, as in PostgreSQL's WHERE.
     pub(super) fn passes_row(&self, row: &[Datum], context: &EvalContext) -> Result<bool> {
         if let Expr::And(conjuncts) = self {
             for conjunct in conjuncts {

@@ -1,7 +1,7 @@
 //! Reading arguments: a datum as the Rust value that the signature promises.
 //!
-//! The binder gives every call arguments of the signature's types, so another representation here is
-//! a bug of ours and panics.
+//! The binder gives every call arguments of the signature's types, so another representation here
+//! is a bug of ours and panics.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Bit operators on integers: `& | # ~ << >>`.
 //!
-//! Shift distances wrap at the width of the type, as the processor and PostgreSQL have it; `smallint`
-//! is shifted as an `integer` and cut.
+//! Shift distances wrap at the width of the type, as the processor and PostgreSQL have it;
+//! `smallint` is shifted as an `integer` and cut.
 
 use super::argument::{int2, int4, int8};
 use super::{Row, row};

@@ -4,9 +4,9 @@
 //! to one [`FunctionId`] by PostgreSQL's rules, which need nothing but the [`Signature`]s of that
 //! name; evaluation calls the implementation behind the id.
 //!
-//! The overloads are those of PostgreSQL's `pg_proc` and `pg_operator` for the types that bennu has.
-//! One module for each family; each lists its functions in a table with the implementations beside
-//! it. The families' tables become one, sorted by name, at the first use.
+//! The overloads are those of PostgreSQL's `pg_proc` and `pg_operator` for the types that bennu
+//! has. One module for each family; each lists its functions in a table with the implementations
+//! beside it. The families' tables become one, sorted by name, at the first use.
 //!
 //! Polymorphic and keyword-shaped functions are spelled for the binder like this:
 //!
@@ -14,9 +14,10 @@
 //! * `greatest`, `least`: one overload for each type, variadic, NULLs skipped.
 //! * `extract(field from x)` is `extract('field', x)`; `x at time zone z` is `timezone(z, x)`;
 //!   `position(a in b)` is `position(b, a)`; `trim(…)` is `btrim`, `ltrim` or `rtrim`.
-//! * The keywords `current_date`, `current_timestamp`, `localtime` and `localtimestamp` are functions
-//!   of that name, with the precision as optional argument.
-//! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is `x ~ similar_to_escape(y)`.
+//! * The keywords `current_date`, `current_timestamp`, `localtime` and `localtimestamp` are
+//! functions   of that name, with the precision as optional argument.
+//! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is `x ~
+//! similar_to_escape(y)`.
 
 mod argument;
 mod arithmetic;
@@ -44,8 +45,8 @@ pub use arithmetic::ArithmeticOp;
 pub use comparison::CompareOp;
 pub use like::LikePattern;
 
-/// One implementation: its index in the table of all functions. Not stable across versions, so it is
-/// never stored: the catalog stores SQL text.
+/// One implementation: its index in the table of all functions. Not stable across versions, so it
+/// is never stored: the catalog stores SQL text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionId(pub u16);
 

@@ -1,9 +1,9 @@
 //! POSIX-style regular expressions: the `~` operators and the `regexp_…` functions.
 //!
 //! Patterns are PostgreSQL's advanced regular expressions, rewritten where the `regex` crate spells
-//! the same thing differently (`\m`, `\y`, `\Z`, `***=`). Two differences remain: back-references and
-//! look-around are refused, and of several matches at one place the leftmost *alternative* wins where
-//! PostgreSQL prefers the longest. A mere test (`~`) is not affected by the second.
+//! the same thing differently (`\m`, `\y`, `\Z`, `***=`). Two differences remain: back-references
+//! and look-around are refused, and of several matches at one place the leftmost *alternative* wins
+//! where PostgreSQL prefers the longest. A mere test (`~`) is not affected by the second.
 //!
 //! Compiled patterns are kept per thread, most recent first, as PostgreSQL keeps them per backend.
 
