@@ -8,7 +8,7 @@
 //! # Invariants
 //!
 //! 1. A read view is one consistent set of memstores and files; it never changes and keeps its
-//! files    on disk until it is dropped.
+//!    files on disk until it is dropped.
 //! 2. A cell is in a view's memstores or in its files, never in neither.
 //! 3. Regions and commits decide sequences; this layer only obeys them.
 

@@ -9,10 +9,10 @@
 //! # Invariants
 //!
 //! 1. A replica applies records in commit order, so a read at [`ReplicaFeed::applied`] sees a
-//! prefix of    history.
+//!    prefix of history.
 //! 2. A generation holds the records up to its `through` and above that of the one before. The
-//! primary    closes one when it rotates its memstores, at the same sequence; so a file covers
-//! whole    generations, and one atomic swap puts the file in and the generations out.
+//!    primary closes one when it rotates its memstores, at the same sequence; so a file covers
+//!    whole generations, and one atomic swap puts the file in and the generations out.
 //! 3. A record that a file covers already is not applied: no cell is seen twice.
 
 use std::collections::HashMap;

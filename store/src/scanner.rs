@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A scanner keeps its snapshot open, so that what it has still to read is not compacted away,
-//! and    its regions, so that it goes on to the end of a table that was dropped meanwhile.
+//!    and its regions, so that it goes on to the end of a table that was dropped meanwhile.
 //! 2. In each region it reads one set of views.
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //!
 //! 1. [`Snapshots::oldest`] is never above a snapshot that is open or will be opened: a snapshot is
 //!    read and registered under one shard lock, and `oldest` looks at the mark before at the
-//! shards.
+//!    shards.
 
 use std::cell::Cell;
 use std::cmp::Reverse;

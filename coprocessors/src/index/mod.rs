@@ -29,8 +29,9 @@ pub use verify::{IndexDifference, check};
 ///
 /// * Not unique: the row key is the index keys followed by the primary key.
 /// * Unique: the row key is the index keys; primary key and included columns are packed. If an
-/// index   key is NULL, the encoded primary key is appended to the row key, because NULLs do not
-/// collide;   `RowLayout::decode_key` ignores bytes after the last key column.
+///   index key is NULL, the encoded primary key is appended to the row key, because NULLs do not
+///   collide;
+///   `RowLayout::decode_key` ignores bytes after the last key column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSpec {
     /// Its name.

@@ -10,7 +10,7 @@
 //!    transactions with one value the second waits and then fails.
 //! 3. Within a batch entries go before others come, so that one statement may swap unique values.
 //! 4. An entry's version is the newest version of its row's cells, so that it is never hidden
-//! behind    the entry that it replaces, whatever timestamps clients choose.
+//!    behind the entry that it replaces, whatever timestamps clients choose.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@
 //! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
 //!    drops the columns that nothing uses.
 //! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes. They are computed
-//! for    every row, also where CASE or OR would not have come to them.
+//!    for every row, also where CASE or OR would not have come to them.
 //!
 //! # Not here
 //!

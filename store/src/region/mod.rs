@@ -9,11 +9,12 @@
 //! # Invariants
 //!
 //! 1. While the write gate is held exclusively, every sequence given so far that touches the region
-//! is    applied, and none above has cells in it. So a rotation is exact.
+//!    is applied, and none above has cells in it. So a rotation is exact.
 //! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash
-//! never    leaves half a commit in files.
+//!    never leaves half a commit in files.
 //! 3. Flushes of a region follow each other, so do compactions; a flush and a compaction may
-//! overlap. 4. `unflushed` is not above the sequence of any cell that is in memory only.
+//!    overlap.
+//! 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
 mod gate;
 mod map;

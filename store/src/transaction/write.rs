@@ -3,8 +3,9 @@
 //! # Invariants
 //!
 //! 1. A batch that observers see, or that expects anything, names no row twice: where a row comes
-//! again    the batch is cut in two, so that the state before a mutation is always what was staged
-//! before it. 2. A batch is staged whole, with what observers added to it, or not at all.
+//!    again the batch is cut in two, so that the state before a mutation is always what was staged
+//!    before it.
+//! 2. A batch is staged whole, with what observers added to it, or not at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -15,9 +15,9 @@
 //! * `extract(field from x)` is `extract('field', x)`; `x at time zone z` is `timezone(z, x)`;
 //!   `position(a in b)` is `position(b, a)`; `trim(…)` is `btrim`, `ltrim` or `rtrim`.
 //! * The keywords `current_date`, `current_timestamp`, `localtime` and `localtimestamp` are
-//! functions   of that name, with the precision as optional argument.
+//!   functions of that name, with the precision as optional argument.
 //! * `x like y escape e` is `x ~~ like_escape(y, e)`; `x similar to y` is `x ~
-//! similar_to_escape(y)`.
+//!   similar_to_escape(y)`.
 
 mod argument;
 mod arithmetic;
