@@ -1,6 +1,6 @@
 //! System views of schema `bennu` and table functions: rows that the server computes.
 //!
-//! Each is one entry of [`VIEWS`] or [`FUNCTIONS`]: its name, its columns, and what computes its
+//! A view is an entry of [`VIEWS`]: its name, its columns, and what computes its
 //! rows.
 
 use std::sync::Arc;

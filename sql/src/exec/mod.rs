@@ -1,8 +1,8 @@
 //! The executor: runs plans.
 //!
 //! Operators pull batches of at most about [`types::vector::BATCH_ROWS`] rows from those below
-//! them. What changes data ([`modify`]) runs to its end in one call; what is one get by key
-//! ([`point`]) has a path of its own, without batches or operators.
+//! them. What changes data ([`modify()`]) runs to its end in one call; what is one get by key
+//! ([`point()`]) has a path of its own, without batches or operators.
 //!
 //! Sorts, joins, groups and subquery results are kept in memory. There is no spilling to disk:
 //! past a generous multiple of `work_mem` ([`memory`]) a statement fails with 53200.

@@ -46,7 +46,7 @@ pub trait Env: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`](crate::Error::InUse) if another process holds it.
+    /// [`Error::InUse`] if another process holds it.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
 }
 
@@ -65,7 +65,7 @@ pub trait ReadFile: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file ends before.
+    /// [`Error::Corrupt`] if the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// Returns the length of the file.
