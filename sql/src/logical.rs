@@ -338,3 +338,62 @@ pub type ParameterTypes = Vec<DataType>;
 
 /// Values of the statement's parameters.
 pub type ParameterValues = Vec<Datum>;
+
+impl TableScan {
+    /// Returns the type of one of [`TableScan::columns`].
+    pub fn column_type(&self, column: usize) -> DataType {
+        match column {
+            TIMESTAMP_COLUMN => DataType::Timestamptz,
+            column => self.table.layout.columns[column].data_type,
+        }
+    }
+}
+
+impl Logical {
+    /// Returns the types of the plan's columns.
+    pub fn column_types(&self) -> Vec<DataType> {
+        match self {
+            Logical::Scan(scan) => {
+                scan.columns.iter().map(|&column| scan.column_type(column)).collect()
+            }
+            Logical::SystemRows(rows) => {
+                rows.columns.iter().map(|column| column.sql_type.base).collect()
+            }
+            Logical::Values { types, .. } => types.clone(),
+            Logical::Filter { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input } => input.column_types(),
+            Logical::Project { expressions, .. } => {
+                expressions.iter().map(Expr::data_type).collect()
+            }
+            Logical::Join(join) => {
+                let mut types = join.left.column_types();
+                if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+                    types.extend(join.right.column_types());
+                }
+                types
+            }
+            Logical::Apply(apply) => {
+                let mut types = apply.input.column_types();
+                types.push(match apply.kind {
+                    ApplyKind::Scalar => {
+                        apply.subquery.column_types().first().copied().unwrap_or(DataType::Unknown)
+                    }
+                    ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+                        DataType::Bool
+                    }
+                });
+                types
+            }
+            Logical::Aggregate { group_by, aggregates, .. } => group_by
+                .iter()
+                .map(Expr::data_type)
+                .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
+                .collect(),
+            Logical::Append { inputs } => {
+                inputs.first().map(Logical::column_types).unwrap_or_default()
+            }
+        }
+    }
+}

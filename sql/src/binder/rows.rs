@@ -159,47 +159,5 @@ pub(super) fn has_subquery(expr: &Expr) -> bool {
 
 /// Returns the type of the first column of a plan.
 fn scalar_type(plan: &Logical) -> DataType {
-    output_types(plan).first().copied().unwrap_or(DataType::Text)
-}
-
-/// Returns the types of a plan's columns.
-pub(super) fn output_types(plan: &Logical) -> Vec<DataType> {
-    match plan {
-        Logical::Scan(scan) => {
-            let column = |index: &usize| {
-                let column = scan.table.columns.get(*index);
-                column.map_or(DataType::Timestamptz, |column| column.sql_type.base)
-            };
-            scan.columns.iter().map(column).collect()
-        }
-        Logical::SystemRows(rows) => {
-            rows.columns.iter().map(|column| column.sql_type.base).collect()
-        }
-        Logical::Values { types, .. } => types.clone(),
-        Logical::Filter { input, .. }
-        | Logical::Sort { input, .. }
-        | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => output_types(input),
-        Logical::Project { expressions, .. } => expressions.iter().map(Expr::data_type).collect(),
-        Logical::Join(join) => {
-            let mut types = output_types(&join.left);
-            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
-                types.extend(output_types(&join.right));
-            }
-            types
-        }
-        Logical::Apply(apply) => {
-            let mut types = output_types(&apply.input);
-            types.push(match apply.kind {
-                ApplyKind::Scalar => scalar_type(&apply.subquery),
-                _ => DataType::Bool,
-            });
-            types
-        }
-        Logical::Aggregate { group_by, aggregates, .. } => {
-            let keys = group_by.iter().map(Expr::data_type);
-            keys.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect()
-        }
-        Logical::Append { inputs } => inputs.first().map(output_types).unwrap_or_default(),
-    }
+    plan.column_types().first().copied().unwrap_or(DataType::Text)
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::Catalog;
-
-/// Bytes of an identifier.
-const NAME_BYTES_MAX: usize = 63;
+use crate::parser;
 
 /// The names of all tables and indexes, which share one name space.
 #[derive(Debug, Default)]
@@ -78,7 +76,7 @@ fn join(table: &str, columns: &[&str], suffix: &str) -> String {
         stem.push('_');
         stem.push_str(column);
     }
-    let room = NAME_BYTES_MAX - suffix.len() - 1;
+    let room = parser::IDENTIFIER_BYTES - suffix.len() - 1;
     while stem.len() > room {
         stem.pop();
     }
@@ -91,93 +89,11 @@ pub fn quoted(name: &str) -> String {
     let plain = characters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
         && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     // A keyword may not stand bare everywhere; quoting is always right.
-    if plain && !RESERVED.contains(&name) {
+    if plain && !parser::is_reserved(name) {
         return name.to_owned();
     }
     format!("\"{}\"", name.replace('"', "\"\""))
 }
-
-/// PostgreSQL's reserved words, which need quotes as column names.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_date",
-    "current_role",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "is",
-    "lateral",
-    "leading",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "symmetric",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "when",
-    "where",
-    "window",
-    "with",
-];
 
 #[cfg(test)]
 mod tests {
@@ -189,7 +105,7 @@ mod tests {
         assert_eq!(unique("t", &["a", "b"]), "t_a_b_key");
         assert_eq!(check("t", &["a"]), "t_a_check");
         assert_eq!(check("t", &["a", "b"]), "t_check");
-        assert_eq!(primary_key(&"x".repeat(80)).len(), NAME_BYTES_MAX);
+        assert_eq!(primary_key(&"x".repeat(80)).len(), parser::IDENTIFIER_BYTES);
         assert_eq!(numbered("t_idx", |name| name != "t_idx2"), "t_idx2");
     }
 

@@ -31,6 +31,7 @@ mod session;
 mod copy;
 
 pub use error::ParseError;
+pub(crate) use name::{IDENTIFIER_BYTES, is_reserved};
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};

@@ -21,7 +21,6 @@ use crate::planner::conjunct::{
 use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
-use crate::planner::shape::types_of;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the physical plan of a query.
@@ -57,14 +56,14 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         Logical::Project { input, expressions } => build_project(*input, expressions, wanted),
         Logical::Join(join) => unordered(build_join(join)),
         Logical::Apply(apply) => {
-            let input_types = types_of(&apply.input);
+            let input_types = apply.input.column_types();
             let width = input_types.len();
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted);
             let node = ApplyNode {
                 input: input.node,
-                subquery_types: types_of(&apply.subquery),
+                subquery_types: apply.subquery.column_types(),
                 subquery: build_subquery(*apply.subquery, &apply.kind),
                 bindings: apply.bindings,
                 kind: apply.kind,
@@ -84,7 +83,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset })))
         }
         Logical::Distinct { input } => {
-            let types = types_of(&input);
+            let types = input.column_types();
             let input = build(*input);
             unordered(Node::Distinct(Arc::new(DistinctNode { input, types })))
         }
@@ -198,7 +197,7 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 
 /// Tries to have the order for nothing; sorts otherwise.
 fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node {
-    let types = types_of(&input);
+    let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
         let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
         let built = build_wanted(input.clone(), wanted);
@@ -280,8 +279,8 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
 }
 
 fn build_join(join: Join) -> Node {
-    let left_types = types_of(&join.left);
-    let right_types = types_of(&join.right);
+    let left_types = join.left.column_types();
+    let right_types = join.right.column_types();
     let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
     let mut conjuncts = Vec::new();
     split(join.on, &mut conjuncts);

@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Update};
 use crate::plan::{DeletePlan, InsertPlan, Node, Plan, Root, TargetRows, UpdatePlan};
 use crate::planner::conjunct::{column, parameter_count};
-use crate::planner::shape::{parameters_of, types_of};
+use crate::planner::shape::parameters_of;
 
 /// Returns the plan of a bound statement.
 ///
@@ -83,7 +83,7 @@ fn plan_insert(insert: &Insert) -> Plan {
 
 /// The key columns and what subqueries added: the rest is read again under the row's lock.
 fn target_rows(table: &Arc<Table>, source: &Logical) -> TargetRows {
-    let types = types_of(source);
+    let types = source.column_types();
     let extra = table.columns.len()..types.len();
     let columns: Vec<usize> = table.key_columns().chain(extra.clone()).collect();
     let node = plan_rows(Logical::Project {

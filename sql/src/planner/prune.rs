@@ -7,7 +7,7 @@ use types::expr::Expr;
 
 use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
-use crate::planner::shape::{types_of, width_of};
+use crate::planner::shape::width_of;
 
 /// A plan that yields some of its columns.
 struct Pruned {
@@ -38,7 +38,7 @@ fn exactly(plan: Logical, required: &Columns) -> Logical {
     if pruned.kept.len() == required.len() {
         return pruned.plan;
     }
-    let types = types_of(&pruned.plan);
+    let types = pruned.plan.column_types();
     let expressions = required
         .iter()
         .map(|&index| pruned.position(index))

@@ -12,7 +12,6 @@ use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_column, is_volatile, renumber, split, within,
 };
-use crate::planner::shape::column_type;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the scan of a table under these conditions, which are over its columns.
@@ -47,7 +46,7 @@ pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> 
         filter: reading.filter,
         lookup: reading.lookup,
         output: reading.output,
-        types: scan.columns.iter().map(|&column| column_type(scan, column)).collect(),
+        types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
         as_of: scan.as_of.clone(),
         lock,
         // Sorting needs all rows.

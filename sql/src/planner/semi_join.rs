@@ -16,7 +16,7 @@ use crate::planner::conjunct::{
     Columns, all, as_operator, boolean, column, renumber, split, substitute, uses_parameters,
     within,
 };
-use crate::planner::shape::{expressions, is_never_null, types_of, width_of};
+use crate::planner::shape::{expressions, is_never_null, width_of};
 
 /// Returns the join that stands for the apply under the condition that its column is `wanted`.
 pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
@@ -26,7 +26,7 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
         ApplyKind::Any { comparison } => Some(comparison),
         ApplyKind::Scalar | ApplyKind::All { .. } => return None,
     };
-    let left_types = types_of(&apply.input);
+    let left_types = apply.input.column_types();
     let left_width = left_types.len();
     if let Some(comparison) = comparison
         && !wanted
@@ -96,7 +96,8 @@ fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
         plan => {
             let mut correlated = false;
             expressions(plan, &mut |e| correlated |= uses_parameters(e, outer));
-            let output = types_of(plan).iter().enumerate().map(|(i, &t)| column(i, t)).collect();
+            let output =
+                plan.column_types().iter().enumerate().map(|(i, &t)| column(i, t)).collect();
             (!correlated).then(|| Inner { plan: plan.clone(), output, correlated: Vec::new() })
         }
     }

@@ -1,59 +1,10 @@
 //! What can be read off a logical plan: the types of its columns, its expressions.
 
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::Datum;
 
-use crate::logical::{ApplyKind, JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{ApplyKind, Logical, TIMESTAMP_COLUMN};
 use crate::planner::conjunct::parameter_count;
-
-/// Returns the types of a plan's columns.
-pub(super) fn types_of(plan: &Logical) -> Vec<DataType> {
-    match plan {
-        Logical::Scan(scan) => {
-            scan.columns.iter().map(|&column| column_type(scan, column)).collect()
-        }
-        Logical::SystemRows(rows) => {
-            rows.columns.iter().map(|column| column.sql_type.base).collect()
-        }
-        Logical::Values { types, .. } => types.clone(),
-        Logical::Filter { input, .. }
-        | Logical::Sort { input, .. }
-        | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => types_of(input),
-        Logical::Project { expressions, .. } => expressions.iter().map(Expr::data_type).collect(),
-        Logical::Join(join) => {
-            let mut types = types_of(&join.left);
-            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
-                types.extend(types_of(&join.right));
-            }
-            types
-        }
-        Logical::Apply(apply) => {
-            let mut types = types_of(&apply.input);
-            types.push(match apply.kind {
-                ApplyKind::Scalar => {
-                    types_of(&apply.subquery).first().copied().unwrap_or(DataType::Unknown)
-                }
-                ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => DataType::Bool,
-            });
-            types
-        }
-        Logical::Aggregate { group_by, aggregates, .. } => group_by
-            .iter()
-            .map(Expr::data_type)
-            .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
-            .collect(),
-        Logical::Append { inputs } => inputs.first().map(types_of).unwrap_or_default(),
-    }
-}
-
-/// Returns the type of a column of a table scan.
-pub(super) fn column_type(scan: &TableScan, column: usize) -> DataType {
-    match column {
-        TIMESTAMP_COLUMN => DataType::Timestamptz,
-        column => scan.table.layout.columns[column].data_type,
-    }
-}
 
 /// Returns the number of a plan's columns.
 pub(super) fn width_of(plan: &Logical) -> usize {
@@ -64,7 +15,7 @@ pub(super) fn width_of(plan: &Logical) -> usize {
         | Logical::Limit { input, .. }
         | Logical::Distinct { input } => width_of(input),
         Logical::Apply(apply) => width_of(&apply.input) + 1,
-        plan => types_of(plan).len(),
+        plan => plan.column_types().len(),
     }
 }
 
