@@ -1,3 +1,14 @@
 //! The integration tests of the whole, in one binary so that it is linked once.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stdout, reason = "seeds and skipped tests are told to the reader")]
+
+mod clients;
+mod crash;
+mod harness;
+mod raw;
+mod slt;
+mod startup;
 mod tidy;
+mod timeline;
+mod wire;

@@ -64,7 +64,10 @@ impl CopyFormat {
         let byte = |what: &str, value: &Option<String>, default: u8| match value.as_deref() {
             None => Ok(default),
             Some(text) if text.len() == 1 => Ok(text.as_bytes()[0]),
-            Some(_) => Err(invalid(&format!("COPY {what} must be a single one-byte character"))),
+            Some(_) => Err(Error::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!("COPY {what} must be a single one-byte character"),
+            )),
         };
         let quote = byte("quote", &options.quote, b'"')?;
         let format = CopyFormat {
@@ -173,7 +176,7 @@ impl CopyIn {
     ///
     /// With CONTEXT `COPY t, line 3, column dep_time: "abc"`.
     pub fn push_row(&mut self, line: u64, fields: &[Option<&str>]) -> Result<()> {
-        if fields.len() != self.targets.len() {
+        if fields.len() > self.targets.len() {
             return Err(self.miscounted(line, fields));
         }
         for (field, (column, sql_type)) in fields.iter().zip(&self.targets) {
@@ -183,6 +186,9 @@ impl CopyIn {
                     .map_err(|error| in_column(error, &self.table, line, *column, value))?,
             };
             self.row[*column] = datum;
+        }
+        if fields.len() < self.targets.len() {
+            return Err(self.miscounted(line, fields));
         }
         for column in &self.volatile {
             if let Some(default) = &self.table.columns[*column].default {

@@ -59,7 +59,7 @@ const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
 /// All settings, sorted by their names in lower case.
 const SPECS: &[Spec] = &[
     spec("application_name", "", Kind::Text, true, "Name of the client program."),
-    spec("bytea_output", "hex", Kind::Word(&["hex", "escape"]), false, "Text form of bytea."),
+    spec("bytea_output", "hex", Kind::Word(&["escape", "hex"]), false, "Text form of bytea."),
     spec(
         "client_encoding",
         "UTF8",

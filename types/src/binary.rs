@@ -66,8 +66,9 @@ fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
             put(digits);
         }
         Parts::Small { .. } | Parts::NaN => put(&[0, 0, NAN, 0]),
-        Parts::Infinity => put(&[0, 0, INFINITY, 0]),
-        Parts::NegativeInfinity => put(&[0, 0, NEGATIVE_INFINITY, 0]),
+        // PostgreSQL writes its infinities with this scale.
+        Parts::Infinity => put(&[0, 0, INFINITY, 0x20]),
+        Parts::NegativeInfinity => put(&[0, 0, NEGATIVE_INFINITY, 0x20]),
     }
 }
 

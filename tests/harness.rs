@@ -1,0 +1,205 @@
+//! Servers to test against: one inside of this process, or the real binary as a child.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bennu::Database;
+use bennu::config::{Config, TlsFiles};
+use bennu::server::{self, Server};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio_postgres::{Client, NoTls};
+
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The memory budget of servers under test.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// What a server under test asks of its clients.
+#[derive(Debug, Default)]
+pub(crate) struct Setup {
+    /// The password, if one is asked for.
+    pub(crate) password: Option<String>,
+    /// Certificate and key, if TLS is offered.
+    pub(crate) tls: Option<TlsFiles>,
+}
+
+/// A server in this process, on a directory and a port of its own. Stops when dropped.
+pub(crate) struct TestServer {
+    address: SocketAddr,
+    database: Database,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    directory: TempDir,
+}
+
+impl TestServer {
+    /// Starts a server as it is by default.
+    pub(crate) fn start() -> TestServer {
+        TestServer::start_with(Setup::default())
+    }
+
+    /// Starts a server.
+    pub(crate) fn start_with(setup: Setup) -> TestServer {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(directory.path(), server::options(MEMORY_BYTES)).unwrap();
+        let config = Config {
+            data: directory.path().to_owned(),
+            listen: "127.0.0.1:0".parse().unwrap(),
+            memory_bytes: MEMORY_BYTES,
+            tls: setup.tls,
+            password: setup.password,
+            tls_required: false,
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, address) = mpsc::channel();
+        let served = database.clone();
+        let thread = std::thread::spawn(move || {
+            server::runtime().unwrap().block_on(async move {
+                let server = Server::bind(served, &config).await.unwrap();
+                ready.send(server.local_addr()).unwrap();
+                let shutdown = async move {
+                    let _ = stopped.await;
+                };
+                server.run(shutdown).await.unwrap();
+            });
+        });
+        let address = address.recv_timeout(PATIENCE).unwrap();
+        TestServer { address, database, stop: Some(stop), thread: Some(thread), directory }
+    }
+
+    /// Returns where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns what it serves.
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Returns where its data is.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let joined = self.thread.take().map(JoinHandle::join);
+        let shut_down = self.database.shut_down();
+        if !std::thread::panicking() {
+            assert!(joined.is_some_and(|thread| thread.is_ok()), "the server has panicked");
+            shut_down.unwrap();
+        }
+    }
+}
+
+/// Returns a connection string for tokio-postgres.
+pub(crate) fn connection_string(address: SocketAddr) -> String {
+    format!("host={} port={} user=bennu dbname=bennu", address.ip(), address.port())
+}
+
+/// Connects with tokio-postgres; the connection runs on the current runtime.
+pub(crate) async fn connect(address: SocketAddr) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(&connection_string(address), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Returns the command of the real binary.
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bennu"));
+    command.stdin(Stdio::null());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BENNU_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The real binary, serving. Killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    address: SocketAddr,
+    data: PathBuf,
+    /// Kept open: a server that logs must not find its standard error closed.
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Process {
+    /// Starts `bennu serve` on a directory and waits until clients may connect.
+    pub(crate) fn serve(data: &Path) -> Process {
+        let mut child = binary()
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .args(["--memory", "256MB"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(address) = line.trim_end().strip_prefix("bennu: ready on ") else {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("not ready: {line:?}; {}", stderr.join().unwrap());
+        };
+        let address = address.parse().unwrap();
+        Process { child, address, data: data.to_owned(), stderr: Some(stderr) }
+    }
+
+    /// Returns where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it with SIGKILL, so that it can do nothing more.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop with SIGTERM; returns its exit status and what it wrote on standard error.
+    pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
+        let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+        let status = self.child.wait().unwrap();
+        (status, self.stderr.take().unwrap().join().unwrap())
+    }
+
+    /// Kills it and starts it again on the same data.
+    pub(crate) fn kill_and_restart(self) -> Process {
+        let data = self.data.clone();
+        self.kill();
+        Process::serve(&data)
+    }
+
+    /// Returns the resident memory of the process now.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kilobytes * 1024
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

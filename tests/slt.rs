@@ -1,0 +1,123 @@
+//! The SQL scripts in `tests/slt`, each on a database of its own, through both protocols.
+//!
+//! `BENNU_SLT_UPDATE=1 cargo test slt::` records the answers into the scripts; what changed is
+//! then read and judged. Answers that PostgreSQL knows are PostgreSQL's: with the address of one in
+//! `BENNU_ORACLE` (a user and a database `bennu`, trusted, whose tables are dropped) the ignored
+//! test compares them, or records them.
+
+mod engine;
+
+use std::path::{Path, PathBuf};
+
+use sqllogictest::runner::{default_normalizer, default_validator, strict_column_validator};
+use sqllogictest::{AsyncDB, DefaultColumnType, MakeConnection, Runner};
+
+use crate::harness::TestServer;
+use crate::slt::engine::{Dialect, Extended, Simple};
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut scripts: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|name| name == "slt")).collect();
+    scripts.sort();
+    scripts
+}
+
+/// Runs a script to its end and returns what was not as expected.
+async fn run_script<D, M>(mut runner: Runner<D, M>, script: &Path) -> Vec<String>
+where
+    D: AsyncDB<ColumnType = DefaultColumnType>,
+    M: MakeConnection<Conn = D>,
+{
+    if std::env::var_os("BENNU_SLT_UPDATE").is_some() {
+        runner
+            .update_test_file(
+                script,
+                " ",
+                default_validator,
+                default_normalizer,
+                strict_column_validator,
+            )
+            .await
+            .unwrap();
+        return Vec::new();
+    }
+    let mut failures = Vec::new();
+    for record in sqllogictest::parse_file(script).unwrap() {
+        if let Err(error) = runner.run_async(record).await {
+            failures.push(error.display(false).to_string());
+        }
+    }
+    failures
+}
+
+fn assert_no_failures(failures: &[String]) {
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[tokio::test]
+async fn scripts_through_the_extended_protocol() {
+    let mut failures = Vec::new();
+    for script in scripts() {
+        let server = TestServer::start();
+        let address = server.address();
+        let mut runner = Runner::new(|| async { Ok(Extended::connect(address, Dialect::Bennu)) });
+        runner.with_column_validator(strict_column_validator);
+        failures.extend(run_script(runner, &script).await);
+    }
+    assert_no_failures(&failures);
+}
+
+#[tokio::test]
+async fn scripts_through_simple_queries() {
+    if std::env::var_os("BENNU_SLT_UPDATE").is_some() {
+        return;
+    }
+    let mut failures = Vec::new();
+    for script in scripts() {
+        let server = TestServer::start();
+        let address = server.address();
+        let runner = Runner::new(|| Simple::connect(address, Dialect::Bennu));
+        failures.extend(run_script(runner, &script).await);
+    }
+    assert_no_failures(&failures);
+}
+
+/// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
+const PORTABLE: [&str; 14] = [
+    "create_table",
+    "delete",
+    "group_by",
+    "indexes",
+    "insert",
+    "joins",
+    "keys",
+    "order_limit",
+    "select",
+    "settings",
+    "subqueries",
+    "transactions",
+    "types",
+    "update",
+];
+
+#[tokio::test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+async fn answers_are_those_of_postgres() {
+    let address = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
+    let mut failures = Vec::new();
+    for script in scripts() {
+        let name = script.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        if !PORTABLE.contains(&name) {
+            continue;
+        }
+        let mut cleaner = Simple::connect(address, Dialect::Postgres).await.unwrap();
+        cleaner.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+        let mut runner =
+            Runner::new(|| async { Ok(Extended::connect(address, Dialect::Postgres)) });
+        runner.with_column_validator(strict_column_validator);
+        failures.extend(run_script(runner, &script).await);
+    }
+    assert_no_failures(&failures);
+}

@@ -1,0 +1,205 @@
+//! Starting, stopping, and what goes wrong at it: one clear line each.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use tokio_postgres::Client;
+
+use crate::harness::{Process, binary, connect};
+
+fn serve(arguments: &[&str]) -> Output {
+    binary().arg("serve").args(arguments).output().unwrap()
+}
+
+/// Asserts how a start has failed: exit status, and one line on standard error.
+fn assert_refused(output: &Output, status: i32, says: &[&str]) {
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("bennu: "), "{stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "{stderr:?} does not say {part:?}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+fn path(directory: &Path, name: &str) -> String {
+    directory.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = serve(&["--data", &path(directory.path(), "data"), "--listen", &address]);
+    assert_refused(&output, 1, &["could not listen on", &address, "in use"]);
+}
+
+#[test]
+fn a_directory_in_use_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Process::serve(directory.path());
+    let data = directory.path().to_str().unwrap();
+    let output = serve(&["--data", data, "--listen", "127.0.0.1:0"]);
+    assert_refused(&output, 1, &["data directory", data, "in use by another process"]);
+    // As soon as the first is gone, the second may start.
+    assert!(first.terminate().0.success());
+    Process::serve(directory.path());
+}
+
+#[test]
+fn a_directory_that_cannot_be_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = path(directory.path(), "file");
+    std::fs::write(&file, "not a directory").unwrap();
+    assert_refused(&serve(&["--data", &file, "--listen", "127.0.0.1:0"]), 1, &[&file]);
+    let below = format!("{file}/data");
+    assert_refused(&serve(&["--data", &below, "--listen", "127.0.0.1:0"]), 1, &[&file]);
+}
+
+#[test]
+fn wrong_arguments_are_bad_usage() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = path(directory.path(), "data");
+    assert_refused(&serve(&["--data", &data, "--memory", "lots"]), 2, &["bad size \"lots\""]);
+    assert_refused(&serve(&["--data", &data, "--memory", "1MB"]), 2, &["too small"]);
+    assert_refused(&serve(&["--data", &data, "--listen", "nowhere"]), 2, &["bad address"]);
+    let open = serve(&["--data", &data, "--listen", "0.0.0.0:0"]);
+    assert_refused(&open, 2, &["--tls-cert"]);
+    let plain = serve(&["--data", &data, "--listen", "0.0.0.0:0", "--allow-plaintext"]);
+    assert_refused(&plain, 2, &["--password-file"]);
+    let file = path(directory.path(), "bennu.toml");
+    std::fs::write(&file, "lisen = '127.0.0.1:0'\n").unwrap();
+    assert_refused(&serve(&["--config", &file]), 2, &[&file, "lisen"]);
+    let missing = path(directory.path(), "missing.toml");
+    assert_refused(&serve(&["--config", &missing]), 1, &[&missing]);
+    for arguments in [vec!["serve", "--colour"], vec!["sever"], vec![]] {
+        let output = binary().args(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    assert!(!Path::new(&data).exists(), "nothing was made for a start that was refused");
+}
+
+#[tokio::test]
+async fn sigterm_stops_cleanly_and_the_data_is_there_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Process::serve(directory.path());
+    let client = connect(server.address()).await;
+    client
+        .batch_execute("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+        .await
+        .unwrap();
+    let (status, stderr) = server.terminate();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert_eq!(stderr, "");
+    let server = Process::serve(directory.path());
+    assert_eq!(count(&connect(server.address()).await, "t").await, Ok(2));
+}
+
+/// Returns the number of rows of a table, or the SQLSTATE and message of why not.
+async fn count(client: &Client, table: &str) -> Result<i64, (String, String)> {
+    match client.query_one(&format!("SELECT count(pad) FROM {table}"), &[]).await {
+        Ok(row) => Ok(row.get(0)),
+        Err(error) if error.as_db_error().is_some_and(|error| error.code().code() == "42703") => {
+            Ok(client
+                .query_one(&format!("SELECT count(*) FROM {table}"), &[])
+                .await
+                .unwrap()
+                .get(0))
+        }
+        Err(error) => {
+            let error = error.as_db_error().unwrap_or_else(|| panic!("{error}"));
+            Err((error.code().code().to_owned(), error.message().to_owned()))
+        }
+    }
+}
+
+/// Returns all files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Makes two tables, flushes them, stops the server, and damages the store file of `broken`, which
+/// it returns.
+async fn damaged(directory: &Path, damage: fn(&Path)) -> PathBuf {
+    let server = Process::serve(directory);
+    let client = connect(server.address()).await;
+    let tables = "CREATE TABLE broken (a int PRIMARY KEY, pad text) COMPRESSION = NONE; \
+                  CREATE TABLE whole (a int PRIMARY KEY, pad text)";
+    client.batch_execute(tables).await.unwrap();
+    client.batch_execute("INSERT INTO whole VALUES (1, 'x')").await.unwrap();
+    client.batch_execute("FLUSH whole").await.unwrap();
+    let before = files(directory);
+    let pad = "needle".repeat(50);
+    let rows: Vec<String> = (0..500).map(|row| format!("({row}, '{pad}')")).collect();
+    let insert = format!("INSERT INTO broken VALUES {}", rows.join(","));
+    client.batch_execute(&insert).await.unwrap();
+    client.batch_execute("FLUSH broken").await.unwrap();
+    drop(client);
+    assert!(server.terminate().0.success());
+    let contains_needle = |path: &&PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(6).filter(|window| *window == b"needle").count() > 10
+    };
+    let new: Vec<PathBuf> =
+        files(directory).into_iter().filter(|path| !before.contains(path)).collect();
+    let file = new.iter().find(contains_needle).expect("the store file is new").clone();
+    damage(&file);
+    file
+}
+
+async fn assert_damage_is_named(file: &Path, server: &Process) {
+    let client = connect(server.address()).await;
+    let (code, message) = count(&client, "broken").await.unwrap_err();
+    assert_eq!(code, "XX001", "{message}");
+    assert!(message.contains(file.file_name().unwrap().to_str().unwrap()), "{message}");
+    // The session, the server and the other table go on.
+    assert_eq!(count(&client, "whole").await, Ok(1));
+    client.batch_execute("INSERT INTO whole VALUES (2, 'y')").await.unwrap();
+    assert_eq!(count(&client, "whole").await, Ok(2));
+}
+
+#[tokio::test]
+async fn a_flipped_bit_fails_the_statement_that_meets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = damaged(directory.path(), |file| {
+        let mut opened = OpenOptions::new().read(true).write(true).open(file).unwrap();
+        let middle = opened.metadata().unwrap().len() / 2;
+        let mut byte = [0];
+        opened.seek(SeekFrom::Start(middle)).unwrap();
+        opened.read_exact(&mut byte).unwrap();
+        byte[0] ^= 0x10;
+        opened.seek(SeekFrom::Start(middle)).unwrap();
+        opened.write_all(&byte).unwrap();
+    })
+    .await;
+    let server = Process::serve(directory.path());
+    assert_damage_is_named(&file, &server).await;
+}
+
+#[tokio::test]
+async fn a_truncated_file_is_named_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = damaged(directory.path(), |file| {
+        let opened = OpenOptions::new().write(true).open(file).unwrap();
+        opened.set_len(opened.metadata().unwrap().len() / 2).unwrap();
+    })
+    .await;
+    let data = directory.path().to_str().unwrap();
+    let output = serve(&["--data", data, "--listen", "127.0.0.1:0"]);
+    assert_refused(&output, 1, &["corrupt file", file.to_str().unwrap(), "at byte"]);
+}

@@ -1,0 +1,8 @@
+//! The Postgres protocol from outside: what drivers see, and what they never send.
+
+mod copy;
+mod frames;
+mod queries;
+mod results;
+mod security;
+mod types;

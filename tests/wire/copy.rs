@@ -1,0 +1,147 @@
+//! COPY through tokio-postgres: rows in, rows out, and lines that are wrong.
+
+use std::error::Error as StdError;
+use std::pin::pin;
+
+use futures_util::{SinkExt, StreamExt};
+use tokio_postgres::error::DbError;
+use tokio_postgres::{Client, Error};
+
+use crate::harness::{TestServer, connect};
+
+/// Sends pieces of data and returns the number of rows.
+async fn copy_in(client: &Client, sql: &str, pieces: &[&'static str]) -> Result<u64, Error> {
+    let mut sink = pin!(client.copy_in::<_, bytes::Bytes>(sql).await?);
+    for piece in pieces {
+        sink.send(bytes::Bytes::from_static(piece.as_bytes())).await?;
+    }
+    sink.finish().await
+}
+
+async fn copy_out(client: &Client, sql: &str) -> String {
+    let mut stream = pin!(client.copy_out(sql).await.unwrap());
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece.unwrap());
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn database_error(error: &Error) -> &DbError {
+    error.as_db_error().unwrap_or_else(|| panic!("{error}: {:?}", error.source()))
+}
+
+async fn row_count(client: &Client) -> i64 {
+    client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get(0)
+}
+
+const TABLE: &str =
+    "CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'b', c numeric(4,1) CHECK (c > 0))";
+
+#[tokio::test]
+async fn rows_go_in_and_out_as_text_and_csv() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    // Lines may be cut anywhere.
+    let pieces = ["1\ton", "e\t1.5", "\n2\t\\N\t\\N\n3\ta\\tb\\\\\\nc", "\t2\n", "\\.\n"];
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &pieces).await.unwrap(), 3);
+    let pieces = ["c,a\n0.3,10\n", ",11\n\"5\",12\n"];
+    let csv = "COPY t (c, a) FROM STDIN WITH (FORMAT csv, HEADER)";
+    assert_eq!(copy_in(&client, csv, &pieces).await.unwrap(), 3);
+    assert_eq!(
+        copy_out(&client, "COPY t TO STDOUT").await,
+        "1\tone\t1.5\n2\t\\N\t\\N\n3\ta\\tb\\\\\\nc\t2.0\n10\tb\t0.3\n11\tb\t\\N\n12\tb\t5.0\n"
+    );
+    let csv = "COPY t (b, a) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'none')";
+    assert_eq!(
+        copy_out(&client, csv).await,
+        "b;a\none;1\nnone;2\n\"a\tb\\\nc\";3\nb;10\nb;11\nb;12\n"
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_line_is_named_and_nothing_is_loaded() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (100, 'x', 1)").await.unwrap();
+    let cases: [(&[&'static str], &str, &str, &str); 7] = [
+        (
+            &["1\tx\t1\n2\tx\tmany\n"],
+            "22P02",
+            "invalid input syntax for type numeric: \"many\"",
+            "COPY t, line 2, column c: \"many\"",
+        ),
+        (&["1\tx\t1\n\n"], "22P02", "invalid input syntax for type integer: \"\"", "line 2"),
+        (&["1\tx\n"], "22P04", "missing data for column \"c\"", "COPY t, line 1"),
+        (&["1\tx\t1\n2\tx\t1\tz\n"], "22P04", "extra data after last expected column", "line 2"),
+        (
+            &["1\tx\t1\n2\tx\t-1\n3\tx\t1\n"],
+            "23514",
+            "new row for relation \"t\" violates check constraint \"t_c_check\"",
+            "COPY t, line",
+        ),
+        (
+            &["1\tx\t1\n100\tx\t1\n"],
+            "23505",
+            "duplicate key value violates unique constraint \"t_pkey\"",
+            "COPY t, line",
+        ),
+        (
+            &["1\tx\t1\n\\N\tx\t1\n"],
+            "23502",
+            "null value in column \"a\" of relation \"t\" violates not-null constraint",
+            "COPY t, line",
+        ),
+    ];
+    for (pieces, code, message, context) in cases {
+        let error = copy_in(&client, "COPY t FROM STDIN", pieces).await.unwrap_err();
+        let error = database_error(&error);
+        assert_eq!(error.message(), message, "{pieces:?}");
+        assert_eq!(error.code().code(), code, "{pieces:?}");
+        let place = error.where_().unwrap_or_default();
+        assert!(place.contains(context), "{pieces:?}: {place:?}");
+        assert_eq!(row_count(&client).await, 1, "{pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_the_client_gives_up_loads_nothing() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    {
+        let mut sink = pin!(client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap());
+        sink.send(bytes::Bytes::from_static(b"1\tx\t1\n")).await.unwrap();
+    }
+    assert_eq!(row_count(&client).await, 0);
+    // COPY takes part in transactions.
+    client.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &["1\tx\t1\n"]).await.unwrap(), 1);
+    assert_eq!(row_count(&client).await, 1);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(row_count(&client).await, 0);
+}
+
+#[tokio::test]
+async fn copies_that_cannot_be_are_refused() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    // A connection for each: the driver ends a COPY that was refused with one Sync too many.
+    for (sql, code) in [
+        ("COPY nowhere FROM STDIN", "42P01"),
+        ("COPY t (nothing) FROM STDIN", "42703"),
+        ("COPY t (a, a) FROM STDIN", "42701"),
+        ("COPY t FROM STDIN WITH (FORMAT parquet)", "0A000"),
+        ("COPY t FROM STDIN WITH (DELIMITER 'ab')", "0A000"),
+        ("COPY t FROM STDIN WITH (FORMAT binary)", "0A000"),
+        ("COPY t FROM '/etc/passwd'", "0A000"),
+    ] {
+        let client = connect(server.address()).await;
+        let Err(error) = copy_in(&client, sql, &[]).await else { panic!("{sql} was accepted") };
+        assert!(error.as_db_error().is_some(), "{sql}: {error}");
+        assert_eq!(database_error(&error).code().code(), code, "{sql}");
+    }
+}

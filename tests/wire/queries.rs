@@ -1,0 +1,244 @@
+//! Statements through tokio-postgres: preparation, errors, transactions, cancellation, versions.
+
+use std::time::Duration;
+
+use tokio_postgres::error::ErrorPosition;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, NoTls};
+
+use crate::harness::{TestServer, connect};
+
+async fn count(client: &Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn prepared_statements_know_their_types_and_follow_the_schema() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text, c numeric)").await.unwrap();
+    let insert = client.prepare("INSERT INTO t (a, b) VALUES ($1, $2)").await.unwrap();
+    assert_eq!(insert.params(), [Type::INT4, Type::TEXT]);
+    assert!(insert.columns().is_empty());
+    for number in 0..10 {
+        assert_eq!(client.execute(&insert, &[&number, &"x"]).await.unwrap(), 1);
+    }
+    let select = client.prepare("SELECT b, a + $1 AS more FROM t WHERE a >= $2").await.unwrap();
+    assert_eq!(select.params(), [Type::INT4, Type::INT4]);
+    let columns: Vec<_> = select.columns().iter().map(|c| (c.name(), c.type_().clone())).collect();
+    assert_eq!(columns, [("b", Type::TEXT), ("more", Type::INT4)]);
+    assert_eq!(client.query(&select, &[&1, &8]).await.unwrap().len(), 2);
+    // A new index does not upset it; a table of another shape under the same name does.
+    client.batch_execute("CREATE INDEX ON t (b)").await.unwrap();
+    assert_eq!(client.query(&select, &[&1, &8]).await.unwrap().len(), 2);
+    client
+        .batch_execute("DROP TABLE t; CREATE TABLE t (a bigint PRIMARY KEY, b int)")
+        .await
+        .unwrap();
+    let error = client.query(&select, &[&1, &8]).await.unwrap_err();
+    let code = error.as_db_error().unwrap().code().code().to_owned();
+    assert_eq!(code, "0A000", "cached plan must not change result type");
+}
+
+#[tokio::test]
+async fn errors_carry_what_clients_look_at() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (a int PRIMARY KEY, b int NOT NULL CONSTRAINT low CHECK (b < 9), \
+             c text UNIQUE)",
+        )
+        .await
+        .unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1, 1, 'x')").await.unwrap();
+
+    let error = client.execute("INSERT INTO t VALUES (1, 2, 'y')", &[]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.severity(), "ERROR");
+    assert_eq!(error.code().code(), "23505");
+    assert_eq!(error.detail(), Some("Key (a)=(1) already exists."));
+    assert_eq!(error.table(), Some("t"));
+    assert_eq!(error.constraint(), Some("t_pkey"));
+
+    let error = client.execute("INSERT INTO t VALUES (2, 2, 'x')", &[]).await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().constraint(), Some("t_c_key"));
+
+    let error = client.execute("INSERT INTO t VALUES (2, 9, 'z')", &[]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "23514");
+    assert_eq!(error.constraint(), Some("low"));
+    assert_eq!(error.table(), Some("t"));
+
+    let error = client.execute("INSERT INTO t VALUES (2, NULL)", &[]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "23502");
+    assert_eq!(error.column(), Some("b"));
+
+    // Positions count characters, from 1, also after characters of several bytes.
+    for (sql, place) in [
+        ("SELECT nothing FROM t", 8),
+        ("SELECT a FROM nowhere", 15),
+        ("SELECT 'é€😀', nothing FROM t", 15),
+        ("SELECT a FRO t WHERE", 14),
+        ("SELECT a\n  FROM t\n WHERE z = 1", 26),
+        ("SELECT nofunction(1)", 8),
+    ] {
+        let error = client.query(sql, &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.position(), Some(&ErrorPosition::Original(place)), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn transactions_of_the_driver() {
+    let server = TestServer::start();
+    let mut client = connect(server.address()).await;
+    let other = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute("INSERT INTO t VALUES (1)", &[]).await.unwrap();
+    assert_eq!(count(&other, "SELECT count(*) FROM t").await, 0);
+    transaction.rollback().await.unwrap();
+    let mut transaction = client.transaction().await.unwrap();
+    transaction.execute("INSERT INTO t VALUES (2)", &[]).await.unwrap();
+    let savepoint = transaction.transaction().await.unwrap();
+    savepoint.execute("INSERT INTO t VALUES (2)", &[]).await.unwrap_err();
+    savepoint.rollback().await.unwrap();
+    transaction.execute("INSERT INTO t VALUES (3)", &[]).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(count(&other, "SELECT count(*) FROM t").await, 2);
+    // Dropped without a word: rolled back.
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute("DELETE FROM t", &[]).await.unwrap();
+    drop(transaction);
+    assert_eq!(count(&client, "SELECT count(*) FROM t").await, 2);
+    // Portals with a limit of rows.
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT a FROM t ORDER BY a", &[]).await.unwrap();
+    assert_eq!(transaction.query_portal(&portal, 1).await.unwrap().len(), 1);
+    assert_eq!(transaction.query_portal(&portal, 1).await.unwrap()[0].get::<_, i32>(0), 3);
+    assert_eq!(transaction.query_portal(&portal, 1).await.unwrap().len(), 0);
+    transaction.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_rolls_back_and_frees_its_locks() {
+    let server = TestServer::start();
+    let (client, connection) =
+        tokio_postgres::connect(&crate::harness::connection_string(server.address()), NoTls)
+            .await
+            .unwrap();
+    let driver = tokio::spawn(connection);
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b int)").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1, 1)").await.unwrap();
+    client.batch_execute("BEGIN; UPDATE t SET b = 2").await.unwrap();
+    driver.abort();
+    let other = connect(server.address()).await;
+    other.batch_execute("SET statement_timeout = '30s'").await.unwrap();
+    // Waits until the server has noticed.
+    assert_eq!(other.execute("UPDATE t SET b = b + 10", &[]).await.unwrap(), 1);
+    assert_eq!(count(&other, "SELECT b::bigint FROM t").await, 11);
+}
+
+/// A query that would run for hours.
+const ENDLESS: &str =
+    "SELECT count(*) FROM t a, t b, t c, t d, t e, t f WHERE a.a + b.a + c.a = -1";
+
+#[tokio::test]
+async fn running_statements_can_be_cancelled_and_run_out_of_time() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
+    let insert = client.prepare("INSERT INTO t VALUES ($1)").await.unwrap();
+    for number in 0..100 {
+        client.execute(&insert, &[&number]).await.unwrap();
+    }
+    let token = client.cancel_token();
+    let query = async { client.query(ENDLESS, &[]).await };
+    tokio::pin!(query);
+    // A request that comes too early is for nothing, so ask until it is heard.
+    let error = loop {
+        tokio::select! {
+            result = &mut query => break result.unwrap_err(),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {
+                token.cancel_query(NoTls).await.unwrap();
+            }
+        }
+    };
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "57014");
+    assert_eq!(error.message(), "canceling statement due to user request");
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    let error = client.query(ENDLESS, &[]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "57014");
+    assert_eq!(error.message(), "canceling statement due to statement timeout");
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
+    assert_eq!(count(&client, "SELECT count(*) FROM t").await, 100);
+}
+
+#[tokio::test]
+async fn old_versions_are_read_at_their_time() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (a int PRIMARY KEY, b text) VERSIONS = 5, KEEP_DELETED_CELLS = TRUE; \
+             CREATE TABLE forgets (a int PRIMARY KEY, b text) VERSIONS = 5",
+        )
+        .await
+        .unwrap();
+    let mut times = Vec::new();
+    for value in ["one", "two", "three"] {
+        client.execute("UPSERT INTO t VALUES (1, $1)", &[&value]).await.unwrap();
+        client.execute("UPSERT INTO forgets VALUES (1, $1)", &[&value]).await.unwrap();
+        let row = client.query_one("SELECT _timestamp::text FROM forgets", &[]).await.unwrap();
+        times.push(row.get::<_, String>(0));
+    }
+    let at = |table: &str, time: &str| {
+        format!("SELECT b FROM {table} FOR SYSTEM_TIME AS OF '{time}' WHERE a = 1")
+    };
+    for round in ["in memory", "in files", "deleted", "deleted, in files"] {
+        for (time, value) in times.iter().zip(["one", "two", "three"]) {
+            let rows = client.query(&at("t", time), &[]).await.unwrap();
+            assert_eq!(rows.len(), 1, "{round}, {time}");
+            assert_eq!(rows[0].get::<_, String>(0), value, "{round}");
+            // A delete reaches back in time, unless the table keeps what was deleted.
+            let rows = client.query(&at("forgets", time), &[]).await.unwrap();
+            assert_eq!(rows.is_empty(), round.starts_with("deleted"), "{round}");
+        }
+        match round {
+            "in files" => client.batch_execute("DELETE FROM t; DELETE FROM forgets").await.unwrap(),
+            _ => client.batch_execute("FLUSH t; MAJOR COMPACT t; FLUSH forgets").await.unwrap(),
+        }
+    }
+    assert!(client.query("SELECT * FROM t", &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn many_clients_at_once_count_right() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client
+        .batch_execute("CREATE TABLE hits (page text PRIMARY KEY, n bigint NOT NULL)")
+        .await
+        .unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..16 {
+        let address = server.address();
+        tasks.push(tokio::spawn(async move {
+            let client = connect(address).await;
+            let sql = "INSERT INTO hits VALUES ('a', 1) \
+                       ON CONFLICT (page) DO UPDATE SET n = hits.n + 1";
+            let statement = client.prepare(sql).await.unwrap();
+            for _ in 0..25 {
+                client.execute(&statement, &[]).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(count(&client, "SELECT n FROM hits").await, 400);
+}
