@@ -132,6 +132,8 @@ pub struct CopyIn {
     /// Columns that no field goes to and whose default may differ from row to row.
     volatile: Vec<usize>,
     rows: u64,
+    /// First and last line of the rows that are not staged yet: an error may be about any of them.
+    pending_lines: (u64, u64),
 }
 
 impl CopyIn {
@@ -167,6 +169,7 @@ impl CopyIn {
             context: eval,
             volatile,
             rows: 0,
+            pending_lines: (0, 0),
         })
     }
 
@@ -196,7 +199,12 @@ impl CopyIn {
             }
         }
         self.rows += 1;
-        self.sink.push(&self.row).map_err(|error| in_line(error, &self.table, line))
+        if self.sink.pending_count() == 0 {
+            self.pending_lines.0 = line;
+        }
+        self.pending_lines.1 = line;
+        let pushed = self.sink.push(&self.row);
+        pushed.map_err(|error| in_lines(error, &self.table, self.pending_lines))
     }
 
     /// Returns an error of the data with CONTEXT that names the line, unless it has one already.
@@ -220,7 +228,8 @@ impl CopyIn {
     pub fn finish(self) -> Result<Completion> {
         let table = Arc::clone(&self.table);
         let rows = self.rows;
-        self.sink.finish().map_err(|error| in_line(error, &table, rows))?;
+        let lines = self.pending_lines;
+        self.sink.finish().map_err(|error| in_lines(error, &table, lines))?;
         Ok(Completion::new(format!("COPY {rows}")))
     }
 }
@@ -245,5 +254,12 @@ fn in_column(error: types::Error, table: &Table, line: u64, column: usize, value
 }
 
 fn in_line(error: Error, table: &Table, line: u64) -> Error {
-    Error { context: Some(format!("COPY {}, line {line}", table.name)), ..error }
+    in_lines(error, table, (line, line))
+}
+
+/// Adds the lines of a batch, one of which is at fault; DETAIL shows which.
+fn in_lines(error: Error, table: &Table, (first, last): (u64, u64)) -> Error {
+    let lines =
+        if first == last { format!("line {last}") } else { format!("lines {first} to {last}") };
+    Error { context: Some(format!("COPY {}, {lines}", table.name)), ..error }
 }

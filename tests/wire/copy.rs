@@ -80,19 +80,19 @@ async fn a_wrong_line_is_named_and_nothing_is_loaded() {
             &["1\tx\t1\n2\tx\t-1\n3\tx\t1\n"],
             "23514",
             "new row for relation \"t\" violates check constraint \"t_c_check\"",
-            "COPY t, line",
+            "COPY t, lines 1 to 3",
         ),
         (
             &["1\tx\t1\n100\tx\t1\n"],
             "23505",
             "duplicate key value violates unique constraint \"t_pkey\"",
-            "COPY t, line",
+            "COPY t, lines 1 to 2",
         ),
         (
-            &["1\tx\t1\n\\N\tx\t1\n"],
+            &["\\N\tx\t1\n"],
             "23502",
             "null value in column \"a\" of relation \"t\" violates not-null constraint",
-            "COPY t, line",
+            "COPY t, line 1",
         ),
     ];
     for (pieces, code, message, context) in cases {

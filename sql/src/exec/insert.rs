@@ -25,6 +25,12 @@ impl RowSink {
         RowSink { writer: RowWriter::new(&table), context, row_count: 0 }
     }
 
+    /// Returns how many rows were pushed and are not staged yet: an error of the next push or of
+    /// the end may be about any of them.
+    pub fn pending_count(&self) -> usize {
+        self.writer.pending_count()
+    }
+
     /// Adds a full row, in table order, of the columns' types.
     ///
     /// # Errors

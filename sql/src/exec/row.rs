@@ -30,6 +30,11 @@ impl RowWriter {
         RowWriter { table: Arc::clone(table), pending: Vec::new(), ascending: true }
     }
 
+    /// Returns how many rows are pending.
+    pub(super) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Writes a row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         let key = self.table.layout.encode_key(values)?;
