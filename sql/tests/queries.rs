@@ -6,13 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-#[path = "queries/database.rs"]
 mod database;
-#[path = "queries/paths.rs"]
 mod paths;
-#[path = "queries/schema.rs"]
 mod schema;
-#[path = "queries/transactions.rs"]
 mod transactions;
 
 use std::fmt::Write as _;

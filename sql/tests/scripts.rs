@@ -5,13 +5,13 @@
 //! `binder/*.txt`: likewise, with logical plans for answers.
 //! `BENNU_REGOLD=1` writes the answers anew.
 
-mod binder;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use sql::parser::parse_statements;
+
+use crate::binder;
 
 #[test]
 fn parser() {

@@ -1,7 +1,7 @@
 //! What can be read off a logical plan: the types of its columns, its expressions.
 
-use types::expr::Expr;
 use types::Datum;
+use types::expr::Expr;
 
 use crate::logical::{ApplyKind, Logical, TIMESTAMP_COLUMN};
 use crate::planner::conjunct::parameter_count;

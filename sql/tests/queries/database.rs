@@ -21,7 +21,7 @@ use types::expr::EvalContext;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum};
 
-use crate::schema;
+use crate::queries::schema;
 
 /// Tables, and a store once one is needed.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use sql::parser::parse_statements;
 
-use crate::database::Database;
+use crate::queries::database::Database;
 
 const TABLES: &[&str] = &[
     "create table t (a int, b text, c bigint, d smallint, primary key (a, b desc))",

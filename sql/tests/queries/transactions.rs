@@ -8,7 +8,7 @@ use sql::exec::insert::RowSink;
 use sql::parser::parse_statements;
 use types::Datum;
 
-use crate::database::{Database, commit, context};
+use crate::queries::database::{Database, commit, context};
 
 fn database(script: &str) -> Database {
     let mut database = Database::default();

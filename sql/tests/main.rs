@@ -1,0 +1,6 @@
+//! The integration tests of the crate, in one binary so that it is linked once.
+
+mod binder;
+mod parser_limits;
+mod queries;
+mod scripts;
