@@ -158,9 +158,10 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
         (None, None) => true,
         (Some(left), Some(right)) => {
             left.len() == right.len()
-                && left.iter().zip(right).all(|(left, right)| {
-                    left.name == right.name && left.sql_type == right.sql_type
-                })
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| left.name == right.name && left.sql_type == right.sql_type)
         }
         _ => false,
     }
