@@ -104,19 +104,23 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
     let directory = tempfile::Builder::new().prefix("bennu-demo-").tempdir()?;
     let runtime = server::runtime()?;
     let database = Database::open(directory.path(), server::options(DEFAULT_MEMORY_BYTES))?;
+    // Before the load, so that a port in use is told at once.
+    let server = match once {
+        true => None,
+        false => Some(runtime.block_on(Server::bind(database.clone(), &config))?),
+    };
     demo::run(&database, &mut std::io::stdout().lock())?;
-    if !once {
+    if let Some(server) = server {
+        let address = server.local_addr();
+        let mut out = std::io::stdout();
+        writeln!(out, "\nConnect with:")?;
+        writeln!(
+            out,
+            "  psql \"host={} port={} user={DEFAULT_USER} dbname=bennu\"",
+            address.ip(),
+            address.port()
+        )?;
         runtime.block_on(async {
-            let server = Server::bind(database.clone(), &config).await?;
-            let address = server.local_addr();
-            let mut out = std::io::stdout();
-            writeln!(out, "\nConnect with:")?;
-            writeln!(
-                out,
-                "  psql \"host={} port={} user={DEFAULT_USER} dbname=bennu\"",
-                address.ip(),
-                address.port()
-            )?;
             let stop = server::stop_signal()?;
             announce(&server)?;
             server.run(stop).await
