@@ -30,16 +30,24 @@ fn value(expr: &Expr) -> Option<&Datum> {
     }
 }
 
-/// Computes a node whose operands are all constants, if it is immutable and raises no error.
+/// Returns whether the expression depends on nothing and is still no constant: it raises an error.
+fn is_failing_constant(expr: &Expr) -> bool {
+    value(expr).is_none()
+        && expr.is_immutable()
+        && !expr.has_parameters()
+        && expr.columns().is_empty()
+}
+
+/// Computes a node whose operands are all constants, if it is immutable and raises no error. A
+/// strict call with a constant NULL among its arguments is NULL, and the others are never computed.
 fn compute(node: Expr, context: &EvalContext) -> Expr {
     let ready = match &node {
         Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => false,
         Expr::Call { function, arguments, .. } => {
             let signature = function::signature(*function);
             let null = signature.strict
-                && signature.volatility != Volatility::Volatile
                 && arguments.iter().any(|argument| value(argument) == Some(&Datum::Null));
-            if null && arguments.iter().all(|argument| value(argument).is_some()) {
+            if null && !arguments.iter().any(is_failing_constant) {
                 return Expr::constant(Datum::Null, node.data_type());
             }
             signature.volatility == Volatility::Immutable

@@ -324,6 +324,17 @@ fn folding_computes_constants_and_leaves_errors() {
 }
 
 #[test]
+fn folding_a_strict_call_on_null_leaves_the_other_arguments_alone() {
+    let context = EvalContext::default();
+    let null = Expr::constant(Datum::Null, Int4);
+    let fails_on_a_row = call("/", vec![Expr::column(0, Int4), int(0)]);
+    assert_eq!(call("+", vec![fails_on_a_row, null.clone()]).fold(&context), null);
+    // What fails without a row fails all the same.
+    let fails = call("+", vec![call("/", vec![int(1), int(0)]), null]);
+    assert_eq!(fails.clone().fold(&context), fails);
+}
+
+#[test]
 fn expressions_come_apart() {
     let (a, b) = (Expr::column(3, Int4), Expr::column(1, Int8));
     let less = call("<", vec![a.clone(), b.clone()]);
