@@ -4,7 +4,7 @@
 //! Each step asks a plan for some of its columns and is told where they are now. A plan may keep
 //! more than was asked for; the order of what is kept never changes.
 
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 use types::{DataType, Datum};
 
 use crate::binder::parameters::Parameters;
@@ -49,6 +49,9 @@ pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
         }
         _ => {}
     });
+    let whole = std::mem::replace(expr, Expr::And(Vec::new()));
+    // Only what is immutable is computed here, so no clock and no time zone is needed.
+    *expr = whole.fold(&EvalContext::default());
 }
 
 fn mark(expr: &Expr, needed: &mut [bool]) {
