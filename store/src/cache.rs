@@ -28,13 +28,20 @@ pub struct BlockKey {
 /// A block as it is read: checked and decompressed.
 #[derive(Debug)]
 pub struct Block {
+    encoding: u8,
     bytes: Vec<u8>,
 }
 
 impl Block {
-    /// Returns a block of these bytes.
-    pub fn new(bytes: Vec<u8>) -> Block {
-        Block { bytes }
+    /// Returns a block of these bytes; `encoding` is the code of their layout, which only the
+    /// readers of data blocks ask for.
+    pub fn new(encoding: u8, bytes: Vec<u8>) -> Block {
+        Block { encoding, bytes }
+    }
+
+    /// Returns the code of the layout.
+    pub fn encoding(&self) -> u8 {
+        self.encoding
     }
 
     /// Returns the bytes.
@@ -143,7 +150,7 @@ mod tests {
     fn blocks_are_read_once_and_bounded() {
         let cache = BlockCache::new(1 << 20);
         let key = |offset| BlockKey { file_number: 1, offset };
-        let read = |key| cache.block_or_read::<()>(key, || Ok(Block::new(vec![7; 32 << 10])));
+        let read = |key| cache.block_or_read::<()>(key, || Ok(Block::new(0, vec![7; 32 << 10])));
         read(key(0)).unwrap();
         read(key(0)).unwrap();
         assert_eq!((cache.status().hit_count, cache.status().miss_count), (1, 1));

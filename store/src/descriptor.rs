@@ -52,6 +52,8 @@ pub struct FamilyDescriptor {
     pub bloom_filter: BloomFilter,
     /// Bytes of cells at which a block is closed.
     pub block_bytes: u32,
+    /// How the cells of a block are laid out in files written from now on.
+    pub data_block_encoding: DataBlockEncoding,
 }
 
 impl FamilyDescriptor {
@@ -66,6 +68,7 @@ impl FamilyDescriptor {
             compression: Compression::Lz4,
             bloom_filter: BloomFilter::Row,
             block_bytes: 32 * 1024,
+            data_block_encoding: DataBlockEncoding::Rows,
         }
     }
 }
@@ -99,6 +102,13 @@ pub enum BloomFilter {
     Row,
     /// Row keys with qualifiers, and row keys.
     RowCol,
+}
+
+/// Layout of the cells of a data block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum DataBlockEncoding {
+    /// One cell after the other, keys prefix-compressed: good at points and short ranges.
+    Rows,
 }
 
 /// What a commit waits for.

@@ -1,5 +1,6 @@
 //! The frame around every block, the properties and the trailer.
 
+use crate::cache::Block;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::{BloomFilter, Compression};
 
@@ -7,20 +8,29 @@ use crate::descriptor::{BloomFilter, Compression};
 pub(super) const FILE_MAGIC: [u8; 8] = *b"bennusfl";
 /// The version this code writes and reads.
 pub(super) const FILE_VERSION: u32 = 1;
-/// Kind, compression, zero, raw length, stored length.
-pub(super) const BLOCK_HEADER_BYTES: usize = 1 + 1 + 2 + 4 + 4;
+/// Kind, compression, encoding, zero, raw length, stored length.
+pub(super) const BLOCK_HEADER_BYTES: usize = 1 + 1 + 1 + 1 + 4 + 4;
 pub(super) const CHECKSUM_BYTES: usize = 4;
 /// Offset and size of the properties, version, file length, checksum, magic.
 pub(super) const TRAILER_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 8;
 
-/// Content and encoding of a block.
+/// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    /// Cells, prefix-compressed, with restart points.
-    PrefixData = 1,
+    /// Cells, laid out as the header's encoding says.
+    Data = 1,
     Bloom = 2,
     Index = 3,
     Properties = 4,
+}
+
+/// What the header of a block to be written says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockFrame {
+    pub(super) kind: BlockKind,
+    /// Of data blocks; 0 in others.
+    pub(super) encoding: u8,
+    pub(super) compression: Compression,
 }
 
 /// Where a block is, its frame included.
@@ -31,14 +41,10 @@ pub(super) struct BlockHandle {
 }
 
 /// Appends a block with its frame to `out`.
-pub(super) fn append_block(
-    kind: BlockKind,
-    compression: Compression,
-    raw: &[u8],
-    out: &mut Vec<u8>,
-) {
+pub(super) fn append_block(frame: BlockFrame, raw: &[u8], out: &mut Vec<u8>) {
+    let BlockFrame { kind, encoding, compression } = frame;
     let start = out.len();
-    out.extend_from_slice(&[kind as u8, 0, 0, 0]);
+    out.extend_from_slice(&[kind as u8, 0, encoding, 0]);
     out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
     out.extend_from_slice(&[0; 4]);
     let body = out.len();
@@ -62,12 +68,12 @@ pub(super) fn append_block(
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Checks the frame of a block and returns its raw bytes.
+/// Checks the frame of a block and returns its raw bytes with their encoding.
 ///
 /// # Errors
 ///
 /// What is wrong with it.
-pub(super) fn open_block(kind: BlockKind, framed: Vec<u8>) -> Result<Vec<u8>, String> {
+pub(super) fn open_block(kind: BlockKind, framed: Vec<u8>) -> Result<Block, String> {
     let Some(end) = framed.len().checked_sub(CHECKSUM_BYTES) else {
         return Err("the block is too short".to_owned());
     };
@@ -83,19 +89,20 @@ pub(super) fn open_block(kind: BlockKind, framed: Vec<u8>) -> Result<Vec<u8>, St
     if framed[0] != kind as u8 || BLOCK_HEADER_BYTES + stored_length != end {
         return Err(format!("not a block of kind {}", kind as u8));
     }
+    let encoding = framed[2];
     match framed[1] {
         0 if raw_length == stored_length => {
             let mut raw = framed;
             raw.truncate(end);
             raw.drain(..BLOCK_HEADER_BYTES);
-            Ok(raw)
+            Ok(Block::new(encoding, raw))
         }
         // LZ4 cannot shrink by more than 255 times: no more is allocated on the header's word.
         1 if raw_length / 256 <= stored_length => {
             let mut raw = vec![0; raw_length];
             let body = &framed[BLOCK_HEADER_BYTES..end];
             match lz4_flex::block::decompress_into(body, &mut raw) {
-                Ok(length) if length == raw_length => Ok(raw),
+                Ok(length) if length == raw_length => Ok(Block::new(encoding, raw)),
                 _ => Err("the block cannot be decompressed".to_owned()),
             }
         }

@@ -8,7 +8,8 @@
 //! [`Error::Corrupt`](crate::Error::Corrupt) and never a wrong answer.
 
 mod format;
-mod block;
+mod encoding;
+mod row_block;
 mod bloom;
 mod index;
 mod writer;

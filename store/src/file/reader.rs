@@ -12,15 +12,12 @@ use crate::cell::{row_of, row_start_key};
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
-use crate::file::block::{BlockCursor, Malformed};
 use crate::file::bloom;
+use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
 use crate::file::format::{BlockHandle, BlockKind, FileProperties, TRAILER_BYTES};
 use crate::file::format::{open_block, open_trailer};
 use crate::file::index::Index;
 use crate::scan::merge::{Cursor, RowOrder};
-
-/// Steps that a cursor takes to leave a column before it searches for the end of it.
-const COLUMN_STEPS_MAX: usize = 16;
 
 /// Numbers for the cache: no two files of a process share one.
 static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -73,7 +70,7 @@ impl StoreFile {
         let handle = open_trailer(&trailer, byte_count)
             .map_err(|detail| Error::corrupt(path, trailer_at, detail))?;
         let raw = read_block(&*file, path, trailer_at, BlockKind::Properties, handle)?;
-        let properties = FileProperties::decode(&raw)
+        let properties = FileProperties::decode(raw.bytes())
             .ok_or_else(|| Error::corrupt(path, handle.offset, "the properties are malformed"))?;
         Ok(StoreFile {
             env,
@@ -155,7 +152,7 @@ impl StoreFile {
             return Ok(index);
         }
         let raw = self.read(BlockKind::Index, handle)?;
-        let index = Index::decode(&raw, is_key)
+        let index = Index::decode(raw.bytes(), is_key)
             .ok_or_else(|| self.corrupt(handle, "the index is malformed"))?;
         Ok(slot.get_or_init(|| index))
     }
@@ -165,11 +162,10 @@ impl StoreFile {
     }
 
     fn block(&self, kind: BlockKind, handle: BlockHandle) -> Result<Arc<Block>> {
-        let read = || self.read(kind, handle).map(Block::new);
-        self.cache.block_or_read(self.block_key(handle), read)
+        self.cache.block_or_read(self.block_key(handle), || self.read(kind, handle))
     }
 
-    fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Vec<u8>> {
+    fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Block> {
         read_block(&*self.file, &self.path, self.byte_count, kind, handle)
     }
 
@@ -184,7 +180,7 @@ fn read_block(
     end: u64,
     kind: BlockKind,
     handle: BlockHandle,
-) -> Result<Vec<u8>> {
+) -> Result<Block> {
     let block_end = handle.offset.checked_add(u64::from(handle.size));
     if block_end.is_none_or(|block_end| block_end > end) {
         return Err(Error::corrupt(path, handle.offset, "the block lies outside of the file"));
@@ -208,7 +204,7 @@ pub struct FileCursor {
     file: Arc<StoreFile>,
     order: RowOrder,
     caching: Caching,
-    cursor: BlockCursor,
+    cursor: AnyCursor,
     /// Index of the block in the cursor.
     block: usize,
     /// The row it stands on; kept in reverse only.
@@ -217,7 +213,7 @@ pub struct FileCursor {
 
 impl FileCursor {
     fn new(file: Arc<StoreFile>, order: RowOrder, caching: Caching) -> FileCursor {
-        let cursor = BlockCursor::default();
+        let cursor = AnyCursor::default();
         FileCursor { file, order, caching, cursor, block: usize::MAX, row: Vec::new() }
     }
 
@@ -250,19 +246,19 @@ impl FileCursor {
             return Ok(true);
         }
         let Some(handle) = self.file.data_index()?.handle(block) else {
-            self.cursor.clear();
+            self.cursor.close();
             self.block = usize::MAX;
             return Ok(false);
         };
         let bytes = match self.caching {
-            Caching::Keep => self.file.block(BlockKind::PrefixData, handle)?,
+            Caching::Keep => self.file.block(BlockKind::Data, handle)?,
             Caching::Bypass => match self.file.cache.peek(self.file.block_key(handle)) {
                 Some(block) => block,
-                None => Arc::new(Block::new(self.file.read(BlockKind::PrefixData, handle)?)),
+                None => Arc::new(self.file.read(BlockKind::Data, handle)?),
             },
         };
         self.block = block;
-        self.cursor.set_block(bytes).map_err(|Malformed| self.malformed()).map(|()| true)
+        self.cursor.open(bytes).map_err(|Malformed| self.malformed()).map(|()| true)
     }
 
     /// Moves to the first cell whose key is not less than `target`.
@@ -286,36 +282,37 @@ impl FileCursor {
             Some(before) => index.first_not(|last| compare_keys(last, before).is_lt()),
             None => index.len(),
         };
-        let mut last = std::mem::take(&mut self.row);
-        last.clear();
-        let mut found = false;
         if let Some(before) = &before
             && self.load(block)?
         {
-            found =
-                self.cursor.last_before(before, &mut last).map_err(|Malformed| self.malformed())?;
+            self.cursor.seek_before(before).map_err(|Malformed| self.malformed())?;
         }
-        if !found && block > 0 {
-            last.extend_from_slice(self.file.data_index()?.key(block - 1));
-            found = true;
+        let is_inside = before.is_some() && self.cursor.key().is_some();
+        if !is_inside {
+            let Some(block) = block.checked_sub(1) else {
+                self.cursor.close();
+                self.block = usize::MAX;
+                return Ok(());
+            };
+            self.load(block)?;
+            self.cursor.last().map_err(|Malformed| self.malformed())?;
         }
-        if !found {
-            self.cursor.clear();
-            self.block = usize::MAX;
-            return Ok(());
-        }
-        let row_length = row_of(&last).len();
-        last.truncate(row_length);
-        let start = row_start_key(&last);
-        self.row = last;
-        self.seek_key(&start)
+        let last = self.cursor.key().ok_or_else(|| self.malformed())?;
+        self.row.clear();
+        self.row.extend_from_slice(row_of(last));
+        self.seek_key(&row_start_key(&self.row))
     }
 
     /// Moves to the next cell in the order of the file.
     fn step(&mut self) -> Result<()> {
         self.cursor.advance().map_err(|Malformed| self.malformed())?;
+        self.enter_next_block()
+    }
+
+    /// Moves to the first cell of the next block if the last one is behind.
+    fn enter_next_block(&mut self) -> Result<()> {
         if self.cursor.key().is_none() && self.block != usize::MAX && self.load(self.block + 1)? {
-            self.cursor.advance().map_err(|Malformed| self.malformed())?;
+            self.cursor.first().map_err(|Malformed| self.malformed())?;
         }
         Ok(())
     }
@@ -350,16 +347,16 @@ impl Cursor for FileCursor {
     }
 
     fn skip_column(&mut self) -> Result<()> {
-        let Some(key) = self.key() else { return Ok(()) };
-        let (row, qualifier) = column_of(key);
-        let end = column_end_key(row, qualifier);
-        for _ in 0..COLUMN_STEPS_MAX {
-            self.step()?;
-            if self.key().is_none_or(|key| compare_keys(key, &end).is_gt()) {
-                return self.turn_back();
-            }
+        if self.key().is_none() {
+            return Ok(());
         }
-        self.seek_key(&end)?;
+        self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
+        if self.cursor.key().is_none() && self.block != usize::MAX {
+            // The rest of the block is of the column, so its last key is, and the next block may be.
+            let (row, qualifier) = column_of(self.file.data_index()?.key(self.block));
+            let end = column_end_key(row, qualifier);
+            self.seek_key(&end)?;
+        }
         self.turn_back()
     }
 

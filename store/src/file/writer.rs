@@ -8,9 +8,10 @@ use crate::cell::{KeyParts, compare_keys};
 use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, Result};
-use crate::file::block::BlockBuilder;
 use crate::file::bloom::{self, CHUNK_KEY_COUNT};
-use crate::file::format::{BlockHandle, BlockKind, FileProperties, append_block, trailer};
+use crate::file::encoding::{AnyBuilder, BlockBuilder, encoding_code};
+use crate::file::format::{BlockFrame, BlockHandle, BlockKind, FileProperties};
+use crate::file::format::{append_block, trailer};
 use crate::file::index::Index;
 
 /// Bytes gathered before they are given to the system.
@@ -25,8 +26,11 @@ pub struct FileWriter {
     /// Created with the first bytes, so that an empty flush leaves no file.
     file: Option<Box<dyn AppendFile>>,
     compression: Compression,
+    encoding: u8,
     block_bytes: usize,
-    block: BlockBuilder,
+    block: AnyBuilder,
+    /// Raw bytes of the block that is being finished.
+    raw: Vec<u8>,
     previous_key: Vec<u8>,
     output: Vec<u8>,
     /// Bytes given to the system.
@@ -46,8 +50,10 @@ impl FileWriter {
             path: path.to_owned(),
             file: None,
             compression: family.compression,
+            encoding: encoding_code(family.data_block_encoding),
             block_bytes: family.block_bytes as usize,
-            block: BlockBuilder::default(),
+            block: AnyBuilder::new(family.data_block_encoding),
+            raw: Vec::new(),
             previous_key: Vec::new(),
             output: Vec::new(),
             written_bytes: 0,
@@ -89,7 +95,7 @@ impl FileWriter {
         if !self.block.is_empty() && self.block.byte_count() + cell_bytes > self.block_bytes {
             self.finish_block()?;
         }
-        self.block.add(&self.previous_key, key, value);
+        self.block.add(key, value);
         self.properties.count(&parts, cell_bytes);
         self.previous_key.clear();
         self.previous_key.extend_from_slice(key);
@@ -124,13 +130,11 @@ impl FileWriter {
 
     fn finish_block(&mut self) -> Result<()> {
         let start = self.output.len();
-        append_block(
-            BlockKind::PrefixData,
-            self.compression,
-            self.block.finish(),
-            &mut self.output,
-        );
-        self.block.clear();
+        self.raw.clear();
+        self.block.finish(&mut self.raw);
+        let (encoding, compression) = (self.encoding, self.compression);
+        let frame = BlockFrame { kind: BlockKind::Data, encoding, compression };
+        append_block(frame, &self.raw, &mut self.output);
         let handle = self.handle_from(start);
         self.data_index.push(&self.previous_key, handle);
         self.drain_output(OUTPUT_BYTES)
@@ -141,7 +145,7 @@ impl FileWriter {
         self.bloom_filter.clear();
         bloom::build(&self.bloom_hashes, &mut self.bloom_filter);
         self.bloom_hashes.clear();
-        append_block(BlockKind::Bloom, Compression::None, &self.bloom_filter, &mut self.output);
+        append_block(plain_frame(BlockKind::Bloom), &self.bloom_filter, &mut self.output);
         let handle = self.handle_from(start);
         self.bloom_index.push(crate::cell::row_of(&self.previous_key), handle);
         self.drain_output(OUTPUT_BYTES)
@@ -185,7 +189,7 @@ impl FileWriter {
         let mut raw = Vec::new();
         self.properties.encode(&mut raw);
         let start = self.output.len();
-        append_block(BlockKind::Properties, Compression::None, &raw, &mut self.output);
+        append_block(plain_frame(BlockKind::Properties), &raw, &mut self.output);
         let handle = self.handle_from(start);
         let file_bytes =
             handle.offset + u64::from(handle.size) + crate::file::format::TRAILER_BYTES as u64;
@@ -204,7 +208,12 @@ impl FileWriter {
         let mut raw = Vec::new();
         index.encode(&mut raw);
         let start = self.output.len();
-        append_block(BlockKind::Index, self.compression, &raw, &mut self.output);
+        let frame = BlockFrame { compression: self.compression, ..plain_frame(BlockKind::Index) };
+        append_block(frame, &raw, &mut self.output);
         self.handle_from(start)
     }
+}
+
+fn plain_frame(kind: BlockKind) -> BlockFrame {
+    BlockFrame { kind, encoding: 0, compression: Compression::None }
 }

@@ -1,4 +1,4 @@
-//! Data blocks: prefix-compressed cells with restart points.
+//! Row blocks: prefix-compressed cells, one after the other, with restart points.
 //!
 //! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then
 //! the value. Every [`RESTART_INTERVAL`]th entry shares nothing, and its offset is listed at the
@@ -8,27 +8,28 @@ use std::sync::Arc;
 
 use crate::cache::Block;
 use crate::cell::{compare_keys, is_key};
+use crate::file::encoding::{BlockBuilder, BlockCursor, Malformed};
 use crate::file::format::{push_varint, read_varint, u32_at};
 
 /// Entries from one restart point to the next.
 const RESTART_INTERVAL: usize = 16;
 
-/// Builds data blocks, one after the other, in one buffer.
+/// Builds row blocks, one after the other, in one buffer.
 #[derive(Default)]
-pub(super) struct BlockBuilder {
+pub(super) struct RowBlockBuilder {
     bytes: Vec<u8>,
     restarts: Vec<u32>,
     entry_count: usize,
+    previous: Vec<u8>,
 }
 
-impl BlockBuilder {
-    /// Adds a cell. `previous` is the key of the cell before it, of this block or an earlier one.
-    pub(super) fn add(&mut self, previous: &[u8], key: &[u8], value: &[u8]) {
+impl BlockBuilder for RowBlockBuilder {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
         let shared = if self.entry_count.is_multiple_of(RESTART_INTERVAL) {
             self.restarts.push(self.bytes.len() as u32);
             0
         } else {
-            previous.iter().zip(key).take_while(|(a, b)| a == b).count()
+            self.previous.iter().zip(key).take_while(|(a, b)| a == b).count()
         };
         push_varint(&mut self.bytes, shared as u32);
         push_varint(&mut self.bytes, (key.len() - shared) as u32);
@@ -36,53 +37,49 @@ impl BlockBuilder {
         self.bytes.extend_from_slice(&key[shared..]);
         self.bytes.extend_from_slice(value);
         self.entry_count += 1;
+        self.previous.clear();
+        self.previous.extend_from_slice(key);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.entry_count == 0
     }
 
-    pub(super) fn byte_count(&self) -> usize {
+    fn byte_count(&self) -> usize {
         self.bytes.len() + self.restarts.len() * 4 + 4
     }
 
-    /// Returns the finished block; [`BlockBuilder::clear`] begins the next.
-    pub(super) fn finish(&mut self) -> &[u8] {
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
         for restart in &self.restarts {
-            self.bytes.extend_from_slice(&restart.to_le_bytes());
+            out.extend_from_slice(&restart.to_le_bytes());
         }
-        self.bytes.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        &self.bytes
-    }
-
-    pub(super) fn clear(&mut self) {
+        out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
         self.bytes.clear();
         self.restarts.clear();
         self.entry_count = 0;
     }
 }
 
-/// The block is not what its writer makes, though its checksum is right.
-#[derive(Debug)]
-pub(super) struct Malformed;
-
-/// Stands on a cell of a data block, or at its end.
+/// Stands on a cell of a row block, or on none.
 #[derive(Default)]
-pub(super) struct BlockCursor {
+pub(super) struct RowBlockCursor {
     block: Option<Arc<Block>>,
     /// Where entries end and restarts begin.
     entries_end: usize,
     restart_count: usize,
-    /// Offset of the entry after the one it stands on.
+    /// Offset of the entry that it stands on.
+    at: usize,
+    /// Offset of the entry after that.
     next: usize,
     key: Vec<u8>,
     value: (usize, usize),
     valid: bool,
 }
 
-impl BlockCursor {
-    /// Takes a block; stands at no entry until moved.
-    pub(super) fn set_block(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+impl BlockCursor for RowBlockCursor {
+    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+        self.close();
         let bytes = block.bytes();
         let count_at = bytes.len().checked_sub(4).ok_or(Malformed)?;
         let restart_count = u32_at(bytes, count_at).ok_or(Malformed)? as usize;
@@ -93,31 +90,79 @@ impl BlockCursor {
         self.restart_count = restart_count;
         self.entries_end = entries_end;
         self.block = Some(block);
-        self.next = 0;
-        self.valid = false;
-        self.key.clear();
         Ok(())
     }
 
-    /// Gives up the block.
-    pub(super) fn clear(&mut self) {
+    fn close(&mut self) {
         self.block = None;
         self.valid = false;
     }
 
-    pub(super) fn key(&self) -> Option<&[u8]> {
+    fn key(&self) -> Option<&[u8]> {
         self.valid.then_some(&self.key)
     }
 
-    pub(super) fn value(&self) -> &[u8] {
+    fn value(&self) -> &[u8] {
         match &self.block {
             Some(block) if self.valid => &block.bytes()[self.value.0..self.value.1],
             _ => &[],
         }
     }
 
-    /// Moves to the next cell; before the first move, to the first.
-    pub(super) fn advance(&mut self) -> Result<(), Malformed> {
+    fn first(&mut self) -> Result<(), Malformed> {
+        self.restart_at(0);
+        self.read_next()
+    }
+
+    fn last(&mut self) -> Result<(), Malformed> {
+        let last = self.restart_count.checked_sub(1).ok_or(Malformed)?;
+        self.restart_at(self.restart_offset(last)?);
+        self.read_until(self.entries_end)
+    }
+
+    fn advance(&mut self) -> Result<(), Malformed> {
+        if self.valid { self.read_next() } else { Ok(()) }
+    }
+
+    fn retreat(&mut self) -> Result<(), Malformed> {
+        if !self.valid {
+            return Ok(());
+        }
+        let end = self.at;
+        let (mut low, mut high) = (0, self.restart_count);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.restart_offset(middle)? < end {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.valid = false;
+        let Some(restart) = low.checked_sub(1) else { return Ok(()) };
+        self.restart_at(self.restart_offset(restart)?);
+        self.read_until(end)
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        self.restart_before(target)?;
+        loop {
+            self.read_next()?;
+            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        self.seek(target)?;
+        if self.valid { self.retreat() } else { self.last() }
+    }
+}
+
+impl RowBlockCursor {
+    /// Moves to the entry at `next`.
+    fn read_next(&mut self) -> Result<(), Malformed> {
         self.valid = false;
         let Some(block) = &self.block else { return Ok(()) };
         if self.next >= self.entries_end {
@@ -139,41 +184,27 @@ impl BlockCursor {
             return Err(Malformed);
         }
         self.value = (value_at, value_at + value_length);
+        self.at = self.next;
         self.next = value_at + value_length;
         self.valid = true;
         Ok(())
     }
 
-    /// Moves to the first cell whose key is not less than `target`; at the end if there is none.
-    pub(super) fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
-        self.restart_before(target)?;
+    /// Reads on to the entry that ends at `end`.
+    fn read_until(&mut self, end: usize) -> Result<(), Malformed> {
         loop {
-            self.advance()?;
-            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
+            self.read_next()?;
+            if !self.valid || self.next >= end {
                 return Ok(());
             }
         }
     }
 
-    /// Returns the last key less than `target`, if the block has one. Stands anywhere then.
-    pub(super) fn last_before(
-        &mut self,
-        target: &[u8],
-        found: &mut Vec<u8>,
-    ) -> Result<bool, Malformed> {
-        self.restart_before(target)?;
-        let mut any = false;
-        loop {
-            self.advance()?;
-            match self.key() {
-                Some(key) if compare_keys(key, target).is_lt() => {
-                    found.clear();
-                    found.extend_from_slice(key);
-                    any = true;
-                }
-                _ => return Ok(any),
-            }
-        }
+    /// Prepares to read from the entry at an offset, which shares nothing.
+    fn restart_at(&mut self, offset: usize) {
+        self.next = offset;
+        self.valid = false;
+        self.key.clear();
     }
 
     /// Prepares to read from the last restart point whose key is less than `target`.
@@ -187,12 +218,11 @@ impl BlockCursor {
                 high = middle;
             }
         }
-        self.next = match low.checked_sub(1) {
+        let offset = match low.checked_sub(1) {
             Some(restart) => self.restart_offset(restart)?,
             None => 0,
         };
-        self.valid = false;
-        self.key.clear();
+        self.restart_at(offset);
         Ok(())
     }
 

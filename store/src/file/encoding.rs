@@ -1,0 +1,365 @@
+//! Encodings of data blocks: how the cells of a block are laid out.
+//!
+//! A file's writer has one [`BlockBuilder`], chosen by the family's
+//! [`DataBlockEncoding`]; a reader takes the encoding of each block from the block's header. An
+//! encoding is a pair of types that keep the two traits here, and an arm in [`AnyBuilder`] and
+//! [`AnyCursor`]: a match for each call instead of a call through a table, so that the loops of
+//! scans stay in one piece.
+//!
+//! # Invariants
+//!
+//! 1. A block has at least one cell; its cells ascend.
+//! 2. A cursor never panics on the bytes of a block, whatever they are: [`Malformed`].
+//! 3. After an error a cursor stands on no cell.
+//!
+//! Compression, checksums and where a block lies are not here but in [`crate::file::format`].
+
+use std::sync::Arc;
+
+use crate::cache::Block;
+use crate::cell::{column_end_key, column_of, compare_keys};
+use crate::descriptor::DataBlockEncoding;
+use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
+
+/// Steps that a cursor takes to leave a column before it searches for the end of it.
+const COLUMN_STEPS_MAX: usize = 16;
+
+/// The block is not what its writer makes, though its checksum is right.
+#[derive(Debug)]
+pub(super) struct Malformed;
+
+/// Lays out the cells of one block after the other.
+pub(super) trait BlockBuilder {
+    /// Adds a cell. Keys ascend, and are keys; the writer has checked both.
+    fn add(&mut self, key: &[u8], value: &[u8]);
+
+    /// Returns whether no cell was added since the last block was finished.
+    fn is_empty(&self) -> bool;
+
+    /// Returns the size of the block if it were finished now, or a good guess at it.
+    fn byte_count(&self) -> usize;
+
+    /// Appends the raw bytes of the block to `out` and begins the next one. The block has a cell.
+    fn finish(&mut self, out: &mut Vec<u8>);
+}
+
+/// Stands on a cell of a block, or on none.
+pub(super) trait BlockCursor {
+    /// Takes a block; stands on no cell until moved.
+    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed>;
+
+    /// Gives up the block and stands on no cell.
+    fn close(&mut self);
+
+    /// Returns the encoded key of the cell it stands on.
+    fn key(&self) -> Option<&[u8]>;
+
+    /// Returns the value of the cell it stands on; empty if there is none.
+    fn value(&self) -> &[u8];
+
+    /// Moves to the first cell of the block.
+    fn first(&mut self) -> Result<(), Malformed>;
+
+    /// Moves to the last cell of the block.
+    fn last(&mut self) -> Result<(), Malformed>;
+
+    /// Moves to the next cell; on none after the last. Stays on none.
+    fn advance(&mut self) -> Result<(), Malformed>;
+
+    /// Moves to the cell before; on none before the first. Stays on none.
+    fn retreat(&mut self) -> Result<(), Malformed>;
+
+    /// Moves to the first cell whose key is not less than `target`; on none if there is none.
+    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed>;
+
+    /// Moves to the last cell whose key is less than `target`; on none if there is none.
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed>;
+
+    /// Moves to the first cell behind the column it stands on; on none if the block has none.
+    fn skip_column(&mut self) -> Result<(), Malformed> {
+        let Some(key) = self.key() else { return Ok(()) };
+        let (row, qualifier) = column_of(key);
+        let end = column_end_key(row, qualifier);
+        for _ in 0..COLUMN_STEPS_MAX {
+            self.advance()?;
+            if self.key().is_none_or(|key| compare_keys(key, &end).is_gt()) {
+                return Ok(());
+            }
+        }
+        self.seek(&end)
+    }
+}
+
+/// The code of an encoding in the header of a block.
+pub(super) fn encoding_code(encoding: DataBlockEncoding) -> u8 {
+    match encoding {
+        DataBlockEncoding::Rows => 1,
+    }
+}
+
+/// The builder of a family.
+pub(super) enum AnyBuilder {
+    Rows(RowBlockBuilder),
+}
+
+/// Runs the same call on whichever it is.
+macro_rules! each {
+    ($any:expr, $one:ident => $call:expr) => {
+        match $any {
+            Self::Rows($one) => $call,
+        }
+    };
+}
+
+impl AnyBuilder {
+    pub(super) fn new(encoding: DataBlockEncoding) -> AnyBuilder {
+        match encoding {
+            DataBlockEncoding::Rows => AnyBuilder::Rows(RowBlockBuilder::default()),
+        }
+    }
+}
+
+impl BlockBuilder for AnyBuilder {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        each!(self, builder => builder.add(key, value));
+    }
+
+    fn is_empty(&self) -> bool {
+        each!(self, builder => builder.is_empty())
+    }
+
+    fn byte_count(&self) -> usize {
+        each!(self, builder => builder.byte_count())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        each!(self, builder => builder.finish(out));
+    }
+}
+
+/// A cursor over blocks of any encoding.
+pub(super) enum AnyCursor {
+    Rows(RowBlockCursor),
+}
+
+impl Default for AnyCursor {
+    fn default() -> AnyCursor {
+        AnyCursor::Rows(RowBlockCursor::default())
+    }
+}
+
+impl BlockCursor for AnyCursor {
+    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+        match (block.encoding(), &mut *self) {
+            (1, AnyCursor::Rows(cursor)) => cursor.open(block),
+            _ => {
+                self.close();
+                Err(Malformed)
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        each!(self, cursor => cursor.close());
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        each!(self, cursor => cursor.key())
+    }
+
+    fn value(&self) -> &[u8] {
+        each!(self, cursor => cursor.value())
+    }
+
+    fn first(&mut self) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.first())
+    }
+
+    fn last(&mut self) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.last())
+    }
+
+    fn advance(&mut self) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.advance())
+    }
+
+    fn retreat(&mut self) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.retreat())
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.seek(target))
+    }
+
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.seek_before(target))
+    }
+
+    fn skip_column(&mut self) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.skip_column())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Every encoding against a sorted list of cells.
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+
+    const ENCODINGS: [DataBlockEncoding; 1] = [DataBlockEncoding::Rows];
+
+    type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn key(row: &[u8], qualifier: &[u8], version: u64) -> Vec<u8> {
+        let (timestamp, sequence) = (Timestamp(version as i64), Sequence(version));
+        let cell_type = if version.is_multiple_of(5) { CellType::Delete } else { CellType::Put };
+        let mut key = Vec::new();
+        KeyParts { row, qualifier, timestamp, sequence, cell_type }.encode(&mut key);
+        key
+    }
+
+    /// Keys of few different rows and columns, so that prefixes, ties and long columns occur.
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        let text = prop::collection::vec(prop_oneof![Just(0_u8), Just(b'a'), Just(0xff)], 0..4);
+        let long = prop_oneof![4 => Just(0), 1 => Just(200)];
+        (text.clone(), long, text, 0..30_u64).prop_map(|(mut row, long, qualifier, version)| {
+            row.resize(row.len() + long, b'x');
+            key(&row, &qualifier, version)
+        })
+    }
+
+    fn any_pairs() -> impl Strategy<Value = Pairs> {
+        let value = prop::collection::vec(any::<u8>(), 0..40);
+        prop::collection::vec((any_key(), value), 1..120).prop_map(|mut pairs| {
+            pairs.sort_by(|a, b| compare_keys(&a.0, &b.0));
+            pairs.dedup_by(|a, b| a.0 == b.0);
+            pairs
+        })
+    }
+
+    fn block_of(encoding: DataBlockEncoding, pairs: &Pairs) -> Arc<Block> {
+        let mut builder = AnyBuilder::new(encoding);
+        let mut raw = Vec::new();
+        // The second block of a builder is as good as the first.
+        for _ in 0..2 {
+            raw.clear();
+            pairs.iter().for_each(|(key, value)| builder.add(key, value));
+            assert!(!builder.is_empty());
+            builder.finish(&mut raw);
+            assert!(builder.is_empty());
+        }
+        Arc::new(Block::new(encoding_code(encoding), raw))
+    }
+
+    #[derive(Debug, Clone)]
+    enum Move {
+        First,
+        Last,
+        Advance,
+        Retreat,
+        SkipColumn,
+        Seek(Vec<u8>),
+        SeekBefore(Vec<u8>),
+    }
+
+    fn any_move() -> impl Strategy<Value = Move> {
+        prop_oneof![
+            1 => Just(Move::First),
+            1 => Just(Move::Last),
+            6 => Just(Move::Advance),
+            6 => Just(Move::Retreat),
+            3 => Just(Move::SkipColumn),
+            3 => any_key().prop_map(Move::Seek),
+            3 => any_key().prop_map(Move::SeekBefore),
+        ]
+    }
+
+    fn model(pairs: &Pairs, at: Option<usize>, step: &Move) -> Option<usize> {
+        let first_not_below =
+            |key: &[u8]| pairs.partition_point(|pair| compare_keys(&pair.0, key).is_lt());
+        let found = match step {
+            Move::First => Some(0),
+            Move::Last => Some(pairs.len() - 1),
+            Move::Advance => at.map(|at| at + 1),
+            Move::Retreat => at.and_then(|at| at.checked_sub(1)),
+            Move::SkipColumn => at.map(|at| {
+                let column = column_of(&pairs[at].0);
+                pairs.partition_point(|pair| column_of(&pair.0) <= column)
+            }),
+            Move::Seek(key) => Some(first_not_below(key)),
+            Move::SeekBefore(key) => first_not_below(key).checked_sub(1),
+        };
+        found.filter(|&at| at < pairs.len())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn cursors_move_as_over_a_list(
+            pairs in any_pairs(),
+            moves in prop::collection::vec(any_move(), 1..200),
+        ) {
+            for encoding in ENCODINGS {
+                let mut cursor = AnyCursor::default();
+                cursor.open(block_of(encoding, &pairs)).unwrap();
+                prop_assert_eq!(cursor.key(), None);
+                let mut at = None;
+                for step in &moves {
+                    match step {
+                        Move::First => cursor.first(),
+                        Move::Last => cursor.last(),
+                        Move::Advance => cursor.advance(),
+                        Move::Retreat => cursor.retreat(),
+                        Move::SkipColumn => cursor.skip_column(),
+                        Move::Seek(key) => cursor.seek(key),
+                        Move::SeekBefore(key) => cursor.seek_before(key),
+                    }
+                    .unwrap();
+                    at = model(&pairs, at, step);
+                    let expected = at.map(|at| &pairs[at]);
+                    prop_assert_eq!(cursor.key(), expected.map(|pair| &pair.0[..]), "{:?}", step);
+                    prop_assert_eq!(cursor.value(), expected.map_or(&[][..], |pair| &pair.1));
+                }
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_a_cursor_panic(
+            pairs in any_pairs(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in any::<prop::sample::Index>(),
+            moves in prop::collection::vec(any_move(), 1..50),
+        ) {
+            for encoding in ENCODINGS {
+                let mut raw = block_of(encoding, &pairs).bytes().to_vec();
+                for (at, byte) in &changes {
+                    let at = at.index(raw.len());
+                    raw[at] = *byte;
+                }
+                if changes.len() == 1 {
+                    raw.truncate(cut.index(raw.len()));
+                }
+                let mut cursor = AnyCursor::default();
+                if cursor.open(Arc::new(Block::new(encoding_code(encoding), raw))).is_err() {
+                    continue;
+                }
+                for step in &moves {
+                    let _ = match step {
+                        Move::First => cursor.first(),
+                        Move::Last => cursor.last(),
+                        Move::Advance => cursor.advance(),
+                        Move::Retreat => cursor.retreat(),
+                        Move::SkipColumn => cursor.skip_column(),
+                        Move::Seek(key) => cursor.seek(key),
+                        Move::SeekBefore(key) => cursor.seek_before(key),
+                    };
+                    let _ = (cursor.key().map(column_of), cursor.value().len());
+                }
+            }
+        }
+    }
+}
