@@ -172,6 +172,20 @@ pub fn row_start_key(row: &[u8]) -> SearchKey {
     search_key(row, &[], 0)
 }
 
+/// Returns a key that sorts before every cell of a column and after every cell of the columns before
+/// it in the row.
+pub fn column_start_key(row: &[u8], qualifier: &[u8]) -> SearchKey {
+    search_key(row, qualifier, 0)
+}
+
+/// Returns a key that sorts after every cell of a row and before every cell of the rows after it.
+pub fn row_end_key(row: &[u8]) -> SearchKey {
+    // The least row above it.
+    let mut above = SearchKey::from_slice(row);
+    above.push(0);
+    search_key(&above, &[], 0)
+}
+
 /// Returns a key that sorts after every cell of a column and before every cell of the next one.
 pub fn column_end_key(row: &[u8], qualifier: &[u8]) -> SearchKey {
     search_key(row, qualifier, 0xff)

@@ -224,7 +224,7 @@ impl FamilyStore {
             earliest_put: Timestamp(i64::MIN),
         };
         let (file, cells_in, cells_out) =
-            self.write_file(&view, Merge::new(sources, RowOrder::Forward), spec)?;
+            self.write_file(&view, Merge::new(sources, RowOrder::Forward)?, spec)?;
         let outcome =
             FlushOutcome { file: file.as_ref().map(|file| file.id), cells_in, cells_out, flushed };
         let flush = PendingFlush { outcome: outcome.clone(), file, memstores };
@@ -327,7 +327,7 @@ impl FamilyStore {
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
         };
         let (file, cells_in, cells_out) =
-            self.write_file(&view, Merge::new(sources, RowOrder::Forward), spec)?;
+            self.write_file(&view, Merge::new(sources, RowOrder::Forward)?, spec)?;
         let outcome = CompactionOutcome {
             inputs: inputs.iter().map(|live| live.id).collect(),
             output: file.as_ref().map(|file| file.id),

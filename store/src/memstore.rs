@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::RwLock;
 
 use crate::cell::{Cell, CellType, KEY_TAIL_BYTES, KeyParts, SearchKey, Sequence};
-use crate::cell::{column_end_key, column_of, compare_keys, row_of, row_start_key};
+use crate::cell::{column_end_key, column_of, column_start_key, compare_keys};
+use crate::cell::{row_end_key, row_of, row_start_key};
 use crate::error::Result;
 use crate::scan::merge::{Cursor, RowOrder};
 use crate::scan::retention::Survivors;
@@ -460,6 +461,24 @@ impl<M: Deref<Target = Memstore>> MemstoreCursor<M> {
         self.chunk_cells = (self.chunk_cells * 2).min(CHUNK_CELLS_MAX);
     }
 
+    /// Returns the position of the first copied cell ahead for whose key `is_there`.
+    fn ahead(&self, is_there: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        (self.position + 1..self.cells.len())
+            .find(|&index| is_there(self.copied_key(self.cells[index])))
+    }
+
+    /// Moves to a copied cell, or else to the first cell after a key.
+    fn move_to(&mut self, position: Option<usize>, after: Option<SearchKey>) {
+        match (position, after) {
+            (Some(position), _) => self.position = position,
+            (None, Some(after)) if !self.exhausted => {
+                self.chunk_cells = CHUNK_CELLS_FIRST;
+                self.refill_after(&after);
+            }
+            _ => self.position = self.cells.len(),
+        }
+    }
+
     fn refill_after(&mut self, after: &[u8]) {
         match self.order {
             RowOrder::Forward => {
@@ -513,24 +532,41 @@ impl<M: Deref<Target = Memstore>> Cursor for MemstoreCursor<M> {
     }
 
     fn skip_column(&mut self) -> Result<()> {
-        let Some(&standing) = self.cells.get(self.position) else { return Ok(()) };
-        let end = {
-            let column = column_of(self.copied_key(standing));
-            let found = (self.position + 1..self.cells.len())
-                .find(|&index| column_of(self.copied_key(self.cells[index])) != column);
-            match found {
-                Some(index) => {
-                    self.position = index;
-                    return Ok(());
-                }
-                None => column_end_key(column.0, column.1),
-            }
+        let Some(key) = self.key() else { return Ok(()) };
+        let (row, qualifier) = column_of(key);
+        let found = self.ahead(|key| column_of(key) != (row, qualifier));
+        let end = found.is_none().then(|| column_end_key(row, qualifier));
+        self.move_to(found, end);
+        Ok(())
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        let Some((row, at)) = self.key().map(column_of) else { return Ok(()) };
+        if at >= qualifier {
+            return Ok(());
+        }
+        let found = self.ahead(|key| row_of(key) != row || column_of(key).1 >= qualifier);
+        let start = found.is_none().then(|| column_start_key(row, qualifier));
+        self.move_to(found, start);
+        Ok(())
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        let Some(row) = self.key().map(row_of) else { return Ok(()) };
+        let found = self.ahead(|key| row_of(key) != row);
+        let bound = match (found, self.order) {
+            (Some(_), _) => None,
+            (None, RowOrder::Forward) => Some(row_end_key(row)),
+            (None, RowOrder::Reverse) => Some(row_start_key(row)),
         };
-        if self.exhausted {
-            self.position = self.cells.len();
-        } else {
-            self.chunk_cells = CHUNK_CELLS_FIRST;
-            self.refill_after(&end);
+        match (bound, self.order) {
+            (Some(start), RowOrder::Reverse) if !self.exhausted => {
+                self.chunk_cells = CHUNK_CELLS_FIRST;
+                self.fill_reverse(None, Some(start));
+            }
+            // Nothing of another row is wanted.
+            (Some(_), _) if self.one_row => self.position = self.cells.len(),
+            (bound, _) => self.move_to(found, bound),
         }
         Ok(())
     }
@@ -548,12 +584,7 @@ impl<M: Deref<Target = Memstore>> Cursor for MemstoreCursor<M> {
                     self.fill_forward(&row_start_key(row), None);
                 }
             }
-            RowOrder::Reverse => {
-                // The least row above `row`: nothing that belongs to it is wanted.
-                let mut above = SearchKey::from_slice(row);
-                above.push(0);
-                self.fill_reverse(None, Some(row_start_key(&above)));
-            }
+            RowOrder::Reverse => self.fill_reverse(None, Some(row_start_key(row))),
         }
         Ok(())
     }
@@ -612,7 +643,7 @@ mod tests {
         let reverse = collect(&mut MemstoreCursor::reverse(memstore.clone(), Some(b"0003")));
         assert_eq!(reverse, expected[397..].concat());
         let mut cursor = MemstoreCursor::reverse(memstore.clone(), None);
-        cursor.seek_row(b"0002x").unwrap();
+        cursor.seek_row(b"0002x\0").unwrap();
         assert_eq!(collect(&mut cursor), expected[397..].concat());
         let one = collect(&mut MemstoreCursor::over_row(&*memstore, b"0039"));
         assert_eq!(one, expected[400 - 40]);

@@ -78,6 +78,20 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         }
     }
 
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        match self {
+            Source::Memstore(cursor) => cursor.seek_column(qualifier),
+            Source::File(cursor) => cursor.seek_column(qualifier),
+        }
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        match self {
+            Source::Memstore(cursor) => cursor.skip_row(),
+            Source::File(cursor) => cursor.skip_row(),
+        }
+    }
+
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         match self {
             Source::Memstore(cursor) => cursor.seek_row(row),
@@ -143,7 +157,7 @@ impl ReadView {
         staged: Option<&Memstore>,
         out: &mut CellBatch,
     ) -> Result<bool> {
-        let mut sources: SmallVec<[Source<&Memstore>; 4]> = SmallVec::new();
+        let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         for memstore in staged.into_iter().chain(memstores) {
             let cursor = MemstoreCursor::over_row(memstore, row);
@@ -162,7 +176,7 @@ impl ReadView {
         if sources.is_empty() {
             return Ok(false);
         }
-        let mut merge = Merge::new(sources, RowOrder::Forward);
+        let mut merge = Merge::new(sources, RowOrder::Forward)?;
         let mut retention = self.retention(spec, staged);
         retention.start_row();
         let mut any = false;
@@ -222,7 +236,7 @@ impl ReadView {
         staged: Option<Arc<Memstore>>,
     ) -> Result<FamilyScanner> {
         let retention = self.retention(spec, staged.as_deref());
-        let mut sources: SmallVec<[Source<Arc<Memstore>>; 4]> = SmallVec::new();
+        let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
         for memstore in staged.into_iter().chain(self.memstores().cloned()) {
             if memstore.is_empty() {
                 continue;
@@ -246,7 +260,7 @@ impl ReadView {
         }
         let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
         Ok(FamilyScanner {
-            merge: Merge::new(sources, order),
+            merge: Merge::new(sources, order)?,
             retention,
             family_index: self.family_index,
             order,
@@ -365,7 +379,11 @@ impl FamilyScanner {
             },
         };
         if !there {
-            self.merge.seek_row(row)?;
+            match self.order {
+                RowOrder::Forward => self.merge.seek_row(row)?,
+                // Before the least row above it.
+                RowOrder::Reverse => self.merge.seek_row(&[row, &[0]].concat())?,
+            }
             self.state = RowState::Outside;
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockCache, BlockKey};
-use crate::cell::{SearchKey, column_end_key, column_of, compare_keys, is_key};
-use crate::cell::{row_of, row_start_key};
+use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys, is_key};
+use crate::cell::{row_end_key, row_of, row_start_key};
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
@@ -18,6 +18,9 @@ use crate::file::format::{BlockHandle, BlockKind, FileProperties, TRAILER_BYTES}
 use crate::file::format::{open_block, open_trailer};
 use crate::file::index::Index;
 use crate::scan::merge::{Cursor, RowOrder};
+
+/// Steps that a cursor takes towards a key further on in the row before it searches for it.
+const STEPS_MAX: usize = 16;
 
 /// Numbers for the cache: no two files of a process share one.
 static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -317,6 +320,17 @@ impl FileCursor {
         Ok(())
     }
 
+    /// Moves on to the first cell at or after `target`, which is not far as a rule.
+    fn step_or_seek(&mut self, target: &[u8]) -> Result<()> {
+        for _ in 0..STEPS_MAX {
+            self.step()?;
+            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
+                return Ok(());
+            }
+        }
+        self.seek_key(target)
+    }
+
     /// In reverse, goes back a row if it has left the one it was in.
     fn turn_back(&mut self) -> Result<()> {
         if self.order == RowOrder::Reverse
@@ -360,15 +374,34 @@ impl Cursor for FileCursor {
         self.turn_back()
     }
 
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        let Some((row, at)) = self.key().map(column_of) else { return Ok(()) };
+        if at >= qualifier {
+            return Ok(());
+        }
+        let start = column_start_key(row, qualifier);
+        self.step_or_seek(&start)?;
+        self.turn_back()
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        let Some(key) = self.key() else { return Ok(()) };
+        match self.order {
+            RowOrder::Forward => {
+                let end = row_end_key(row_of(key));
+                self.step_or_seek(&end)
+            }
+            RowOrder::Reverse => {
+                let start = row_start_key(row_of(key));
+                self.seek_before(Some(start))
+            }
+        }
+    }
+
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         match self.order {
             RowOrder::Forward => self.seek_key(&row_start_key(row)),
-            RowOrder::Reverse => {
-                // The least row above `row`: nothing that belongs to it is wanted.
-                let mut above = SearchKey::from_slice(row);
-                above.push(0);
-                self.seek_before(Some(row_start_key(&above)))
-            }
+            RowOrder::Reverse => self.seek_before(Some(row_start_key(row))),
         }
     }
 }

@@ -6,8 +6,9 @@
 //!
 //! # Invariants
 //!
-//! 1. The heap holds the indexes of exactly the sources that stand on a cell.
-//! 2. Its first entry stands on the least key in the order of the merge.
+//! 1. The heap holds exactly the sources that stand on a key.
+//! 2. Its first entry stands on the least key in the order of the merge, and is open: on a cell.
+//! 3. The prefix of an entry is that of the row its source stands on, where there are several.
 
 use std::cmp::Ordering;
 
@@ -31,9 +32,22 @@ pub trait Cursor {
     /// Moves past all remaining cells of the column it stands on.
     fn skip_column(&mut self) -> Result<()>;
 
-    /// Moves, in either direction, to the first cell of the first row at or after `row` (in
-    /// reverse: of the last row at or before it).
+    /// Moves to the first cell of the row it stands on whose qualifier is not less than
+    /// `qualifier`; if the row has none, to the next row. Never moves back.
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()>;
+
+    /// Moves past all remaining cells of the row it stands on.
+    fn skip_row(&mut self) -> Result<()>;
+
+    /// Moves on to the first cell of the first row at or after `row`; in reverse, of the last row
+    /// *before* it. A merge never moves back.
     fn seek_row(&mut self, row: &[u8]) -> Result<()>;
+
+    /// A source that was not opened yet stands on a key that sorts before all of its cells. This
+    /// moves it to its first cell, and returns whether it was such a source.
+    fn open(&mut self) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// The way through the rows.
@@ -57,33 +71,63 @@ impl RowOrder {
 
 /// Merges sources; itself a cursor.
 pub struct Merge<C> {
-    sources: SmallVec<[C; 4]>,
-    heap: SmallVec<[u32; 8]>,
+    sources: SmallVec<[C; 1]>,
+    heap: SmallVec<[Standing; 4]>,
     order: RowOrder,
+}
+
+/// A source of the heap and the start of the row it stands on, by which most comparisons are
+/// decided without a look at the key.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    prefix: u128,
+    source: u32,
+}
+
+/// Returns the first 16 bytes of a row, filled with zeros, as a number: of two rows with different
+/// numbers the one with the lower comes first in the order of the merge.
+fn row_prefix(order: RowOrder, row: &[u8]) -> u128 {
+    let prefix = match row.first_chunk::<16>() {
+        Some(bytes) => u128::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 16];
+            bytes[..row.len()].copy_from_slice(row);
+            u128::from_be_bytes(bytes)
+        }
+    };
+    match order {
+        RowOrder::Forward => prefix,
+        RowOrder::Reverse => !prefix,
+    }
 }
 
 impl<C: Cursor> Merge<C> {
     /// Returns the merge of sources that stand on their first cells and go in `order`.
-    pub fn new(sources: SmallVec<[C; 4]>, order: RowOrder) -> Merge<C> {
+    ///
+    /// # Errors
+    ///
+    /// Those of opening the sources that come first.
+    pub fn new(sources: SmallVec<[C; 1]>, order: RowOrder) -> Result<Merge<C>> {
         let mut merge = Merge { sources, heap: SmallVec::new(), order };
-        merge.rebuild();
-        merge
-    }
-
-    fn rebuild(&mut self) {
-        self.heap.clear();
-        for (index, source) in self.sources.iter().enumerate() {
-            if source.key().is_some() {
-                self.heap.push(index as u32);
+        for (index, source) in merge.sources.iter().enumerate() {
+            if let Some(key) = source.key() {
+                let prefix = row_prefix(order, row_of(key));
+                merge.heap.push(Standing { prefix, source: index as u32 });
             }
         }
-        for position in (0..self.heap.len() / 2).rev() {
-            self.sift_down(position);
+        for position in (0..merge.heap.len() / 2).rev() {
+            merge.sift_down(position);
         }
+        merge.open_first()?;
+        Ok(merge)
     }
 
-    fn precedes(&self, a: u32, b: u32) -> bool {
-        let (a_key, b_key) = (self.sources[a as usize].key(), self.sources[b as usize].key());
+    fn precedes(&self, a: Standing, b: Standing) -> bool {
+        if a.prefix != b.prefix {
+            return a.prefix < b.prefix;
+        }
+        let (a_key, b_key) =
+            (self.sources[a.source as usize].key(), self.sources[b.source as usize].key());
         match (a_key, b_key) {
             (Some(a_key), Some(b_key)) => self.order.compare(a_key, b_key).is_lt(),
             (a_key, _) => a_key.is_some(),
@@ -108,53 +152,104 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
+    fn first(&mut self) -> Option<&mut C> {
+        self.heap.first().map(|first| &mut self.sources[first.source as usize])
+    }
+
     /// Restores the heap after its first source was moved.
-    fn settle_first(&mut self) {
-        let Some(&first) = self.heap.first() else { return };
-        if self.sources[first as usize].key().is_none() {
-            self.heap.swap_remove(0);
+    fn settle_first(&mut self) -> Result<()> {
+        self.sink_first();
+        self.open_first()
+    }
+
+    fn sink_first(&mut self) {
+        let Some(first) = self.heap.first() else { return };
+        match self.sources[first.source as usize].key() {
+            // A single source needs no order.
+            Some(_) if self.heap.len() == 1 => return,
+            Some(key) => self.heap[0].prefix = row_prefix(self.order, row_of(key)),
+            None => {
+                self.heap.swap_remove(0);
+            }
         }
         self.sift_down(0);
+    }
+
+    /// Opens the first source until it is one that was open.
+    fn open_first(&mut self) -> Result<()> {
+        while let Some(first) = self.first() {
+            if !first.open()? {
+                break;
+            }
+            self.sink_first();
+        }
+        Ok(())
+    }
+
+    /// Moves every source that stands before a place, which it must leave by `go`.
+    fn move_those(
+        &mut self,
+        stands_before: impl Fn(&[u8]) -> bool,
+        mut go: impl FnMut(&mut C) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(first) = self.first()
+            && first.key().is_some_and(&stands_before)
+        {
+            go(first)?;
+            self.settle_first()?;
+        }
+        Ok(())
     }
 }
 
 impl<C: Cursor> Cursor for Merge<C> {
     fn key(&self) -> Option<&[u8]> {
-        self.heap.first().and_then(|&first| self.sources[first as usize].key())
+        self.heap.first().and_then(|first| self.sources[first.source as usize].key())
     }
 
     fn value(&self) -> &[u8] {
-        self.heap.first().map_or(&[], |&first| self.sources[first as usize].value())
+        self.heap.first().map_or(&[], |first| self.sources[first.source as usize].value())
     }
 
     fn advance(&mut self) -> Result<()> {
-        let Some(&first) = self.heap.first() else { return Ok(()) };
-        self.sources[first as usize].advance()?;
-        self.settle_first();
-        Ok(())
+        let Some(first) = self.first() else { return Ok(()) };
+        first.advance()?;
+        self.settle_first()
     }
 
     fn skip_column(&mut self) -> Result<()> {
-        let Some(key) = self.key() else { return Ok(()) };
-        let (row, qualifier) = column_of(key);
-        let (row, qualifier): (SmallVec<[u8; 64]>, SmallVec<[u8; 32]>) =
-            (SmallVec::from_slice(row), SmallVec::from_slice(qualifier));
-        while let Some(&first) = self.heap.first() {
-            let source = &mut self.sources[first as usize];
-            if source.key().is_none_or(|key| column_of(key) != (&row[..], &qualifier[..])) {
-                return Ok(());
-            }
-            source.skip_column()?;
-            self.settle_first();
-        }
-        Ok(())
+        let Some((row, qualifier)) = self.key().map(column_of) else { return Ok(()) };
+        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
+        let qualifier: SmallVec<[u8; 32]> = SmallVec::from_slice(qualifier);
+        self.move_those(|key| column_of(key) == (&row[..], &qualifier[..]), C::skip_column)
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        let Some(row) = self.key().map(row_of) else { return Ok(()) };
+        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
+        self.move_those(
+            |key| row_of(key) == &row[..] && column_of(key).1 < qualifier,
+            |source| source.seek_column(qualifier),
+        )
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        let Some(row) = self.key().map(row_of) else { return Ok(()) };
+        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
+        self.move_those(|key| row_of(key) == &row[..], C::skip_row)
     }
 
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
-        for source in &mut self.sources {
-            source.seek_row(row)?;
-        }
-        self.rebuild();
-        Ok(())
+        let order = self.order;
+        self.move_those(
+            |key| match order {
+                RowOrder::Forward => row_of(key) < row,
+                RowOrder::Reverse => row_of(key) >= row,
+            },
+            |source| source.seek_row(row),
+        )
     }
 }
+
+#[cfg(test)]
+mod tests;
