@@ -1,26 +1,96 @@
 //! A world for tests: files in memory that fail, tear and forget on purpose.
 //!
-//! What was synced survives a [`FaultEnv::crash`]; what was only written may survive in part; names
-//! survive once their directory was synced. Nothing is random but what the seed says.
+//! What was synced survives a [`FaultEnv::crash`]; of what was only written, any part may survive
+//! ([`Unsynced`]); the same goes for names and the sync of their directory. On the way there each
+//! kind of operation can be told to fail ([`Fault`]), the disk can be full, and bits can flip.
+//! Nothing is random but what the seed says.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod disk;
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::env::fault::disk::{Disk, Outcome, Random};
 use crate::env::{AppendFile, Env, ReadFile};
 use crate::error::{Error, Result};
 
-/// What a crash does to bytes that were written but not synced.
+/// What a crash does to bytes and names that were written but not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsynced {
     /// All of them are lost.
     Lost,
-    /// A prefix of them survives, of a length that the seed decides.
+    /// All of them survive: only the process died.
+    Kept,
+    /// Of each file a prefix of them survives, and any of the names; the seed decides.
     Torn,
-    /// All survive but for a range of zeros somewhere in them: pages reached the disk out of order.
+    /// Any pages of them survive, with zeros between, and any of the names.
     Holed,
+}
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// [`Env::create`]; nothing is created.
+    Create,
+    /// [`AppendFile::append`]; a part is written.
+    Append,
+    /// [`AppendFile::sync`]; pages reach the disk or not, and a later sync does not try them again.
+    Sync,
+    /// [`Env::rename`]; it may have happened, but is not on disk then.
+    Rename,
+    /// [`Env::link`].
+    Link,
+    /// [`Env::remove`]; the file stays.
+    Remove,
+    /// [`Env::create_directory`].
+    CreateDirectory,
+    /// [`Env::remove_directory`]; a part may be gone.
+    RemoveDirectory,
+    /// [`Env::sync_directory`].
+    SyncDirectory,
+    /// [`Env::open`].
+    Open,
+    /// [`ReadFile::read_at`] and [`ReadFile::byte_count`].
+    Read,
+    /// [`Env::list`].
+    List,
+}
+
+impl Operation {
+    /// All kinds.
+    pub const ALL: [Operation; 12] = [
+        Operation::Create,
+        Operation::Append,
+        Operation::Sync,
+        Operation::Rename,
+        Operation::Link,
+        Operation::Remove,
+        Operation::CreateDirectory,
+        Operation::RemoveDirectory,
+        Operation::SyncDirectory,
+        Operation::Open,
+        Operation::Read,
+        Operation::List,
+    ];
+
+    fn is_change(self) -> bool {
+        !matches!(self, Operation::Open | Operation::Read | Operation::List)
+    }
+}
+
+/// Failures to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// What fails.
+    pub operation: Operation,
+    /// So many calls of it go well first.
+    pub after: u64,
+    /// So many fail then.
+    pub count: u64,
 }
 
 /// Files in memory, shared by clones.
@@ -30,34 +100,28 @@ pub struct FaultEnv {
 }
 
 struct World {
-    /// Names as a process sees them.
-    live: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
-    /// Names as they would be after a crash.
-    durable: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+    disk: Disk,
     locks: BTreeSet<PathBuf>,
     now_micros: i64,
-    random: u64,
-    /// Writes, syncs and renames so far.
+    random: Random,
+    /// Operations so far that change anything.
     operation_count: u64,
     fail_at: Option<u64>,
+    faults: Vec<Fault>,
+    capacity_bytes: u64,
     crashed: bool,
-}
-
-#[derive(Default, Clone)]
-struct Content {
-    bytes: Vec<u8>,
-    synced_bytes: usize,
 }
 
 struct FaultAppend {
     env: FaultEnv,
     path: PathBuf,
-    content: Arc<Mutex<Content>>,
+    file: usize,
 }
 
 struct FaultRead {
+    env: FaultEnv,
     path: PathBuf,
-    content: Arc<Mutex<Content>>,
+    file: usize,
 }
 
 struct FaultLock {
@@ -68,18 +132,22 @@ struct FaultLock {
 impl FaultEnv {
     /// Returns an empty world. Its clock stands at `1_000_000`.
     pub fn new(seed: u64) -> FaultEnv {
-        FaultEnv {
-            world: Arc::new(Mutex::new(World {
-                live: BTreeMap::new(),
-                durable: BTreeMap::new(),
-                locks: BTreeSet::new(),
-                now_micros: 1_000_000,
-                random: seed.wrapping_mul(2).wrapping_add(1),
-                operation_count: 0,
-                fail_at: None,
-                crashed: false,
-            })),
-        }
+        FaultEnv::of(Disk::new(), 1_000_000, Random::new(seed))
+    }
+
+    fn of(disk: Disk, now_micros: i64, random: Random) -> FaultEnv {
+        let world = World {
+            disk,
+            locks: BTreeSet::new(),
+            now_micros,
+            random,
+            operation_count: 0,
+            fail_at: None,
+            faults: Vec::new(),
+            capacity_bytes: u64::MAX,
+            crashed: false,
+        };
+        FaultEnv { world: Arc::new(Mutex::new(world)) }
     }
 
     /// Sets the clock.
@@ -87,13 +155,32 @@ impl FaultEnv {
         self.world.lock().now_micros = now_micros;
     }
 
-    /// Makes the write, sync or rename after `count` more of them fail, and all that follow.
+    /// Makes the change of files or names after `count` more of them fail, and all that follow.
     pub fn fail_after(&self, count: u64) {
         let mut world = self.world.lock();
         world.fail_at = Some(world.operation_count + count);
     }
 
-    /// Returns how many writes, syncs and renames there were.
+    /// Adds failures to come.
+    pub fn inject(&self, fault: Fault) {
+        self.world.lock().faults.push(fault);
+    }
+
+    /// Lets nothing fail any more, and gives the disk all the room.
+    pub fn calm(&self) {
+        let mut world = self.world.lock();
+        world.faults.clear();
+        world.fail_at = None;
+        world.capacity_bytes = u64::MAX;
+    }
+
+    /// Leaves room for so many more bytes on the disk.
+    pub fn leave_room(&self, byte_count: u64) {
+        let mut world = self.world.lock();
+        world.capacity_bytes = world.disk.used_bytes() + byte_count;
+    }
+
+    /// Returns how many operations there were that change files or names.
     pub fn operation_count(&self) -> u64 {
         self.world.lock().operation_count
     }
@@ -107,123 +194,122 @@ impl FaultEnv {
     pub fn after_crash(&self, unsynced: Unsynced) -> FaultEnv {
         let mut world = self.world.lock();
         world.crashed = true;
-        let mut random = world.random;
-        let mut survive = |content: &Arc<Mutex<Content>>| {
-            let content = content.lock();
-            let mut bytes = content.bytes.clone();
-            let tail_bytes = bytes.len() - content.synced_bytes;
-            match unsynced {
-                Unsynced::Lost => bytes.truncate(content.synced_bytes),
-                Unsynced::Torn => {
-                    let kept = next_random(&mut random) as usize % (tail_bytes + 1);
-                    bytes.truncate(content.synced_bytes + kept);
-                }
-                Unsynced::Holed => {
-                    let start = next_random(&mut random) as usize % (tail_bytes + 1);
-                    let length = next_random(&mut random) as usize % (tail_bytes - start + 1);
-                    let start = content.synced_bytes + start;
-                    bytes[start..start + length].fill(0);
-                }
-            }
-            let synced_bytes = bytes.len();
-            Arc::new(Mutex::new(Content { bytes, synced_bytes }))
-        };
-        let files: BTreeMap<_, _> =
-            world.durable.iter().map(|(path, content)| (path.clone(), survive(content))).collect();
-        FaultEnv {
-            world: Arc::new(Mutex::new(World {
-                live: files.clone(),
-                durable: files,
-                locks: BTreeSet::new(),
-                now_micros: world.now_micros,
-                random,
-                operation_count: 0,
-                fail_at: None,
-                crashed: false,
-            })),
-        }
+        let mut random = world.random.clone();
+        let disk = world.disk.after_crash(unsynced, &mut random);
+        FaultEnv::of(disk, world.now_micros, random)
+    }
+
+    /// Returns the paths of all files, sorted.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.world.lock().disk.paths()
     }
 
     /// Returns a copy of a file's bytes.
     pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
-        self.world.lock().live.get(path).map(|content| content.lock().bytes.clone())
+        let world = self.world.lock();
+        let file = world.disk.file(path).ok()?;
+        Some(world.disk.bytes(file).to_vec())
     }
 
     /// Puts a file there, synced.
     pub fn place(&self, path: &Path, bytes: Vec<u8>) {
-        let synced_bytes = bytes.len();
-        let content = Arc::new(Mutex::new(Content { bytes, synced_bytes }));
-        let mut world = self.world.lock();
-        world.live.insert(path.to_owned(), content.clone());
-        world.durable.insert(path.to_owned(), content);
+        let placed = self.world.lock().disk.place(path, bytes);
+        placed.expect("a test places files where files can be");
     }
 
-    fn step(&self, path: &Path) -> Result<()> {
+    /// Changes one bit of a file, counted from its start. Nothing happens behind its end.
+    pub fn flip(&self, path: &Path, bit: usize) {
         let mut world = self.world.lock();
-        let failed = world.crashed || world.fail_at.is_some_and(|at| world.operation_count >= at);
-        world.operation_count += 1;
-        if failed {
-            return Err(Error::io(path, std::io::Error::other("failed on purpose")));
+        if let Ok(file) = world.disk.file(path) {
+            world.disk.flip(file, bit);
         }
-        Ok(())
     }
 
-    fn check_alive(&self, path: &Path) -> Result<()> {
-        if self.world.lock().crashed {
+    /// Runs an operation on the disk, unless it is to fail; `failed` does what is left of it then.
+    fn run<T>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        run: impl FnOnce(&mut World) -> Outcome<T>,
+        failed: impl FnOnce(&mut World),
+    ) -> Result<T> {
+        let mut world = self.world.lock();
+        if world.crashed {
             return Err(Error::io(path, std::io::Error::other("crashed on purpose")));
         }
-        Ok(())
+        if world.fails(operation) {
+            failed(&mut world);
+            return Err(Error::io(path, std::io::Error::other("failed on purpose")));
+        }
+        run(&mut world).map_err(|kind| Error::io(path, std::io::Error::from(kind)))
     }
 }
 
-fn next_random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state >> 8
-}
-
-fn not_found(path: &Path) -> Error {
-    Error::io(path, std::io::Error::from(std::io::ErrorKind::NotFound))
+impl World {
+    fn fails(&mut self, operation: Operation) -> bool {
+        let mut fails = false;
+        if operation.is_change() {
+            fails = self.fail_at.is_some_and(|at| self.operation_count >= at);
+            self.operation_count += 1;
+        }
+        for fault in self.faults.iter_mut().filter(|fault| fault.operation == operation) {
+            if fault.after > 0 {
+                fault.after -= 1;
+            } else if fault.count > 0 {
+                fault.count -= 1;
+                fails = true;
+            }
+        }
+        fails
+    }
 }
 
 impl AppendFile for FaultAppend {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Err(error) = self.env.step(&self.path) {
-            // A write that fails has often written a part.
-            let mut world = self.env.world.lock();
-            if !world.crashed {
-                let kept = next_random(&mut world.random) as usize % (bytes.len() + 1);
-                self.content.lock().bytes.extend_from_slice(&bytes[..kept]);
-            }
-            return Err(error);
-        }
-        self.content.lock().bytes.extend_from_slice(bytes);
-        Ok(())
+        let file = self.file;
+        let run = |world: &mut World| {
+            let room = match world.capacity_bytes {
+                u64::MAX => u64::MAX,
+                capacity_bytes => capacity_bytes.saturating_sub(world.disk.used_bytes()),
+            };
+            let fitting = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+            world.disk.append(file, &bytes[..fitting]);
+            if fitting < bytes.len() { Err(ErrorKind::StorageFull) } else { Ok(()) }
+        };
+        self.env.run(Operation::Append, &self.path, run, |world| {
+            let kept = world.random.below(bytes.len() + 1);
+            world.disk.append(file, &bytes[..kept]);
+        })
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.env.step(&self.path)?;
-        let mut content = self.content.lock();
-        content.synced_bytes = content.bytes.len();
-        Ok(())
+        let file = self.file;
+        let run = |world: &mut World| {
+            world.disk.sync(file);
+            Ok(())
+        };
+        self.env.run(Operation::Sync, &self.path, run, |world| {
+            let World { disk, random, .. } = world;
+            disk.fail_sync(file, random);
+        })
     }
 }
 
 impl ReadFile for FaultRead {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let content = self.content.lock();
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(buffer.len());
-        let Some(bytes) = content.bytes.get(start..end) else {
-            return Err(Error::corrupt(&self.path, offset, "the file ends before"));
+        let run = |world: &mut World| {
+            let bytes = world.disk.bytes(self.file).get(start..end);
+            Ok(bytes.map(|bytes| buffer.copy_from_slice(bytes)))
         };
-        buffer.copy_from_slice(bytes);
-        Ok(())
+        let read = self.env.run(Operation::Read, &self.path, run, |_| {})?;
+        read.ok_or_else(|| Error::corrupt(&self.path, offset, "the file ends before"))
     }
 
     fn byte_count(&self) -> Result<u64> {
-        Ok(self.content.lock().bytes.len() as u64)
+        let run = |world: &mut World| Ok(world.disk.bytes(self.file).len() as u64);
+        self.env.run(Operation::Read, &self.path, run, |_| {})
     }
 }
 
@@ -239,77 +325,70 @@ impl Env for FaultEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.step(path)?;
-        let content = Arc::new(Mutex::new(Content::default()));
-        self.world.lock().live.insert(path.to_owned(), content.clone());
-        Ok(Box::new(FaultAppend { env: self.clone(), path: path.to_owned(), content }))
+        let run = |world: &mut World| world.disk.create(path);
+        let file = self.run(Operation::Create, path, run, |_| {})?;
+        Ok(Box::new(FaultAppend { env: self.clone(), path: path.to_owned(), file }))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        self.check_alive(path)?;
-        let content = self.world.lock().live.get(path).cloned().ok_or_else(|| not_found(path))?;
-        Ok(Arc::new(FaultRead { path: path.to_owned(), content }))
+        let file = self.run(Operation::Open, path, |world| world.disk.file(path), |_| {})?;
+        Ok(Arc::new(FaultRead { env: self.clone(), path: path.to_owned(), file }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.step(from)?;
-        let mut world = self.world.lock();
-        let content = world.live.remove(from).ok_or_else(|| not_found(from))?;
-        world.live.insert(to.to_owned(), content.clone());
-        world.durable.remove(from);
-        world.durable.insert(to.to_owned(), content);
-        Ok(())
+        let directory = to.parent().unwrap_or(Path::new(""));
+        let run = |world: &mut World| {
+            world.disk.rename(from, to)?;
+            world.disk.sync_directory(directory)
+        };
+        self.run(Operation::Rename, from, run, |world| {
+            if world.random.coin() {
+                // Renamed, but the sync of the directory failed.
+                let _ = world.disk.rename(from, to);
+            }
+        })
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.run(Operation::Link, from, |world| world.disk.link(from, to), |_| {})
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.check_alive(path)?;
-        self.world.lock().live.remove(path).map(|_| ()).ok_or_else(|| not_found(path))
+        self.run(Operation::Remove, path, |world| world.disk.remove(path), |_| {})
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>> {
-        self.check_alive(directory)?;
-        let world = self.world.lock();
-        let mut names = BTreeSet::new();
-        for path in world.live.keys() {
-            if let Ok(rest) = path.strip_prefix(directory)
-                && let Some(first) = rest.components().next()
-            {
-                names.insert(PathBuf::from(first.as_os_str()));
-            }
-        }
-        Ok(names.into_iter().collect())
+        let run = |world: &mut World| Ok(world.disk.names(directory));
+        self.run(Operation::List, directory, run, |_| {})
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {
-        self.check_alive(path)
+        let run = |world: &mut World| world.disk.create_directory(path).map(drop);
+        self.run(Operation::CreateDirectory, path, run, |_| {})
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.check_alive(path)?;
-        let mut world = self.world.lock();
-        world.live.retain(|name, _| !name.starts_with(path));
-        world.durable.retain(|name, _| !name.starts_with(path));
-        Ok(())
+        let run = |world: &mut World| world.disk.remove_directory(path);
+        self.run(Operation::RemoveDirectory, path, run, |world| {
+            for name in world.disk.names(path) {
+                if world.random.coin() {
+                    let _ = world.disk.remove(&path.join(name));
+                }
+            }
+        })
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
-        self.step(path)?;
-        let mut world = self.world.lock();
-        let inside = |name: &PathBuf| name.parent() == Some(path);
-        world.durable.retain(|name, _| !inside(name));
-        let synced: Vec<_> = world
-            .live
-            .iter()
-            .filter(|(name, _)| inside(name))
-            .map(|(name, content)| (name.clone(), content.clone()))
-            .collect();
-        world.durable.extend(synced);
-        Ok(())
+        let run = |world: &mut World| world.disk.sync_directory(path);
+        self.run(Operation::SyncDirectory, path, run, |_| {})
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        self.check_alive(path)?;
-        if !self.world.lock().locks.insert(path.to_owned()) {
+        let mut world = self.world.lock();
+        if world.crashed {
+            return Err(Error::io(path, std::io::Error::other("crashed on purpose")));
+        }
+        if !world.locks.insert(path.to_owned()) {
             return Err(Error::InUse { path: path.parent().unwrap_or(path).to_owned() });
         }
         Ok(Box::new(FaultLock { env: self.clone(), path: path.to_owned() }))
@@ -334,6 +413,34 @@ mod tests {
         assert_eq!(next.bytes(a).unwrap(), b"kept");
         assert_eq!(next.bytes(b), None);
         assert!(file.append(b"dead").is_err());
+        let next = env.after_crash(Unsynced::Kept);
+        assert_eq!(next.bytes(a).unwrap(), b"keptlost");
+        assert_eq!(next.bytes(b).unwrap(), b"");
+    }
+
+    #[test]
+    fn any_part_of_what_was_not_synced_may_survive() {
+        let (mut lengths, mut contents, mut names) = ([false; 9], BTreeSet::new(), [false; 4]);
+        for seed in 0..200 {
+            let env = FaultEnv::new(seed);
+            let mut file = env.create(Path::new("/d/a")).unwrap();
+            env.sync_directory(Path::new("/d")).unwrap();
+            file.append(b"12345678").unwrap();
+            lengths[env.after_crash(Unsynced::Torn).bytes(Path::new("/d/a")).unwrap().len()] = true;
+            let env = FaultEnv::new(seed);
+            let mut file = env.create(Path::new("/d/a")).unwrap();
+            env.sync_directory(Path::new("/d")).unwrap();
+            file.append(&[b'x'; 80]).unwrap();
+            contents.insert(env.after_crash(Unsynced::Holed).bytes(Path::new("/d/a")).unwrap());
+            let env = FaultEnv::new(seed);
+            env.create(Path::new("/d/b")).unwrap();
+            env.create(Path::new("/d/c")).unwrap();
+            let after = env.after_crash(Unsynced::Torn);
+            let there = |name| after.bytes(Path::new(name)).is_some();
+            names[usize::from(there("/d/b")) + 2 * usize::from(there("/d/c"))] = true;
+        }
+        assert_eq!((lengths, names), ([true; 9], [true; 4]));
+        assert!(contents.len() > 8, "{contents:?}");
     }
 
     #[test]
@@ -343,5 +450,50 @@ mod tests {
         let mut file = env.create(Path::new("/d/a")).unwrap();
         assert!(file.append(b"x").is_err());
         assert!(file.sync().is_err());
+        env.calm();
+        for operation in [Operation::Append, Operation::Read] {
+            env.inject(Fault { operation, after: 1, count: 2 });
+        }
+        let outcomes = [(); 4].map(|()| file.append(b"").is_ok());
+        assert_eq!(outcomes, [true, false, false, true]);
+        let reader = env.open(Path::new("/d/a")).unwrap();
+        let outcomes = [(); 4].map(|()| reader.byte_count().is_ok());
+        assert_eq!(outcomes, [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_failed_sync_is_not_made_good_by_the_next() {
+        let mut lost = 0;
+        for seed in 0..50 {
+            let env = FaultEnv::new(seed);
+            let path = Path::new("/d/a");
+            let mut file = env.create(path).unwrap();
+            env.sync_directory(Path::new("/d")).unwrap();
+            file.append(b"first").unwrap();
+            env.inject(Fault { operation: Operation::Sync, after: 0, count: 1 });
+            assert!(file.sync().is_err());
+            file.append(b"second").unwrap();
+            file.sync().unwrap();
+            assert_eq!(env.bytes(path).unwrap(), b"firstsecond");
+            let bytes = env.after_crash(Unsynced::Lost).bytes(path).unwrap();
+            assert_eq!(&bytes[5..], b"second");
+            lost += usize::from(&bytes[..5] == b"\0\0\0\0\0");
+        }
+        assert!(lost > 0);
+    }
+
+    #[test]
+    fn a_full_disk_takes_what_fits() {
+        let env = FaultEnv::new(1);
+        let path = Path::new("/d/a");
+        let mut file = env.create(path).unwrap();
+        env.leave_room(3);
+        match file.append(b"12345") {
+            Err(Error::Io { source, .. }) => assert_eq!(source.kind(), ErrorKind::StorageFull),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(env.bytes(path).unwrap(), b"123");
+        env.flip(path, 9);
+        assert_eq!(env.bytes(path).unwrap(), b"103");
     }
 }

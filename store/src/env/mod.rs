@@ -27,13 +27,18 @@ pub trait Env: Send + Sync {
     /// Renames a file, replacing the target, and makes the rename durable.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
+    /// Gives a file that is not written any more a second name, which must be free: by a hard link,
+    /// or by a synced copy where the system cannot link. Durable once the directory is synced.
+    fn link(&self, from: &Path, to: &Path) -> Result<()>;
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
     /// Returns the names in a directory, sorted; an empty list if it does not exist.
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>>;
 
-    /// Creates a directory and its parents.
+    /// Creates a directory and its parents, and makes their names durable. Does nothing if it is
+    /// there.
     fn create_directory(&self, path: &Path) -> Result<()>;
 
     /// Removes a directory and all in it.
@@ -137,6 +142,13 @@ impl Env for RealEnv {
         to.parent().map_or(Ok(()), |directory| self.sync_directory(directory))
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        match std::fs::hard_link(from, to) {
+            Err(source) if cannot_link(&source) => copy(from, to),
+            linked => linked.map_err(|source| Error::io(to, source)),
+        }
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         std::fs::remove_file(path).map_err(|source| Error::io(path, source))
     }
@@ -157,7 +169,17 @@ impl Env for RealEnv {
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {
-        std::fs::create_dir_all(path).map_err(|source| Error::io(path, source))
+        if path.as_os_str().is_empty() || path.is_dir() {
+            return Ok(());
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        self.create_directory(parent)?;
+        match std::fs::create_dir(path) {
+            // Made by somebody else meanwhile.
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => {}
+            made => made.map_err(|source| Error::io(path, source))?,
+        }
+        self.sync_directory(parent)
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
@@ -188,9 +210,44 @@ impl Env for RealEnv {
     }
 }
 
+/// Returns whether a link failed because of where the two names are.
+fn cannot_link(error: &std::io::Error) -> bool {
+    let kinds = [ErrorKind::CrossesDevices, ErrorKind::Unsupported, ErrorKind::TooManyLinks];
+    // Some file systems that have no links refuse them as not permitted.
+    kinds.contains(&error.kind()) || error.kind() == ErrorKind::PermissionDenied
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut source = File::open(from).map_err(|source| Error::io(from, source))?;
+    let new = File::options().write(true).create_new(true).open(to);
+    let mut target = new.map_err(|source| Error::io(to, source))?;
+    std::io::copy(&mut source, &mut target)
+        .and_then(|_| target.sync_data())
+        .map_err(|source| Error::io(to, source))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_and_a_copy_outlive_their_source() {
+        let directory = tempfile::tempdir().unwrap();
+        let env = RealEnv::default();
+        let inner = directory.path().join("x/y");
+        env.create_directory(&inner).unwrap();
+        env.create_directory(&inner).unwrap();
+        let (path, linked, copied) = (inner.join("a"), inner.join("b"), inner.join("c"));
+        env.create(&path).unwrap().append(b"hello").unwrap();
+        env.link(&path, &linked).unwrap();
+        copy(&path, &copied).unwrap();
+        assert!(env.link(&path, &linked).is_err(), "an existing file was replaced");
+        assert!(copy(&path, &copied).is_err(), "an existing file was replaced");
+        env.remove(&path).unwrap();
+        for kept in [linked, copied] {
+            assert_eq!(std::fs::read(kept).unwrap(), b"hello");
+        }
+    }
 
     #[test]
     fn files_keep_what_was_appended() {
