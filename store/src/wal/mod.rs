@@ -8,6 +8,7 @@ mod record;
 mod reader;
 mod writer;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, RegionId};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::wal::reader::{Segment, recover, segment_path};
+use crate::wal::reader::{recover, segment_path};
 use crate::wal::writer::{Shared, Writer};
 
 /// The cells of one region in a commit.
@@ -127,19 +128,28 @@ impl Wal {
                 self.shared.rolled.wait(&mut state);
             }
         }
-        // Only from the oldest on, so that no gap appears; and never one that is still written.
-        let written = state.written_number;
-        let obsolete = |segment: &Segment| segment.number < written && segment.highest <= flushed;
-        let count = state.closed.iter().take_while(|segment| obsolete(segment)).count();
-        let removed: Vec<Segment> = state.closed.drain(..count).collect();
         drop(state);
-        for segment in &removed {
-            self.shared.env.remove(&segment_path(&self.shared.directory, segment.number))?;
+        while let Some(number) = self.oldest_obsolete(flushed) {
+            // One by one from the oldest on, each made durable before the next: a crash or a failure
+            // in between must not leave a gap in the log.
+            let path = segment_path(&self.shared.directory, number);
+            match self.shared.env.remove(&path) {
+                // Removed before, when the sync failed.
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+            self.shared.env.sync_directory(&self.shared.directory)?;
+            self.shared.state.lock().closed.retain(|segment| segment.number != number);
         }
-        if removed.is_empty() {
-            return Ok(());
-        }
-        self.shared.env.sync_directory(&self.shared.directory)
+        Ok(())
+    }
+
+    /// Returns the oldest segment if nothing in it is needed and it is not written any more.
+    fn oldest_obsolete(&self, flushed: Sequence) -> Option<u32> {
+        let state = self.shared.state.lock();
+        let oldest = state.closed.first()?;
+        let obsolete = oldest.number < state.written_number && oldest.highest <= flushed;
+        obsolete.then_some(oldest.number)
     }
 
     /// Returns the bytes of all live segments.
