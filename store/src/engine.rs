@@ -68,6 +68,8 @@ pub(crate) struct Engine {
     recovered: Sequence,
     next_owner: AtomicU64,
     stopped: AtomicBool,
+    /// A table's drop failed such that it may be on disk all the same.
+    doubtful: AtomicBool,
     pool: OnceLock<rayon_core::ThreadPool>,
     _directory_lock: Box<dyn Send + Sync>,
 }
@@ -128,6 +130,7 @@ impl Engine {
             commits: Mutex::new(parts.clock),
             next_owner: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
             pool: OnceLock::new(),
             _directory_lock: parts.directory_lock,
         }
@@ -198,6 +201,35 @@ impl Engine {
             true => Err(Error::ShutDown),
             false => Ok(()),
         }
+    }
+
+    /// Takes a table out of the manifest.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Manifest::append`].
+    pub(crate) fn drop_from_manifest(&self, table: TableId) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let dropped = manifest.append(&ManifestEdit::DropTable { table });
+        if !manifest.is_settled() {
+            self.doubtful.store(true, Ordering::SeqCst);
+        }
+        dropped
+    }
+
+    /// Makes sure that a table whose drop failed is not gone after a restart, before anything is
+    /// committed that would go with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the manifest cannot be written.
+    pub(crate) fn settle_tables(&self) -> Result<()> {
+        if self.doubtful.load(Ordering::Relaxed) {
+            let mut manifest = self.manifest.lock();
+            manifest.settle()?;
+            self.doubtful.store(false, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// Returns the threads that work on regions in parallel; `None` if there are to be none.

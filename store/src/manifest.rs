@@ -8,8 +8,8 @@
 //!
 //! 1. An edit is on disk before [`Manifest::append`] returns; what it names was on disk before.
 //! 2. `MANIFEST` is replaced by rename only, so there is always one whole manifest.
-//! 3. After a failed write nothing is appended behind bytes whose fate is unknown: the next append
-//!    writes the file anew.
+//! 3. After a failed write nothing is appended behind bytes whose fate is unknown: the file is
+//!    written anew, at once or by the next append.
 //!
 //! Files and directories that the manifest does not name are leftovers; who opens the directory
 //! removes them.
@@ -265,7 +265,8 @@ impl Manifest {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the edit makes no sense (a table dropped meanwhile);
-    /// [`Error::Io`] if it could not be written: it may or may not be there after a restart.
+    /// [`Error::Io`] if it could not be written: it is not there after a restart if the manifest
+    /// [is settled](Manifest::is_settled), else it may or may not be.
     pub fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
         let mut next = self.state.clone();
         next.apply(edit).map_err(|detail| Error::InvalidRequest(format!("manifest: {detail}")))?;
@@ -276,8 +277,24 @@ impl Manifest {
         if written.is_err() {
             self.file = None;
             self.state = before;
+            // If this fails too, it is tried again before it matters.
+            let _ = self.rewrite();
         }
         written
+    }
+
+    /// Returns whether it is known what is on disk: what [`Manifest::state`] says.
+    pub fn is_settled(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Makes sure that what is on disk is what [`Manifest::state`] says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if it could not be written.
+    pub fn settle(&mut self) -> Result<()> {
+        if self.is_settled() { Ok(()) } else { self.rewrite() }
     }
 
     fn write(&mut self, edit: &ManifestEdit) -> Result<()> {

@@ -112,10 +112,15 @@ impl Store {
     }
 
     /// Removes a table and its data; durable on return. Open scans of it go on to their end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if that could not be written: the table goes on then, though it may be gone
+    /// after a restart unless a later commit succeeds.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
         let _defining = self.defining.lock();
         let dropped = self.engine.table(table)?;
-        self.engine.manifest.lock().append(&ManifestEdit::DropTable { table })?;
+        self.engine.drop_from_manifest(table)?;
         self.change_tables(|tables| {
             tables.remove(&table);
         });
@@ -175,11 +180,6 @@ impl Store {
     ) -> Result<()> {
         self.engine.table(table)?.set_chain(Chain::new(observers));
         Ok(())
-    }
-
-    /// Returns what its transactions share.
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
     }
 
     /// Begins a transaction.

@@ -350,7 +350,8 @@ impl Transaction {
     /// # Errors
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
-    /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`].
+    /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`],
+    /// [`Error::Io`] if a table's drop failed before and its fate could not be made sure.
     /// The transaction is to be rolled back then. After a commit it is empty and used no more.
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
@@ -377,6 +378,7 @@ impl Transaction {
     fn prepare(&self, staging: &Staging) -> Result<Writes> {
         let blocking = &*self.engine.options().blocking;
         self.engine.pressure.wait_for_memory(&self.options.cancelled, blocking)?;
+        self.engine.settle_tables()?;
         let mut writes = Writes::default();
         for staged in staging.tables() {
             // It may have been dropped and even created again since.
