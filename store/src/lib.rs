@@ -50,7 +50,6 @@ mod engine;
 pub mod transaction;
 mod background;
 pub mod store;
-mod direct;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};

@@ -1,12 +1,12 @@
 //! Cases that need threads, chance or types that scripts do not have.
 
 mod concurrent;
-mod direct;
 mod endpoints;
 mod faults;
 mod model;
 mod pressure;
 mod replicas;
+mod schedules;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,504 @@
+//! A store under a schedule, and what its history says that it must hold.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use store::descriptor::Durability;
+use store::env::fault::{Fault, FaultEnv, Unsynced};
+use store::transaction::TransactionOptions;
+use store::wal::DurableTicket;
+use store::{
+    CellBatch, Error, FamilyDescriptor, Get, Mutation, Options, Scan, Store, TableDescriptor,
+    TableId, Transaction,
+};
+
+use crate::cases::schedules::plan::{End, Plan, ROWS, SLOTS, Settings, Step, Waiting, Write};
+
+const DIRECTORY: &str = "/data";
+
+/// Values by table, row and family.
+type Values = BTreeMap<(TableId, u8, u8), String>;
+/// What a commit changes; `None` is a delete.
+type Effects = Vec<((TableId, u8, u8), Option<String>)>;
+
+/// Whether something happened, as far as the process was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    No,
+    Maybe,
+    Yes,
+}
+
+struct Table {
+    id: TableId,
+    slot: u8,
+    created: Fate,
+    dropped: Fate,
+    /// Commits before a drop that failed.
+    doubtful_from: usize,
+    families: u8,
+    regions: u8,
+    replicas: u8,
+}
+
+/// The store, its disk, its history.
+pub(super) struct World {
+    settings: Settings,
+    env: FaultEnv,
+    store: Option<Arc<Store>>,
+    tables: Vec<Table>,
+    next_table: u32,
+    /// All commits that may be on disk, in order.
+    history: Vec<Effects>,
+    /// So many of them must be.
+    acknowledged: usize,
+    /// Tickets that nobody waited for yet, with the commits that they acknowledge.
+    tickets: Vec<(usize, DurableTicket)>,
+    /// Whether this process has met a failure that was made.
+    disturbed: bool,
+    /// Whether a bit was changed in a file.
+    flipped: bool,
+    next_value: u32,
+}
+
+impl World {
+    pub(super) fn new(plan: &Plan) -> World {
+        let mut world = World {
+            settings: plan.settings.clone(),
+            env: FaultEnv::new(plan.seed),
+            store: None,
+            tables: Vec::new(),
+            next_table: 1,
+            history: Vec::new(),
+            acknowledged: 0,
+            tickets: Vec::new(),
+            disturbed: false,
+            flipped: false,
+            next_value: 0,
+        };
+        world.store = Some(world.open().unwrap());
+        world
+    }
+
+    fn open(&self) -> Result<Arc<Store>, Error> {
+        let options = Options {
+            env: Arc::new(self.env.clone()),
+            memory_bytes: 4 << 20,
+            wal_segment_bytes: self.settings.wal_segment_bytes,
+            memstore_flush_bytes: self.settings.memstore_flush_bytes,
+            region_threads: 1,
+            ..Options::default()
+        };
+        Store::open(Path::new(DIRECTORY), options)
+    }
+
+    fn store(&self) -> &Arc<Store> {
+        self.store.as_ref().unwrap()
+    }
+
+    /// Runs a step; returns whether the schedule goes on.
+    pub(super) fn run(&mut self, step: &Step) -> Result<bool, String> {
+        match step {
+            Step::Commit { writes, waiting } => self.commit(writes, *waiting)?,
+            Step::Wait => self.wait(),
+            Step::Read => self.read()?,
+            Step::Flush { slot } => {
+                self.on_table(*slot, |store, table| store.flush_table(table).map(drop))?;
+            }
+            Step::FlushSoon { slot } => self.on_table(*slot, Store::flush)?,
+            Step::Compact { slot, major } => {
+                self.on_table(*slot, |store, table| store.compact(table, *major))?;
+            }
+            Step::Create { slot, regions, replicas } => self.create(*slot, *regions, *replicas)?,
+            Step::Drop { slot } => self.drop_table(*slot)?,
+            Step::Alter { slot } => self.alter(*slot)?,
+            Step::Inject(fault) => self.disturb(|env| env.inject(*fault)),
+            Step::LeaveRoom(bytes) => self.disturb(|env| env.leave_room(*bytes)),
+            Step::FailAfter(count) => self.disturb(|env| env.fail_after(*count)),
+            Step::Calm => self.env.calm(),
+            Step::Restart { end, fault } => self.restart(*end, *fault)?,
+            Step::Flip { file, bit } => {
+                self.flip(*file, *bit)?;
+                return Ok(false);
+            }
+            Step::Impossible => return Err("an impossible step".to_owned()),
+        }
+        Ok(true)
+    }
+
+    /// Ends a schedule: what is there now must be there after one more start.
+    pub(super) fn finish(&mut self) -> Result<(), String> {
+        self.restart(End::Crash(Unsynced::Lost), None)
+    }
+
+    fn disturb(&mut self, change: impl FnOnce(&FaultEnv)) {
+        self.disturbed = true;
+        change(&self.env);
+    }
+
+    /// Checks an outcome: only a disturbed process may fail, and only with errors that say so.
+    fn accept<T>(&self, outcome: Result<T, Error>, what: &str) -> Result<Option<T>, String> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::Io { .. } | Error::LogFailed { .. }) if self.disturbed => Ok(None),
+            Err(Error::Corrupt { .. }) if self.flipped => Ok(None),
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+
+    /// The table that the process knows in a slot.
+    fn table_of(&self, slot: u8) -> Option<&Table> {
+        self.tables.iter().find(|table| {
+            table.slot == slot && table.created == Fate::Yes && table.dropped != Fate::Yes
+        })
+    }
+
+    fn on_table(
+        &mut self,
+        slot: u8,
+        run: impl FnOnce(&Store, TableId) -> Result<(), Error>,
+    ) -> Result<(), String> {
+        let Some(table) = self.table_of(slot) else { return Ok(()) };
+        let outcome = run(self.store(), table.id);
+        self.accept(outcome, "a flush or a compaction").map(drop)
+    }
+
+    fn commit(&mut self, writes: &[Write], waiting: Waiting) -> Result<(), String> {
+        let mut effects = Effects::new();
+        let mut batches: BTreeMap<TableId, Vec<Mutation>> = BTreeMap::new();
+        for write in writes {
+            let Some(table) = self.table_of(write.slot()) else { continue };
+            let (table, families) = (table.id, table.families);
+            let batch = batches.entry(table).or_default();
+            batch.push(match write {
+                Write::Put { row, family, bytes, .. } => {
+                    self.next_value += 1;
+                    let value = format!("{}{}", self.next_value, ".".repeat(usize::from(*bytes)));
+                    let family = family % families;
+                    effects.push(((table, *row, family), Some(value.clone())));
+                    Mutation::new(row_key(*row)).put(family, "q", value.into_bytes())
+                }
+                Write::DeleteRow { row, .. } => {
+                    effects.extend((0..families).map(|family| ((table, *row, family), None)));
+                    Mutation::new(row_key(*row)).delete_row()
+                }
+            });
+        }
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let durability = (waiting == Waiting::Asynchronous).then_some(Durability::AsyncWal);
+        let options = TransactionOptions { durability, ..TransactionOptions::default() };
+        let transaction = self.store().begin(options);
+        transaction.begin_statement();
+        for (table, batch) in batches {
+            let staged = transaction.mutate(table, batch);
+            if self.accept(staged, "staging")?.is_none() {
+                return Ok(());
+            }
+        }
+        let Some(commit) = self.accept(transaction.commit(), "a commit")? else { return Ok(()) };
+        drop(transaction);
+        self.history.push(effects);
+        if waiting != Waiting::Asynchronous {
+            self.tickets.push((self.history.len(), commit.durable));
+        }
+        if waiting == Waiting::Durable {
+            self.wait();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        for (commits, ticket) in std::mem::take(&mut self.tickets) {
+            if ticket.wait().is_ok() {
+                self.acknowledged = self.acknowledged.max(commits);
+                let written = &self.history[commits - 1];
+                for table in self.tables.iter_mut().filter(|table| table.doubtful_from < commits) {
+                    // It took an acknowledged commit after its drop had failed: it is not dropped.
+                    if written.iter().any(|((id, ..), _)| *id == table.id) {
+                        table.dropped = Fate::No;
+                    }
+                }
+            }
+        }
+    }
+
+    fn descriptor(table: &Table) -> TableDescriptor {
+        let points = [row_key(ROWS / 3), row_key(ROWS * 2 / 3)];
+        let points = &points[..usize::from(table.regions) - 1];
+        TableDescriptor {
+            id: table.id,
+            name: format!("t{}", table.id.0),
+            families: (0..table.families).map(|n| FamilyDescriptor::new(format!("f{n}"))).collect(),
+            region_replication: table.replicas,
+            durability: Durability::SyncWal,
+            split_points: points.iter().map(|point| point.as_bytes().to_vec()).collect(),
+            memstore_flush_bytes: None,
+        }
+    }
+
+    fn create(&mut self, slot: u8, regions: u8, replicas: u8) -> Result<(), String> {
+        if self.table_of(slot).is_some() {
+            return Ok(());
+        }
+        let id = TableId(self.next_table);
+        self.next_table += 1;
+        let (created, dropped) = (Fate::Maybe, Fate::No);
+        let (doubtful_from, families) = (usize::MAX, 1);
+        let mut table =
+            Table { id, slot, created, dropped, doubtful_from, families, regions, replicas };
+        let created = self.store().create_table(World::descriptor(&table));
+        if self.accept(created, "creating a table")?.is_some() {
+            table.created = Fate::Yes;
+        }
+        self.tables.push(table);
+        Ok(())
+    }
+
+    fn drop_table(&mut self, slot: u8) -> Result<(), String> {
+        // So that the definition is not ahead of commits that may still be lost.
+        self.wait();
+        let Some(id) = self.table_of(slot).map(|table| table.id) else { return Ok(()) };
+        let dropped = self.store().drop_table(id);
+        let fate = match self.accept(dropped, "dropping a table")? {
+            Some(()) => Fate::Yes,
+            None => Fate::Maybe,
+        };
+        let doubtful_from = self.history.len();
+        let table = self.table(id);
+        table.dropped = fate;
+        table.doubtful_from = doubtful_from;
+        Ok(())
+    }
+
+    fn alter(&mut self, slot: u8) -> Result<(), String> {
+        let Some(table) = self.table_of(slot).filter(|table| table.families == 1) else {
+            return Ok(());
+        };
+        let id = table.id;
+        let mut descriptor = World::descriptor(table);
+        descriptor.families.push(FamilyDescriptor::new("f1"));
+        let altered = self.store().alter_table(descriptor);
+        if self.accept(altered, "altering a table")?.is_some() {
+            self.table(id).families = 2;
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, id: TableId) -> &mut Table {
+        self.tables.iter_mut().find(|table| table.id == id).unwrap()
+    }
+
+    fn restart(&mut self, end: End, fault: Option<Fault>) -> Result<(), String> {
+        if end == End::Clean {
+            self.tickets.clear();
+            self.store = None;
+            if !self.disturbed {
+                // All was given to the log, and the log is synced at the end.
+                self.acknowledged = self.history.len();
+            }
+        }
+        let unsynced = match end {
+            End::Clean => Unsynced::Lost,
+            End::Crash(unsynced) => unsynced,
+        };
+        let next = self.env.after_crash(unsynced);
+        self.tickets.clear();
+        self.store = None;
+        self.env = next;
+        self.disturbed = fault.is_some();
+        if let Some(fault) = fault {
+            self.env.inject(fault);
+        }
+        let opened = self.open();
+        if let Some(store) = self.accept(opened, "opening")? {
+            self.store = Some(store);
+        } else {
+            // The start failed half-way: once more, after one more crash.
+            self.env = self.env.after_crash(unsynced);
+            self.store = Some(self.open().map_err(|error| format!("opening again: {error}"))?);
+        }
+        self.env.calm();
+        self.check_tables()?;
+        self.check()?;
+        self.disturbed = false;
+        Ok(())
+    }
+
+    /// Compares the tables with what is known of them, and takes note of what was open.
+    fn check_tables(&mut self) -> Result<(), String> {
+        let found = self.store().tables();
+        for table in &mut self.tables {
+            let there = found.iter().find(|descriptor| descriptor.id == table.id);
+            let possible = match there {
+                Some(_) => table.created != Fate::No && table.dropped != Fate::Yes,
+                None => table.created != Fate::Yes || table.dropped != Fate::No,
+            };
+            if !possible {
+                let (created, dropped) = (table.created, table.dropped);
+                let is = if there.is_some() { "there" } else { "not there" };
+                let id = table.id.0;
+                return Err(format!(
+                    "table {id} is {is}; created: {created:?}, dropped: {dropped:?}"
+                ));
+            }
+            table.created = if there.is_some() { Fate::Yes } else { Fate::No };
+            table.dropped = Fate::No;
+            table.doubtful_from = usize::MAX;
+            if let Some(descriptor) = there {
+                let families = descriptor.families.len() as u8;
+                if families < table.families {
+                    return Err(format!("table {} has lost a family", table.id.0));
+                }
+                table.families = families;
+            }
+        }
+        // Two may have come to one slot, if the first one's creation had failed: one is enough.
+        for slot in 0..SLOTS {
+            while self.tables.iter().filter(|t| t.slot == slot && t.created == Fate::Yes).count()
+                > 1
+            {
+                let extra = self.table_of(slot).map(|table| table.id).unwrap();
+                self.store().drop_table(extra).map_err(|error| error.to_string())?;
+                self.table(extra).dropped = Fate::Yes;
+                self.table(extra).created = Fate::No;
+            }
+        }
+        self.tables.retain(|table| table.created == Fate::Yes);
+        Ok(())
+    }
+
+    /// Reads all and finds the prefix of history that it is; what lies behind it never happened.
+    fn check(&mut self) -> Result<(), String> {
+        let Some(found) = self.read_all()? else { return Ok(()) };
+        let commits = self.prefix(&found)?;
+        self.history.truncate(commits);
+        self.acknowledged = commits;
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let Some(found) = self.read_all()? else { return Ok(()) };
+        self.prefix(&found).map(drop)
+    }
+
+    /// Returns how many commits the values are the outcome of.
+    fn prefix(&self, found: &Values) -> Result<usize, String> {
+        let is_known = |table: TableId| {
+            let mut known = self.tables.iter();
+            known.any(|t| t.id == table && t.created == Fate::Yes && t.dropped != Fate::Yes)
+        };
+        let mut values = Values::new();
+        let at_least = if self.flipped { 0 } else { self.acknowledged };
+        let mut closest = None;
+        for commits in 0..=self.history.len() {
+            if commits > 0 {
+                for (place, value) in &self.history[commits - 1] {
+                    match value {
+                        Some(value) if is_known(place.0) => values.insert(*place, value.clone()),
+                        _ => values.remove(place),
+                    };
+                }
+            }
+            if commits == at_least {
+                closest = Some(values.clone());
+            }
+            if commits >= at_least && values == *found {
+                return Ok(commits);
+            }
+        }
+        let length = self.history.len();
+        Err(format!("not a prefix of {length} commits from {at_least}: {found:?}\nnot {closest:?}"))
+    }
+
+    /// Reads all tables in both ways; `None` if a failure that was made is in the way.
+    fn read_all(&self) -> Result<Option<Values>, String> {
+        let transaction = self.store().begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let mut scanned = Values::new();
+        let mut got = Values::new();
+        for table in &self.tables {
+            if table.created != Fate::Yes || table.dropped == Fate::Yes {
+                continue;
+            }
+            let read = scan(&transaction, table.id, &mut scanned);
+            if self.accept(read, "a scan")?.is_none() {
+                return Ok(None);
+            }
+            for row in 0..ROWS {
+                let read = get(&transaction, table.id, row, &mut got);
+                if self.accept(read, "a get")?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if scanned != got {
+            return Err(format!("scans say {scanned:?}\ngets say {got:?}"));
+        }
+        Ok(Some(scanned))
+    }
+
+    /// Changes a bit while no process runs. What is read then is right, or an error says that it
+    /// cannot be; the end of the log looks torn, so that less of history may be left.
+    fn flip(&mut self, file: u64, bit: u64) -> Result<(), String> {
+        self.wait();
+        self.tickets.clear();
+        self.store = None;
+        self.env = self.env.after_crash(Unsynced::Kept);
+        let mut paths = self.env.paths();
+        paths.retain(|path| path.starts_with("/data/regions") || path.starts_with("/data/wal"));
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let path = paths.swap_remove(file as usize % paths.len());
+        let bits = self.env.bytes(&path).unwrap_or_default().len() * 8;
+        if bits == 0 {
+            return Ok(());
+        }
+        self.env.flip(&path, (bit % bits as u64) as usize);
+        self.flipped = true;
+        let opened = self.open();
+        let Some(store) = self.accept(opened, "opening a damaged store")? else { return Ok(()) };
+        self.store = Some(store);
+        self.read()?;
+        for slot in 0..SLOTS {
+            self.on_table(slot, |store, table| store.compact(table, true))?;
+        }
+        self.read()
+    }
+}
+
+fn row_key(row: u8) -> String {
+    format!("r{row:02}")
+}
+
+fn scan(transaction: &Transaction, table: TableId, values: &mut Values) -> Result<(), Error> {
+    let mut scanner = transaction.scan(table, Scan::all())?;
+    let mut batch = CellBatch::new();
+    while scanner.next_batch(5, &mut batch)? {
+        collect(table, &batch, values);
+    }
+    Ok(())
+}
+
+fn get(
+    transaction: &Transaction,
+    table: TableId,
+    row: u8,
+    values: &mut Values,
+) -> Result<(), Error> {
+    let mut batch = CellBatch::new();
+    transaction.get(table, &Get::new(row_key(row)), &mut batch)?;
+    collect(table, &batch, values);
+    Ok(())
+}
+
+fn collect(table: TableId, batch: &CellBatch, values: &mut Values) {
+    for cell in batch.rows().flat_map(|row| row.cells()) {
+        let row = std::str::from_utf8(&cell.row[1..]).unwrap().parse().unwrap();
+        let value = String::from_utf8(cell.value.to_vec()).unwrap();
+        values.insert((table, row, cell.family), value);
+    }
+}
