@@ -3,8 +3,8 @@
 //! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it
 //! can push out one that is in use, so a long scan does not empty the cache.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
@@ -30,13 +30,41 @@ pub struct BlockKey {
 pub struct Block {
     encoding: u8,
     bytes: Vec<u8>,
+    /// Parts that are opened when they are asked for first, of blocks that have any.
+    parts: Box<[OnceLock<Box<[u8]>>]>,
+    /// Bytes of all parts once they are open.
+    parts_bytes: usize,
 }
 
 impl Block {
     /// Returns a block of these bytes; `encoding` is the code of their layout, which only the
     /// readers of data blocks ask for.
     pub fn new(encoding: u8, bytes: Vec<u8>) -> Block {
-        Block { encoding, bytes }
+        Block { encoding, bytes, parts: Box::default(), parts_bytes: 0 }
+    }
+
+    /// Makes room for `part_count` parts that are compressed within the bytes and take
+    /// `parts_bytes` when all are open; the cache counts them as if they were.
+    pub fn with_parts(mut self, part_count: usize, parts_bytes: usize) -> Block {
+        self.parts = (0..part_count).map(|_| OnceLock::new()).collect();
+        self.parts_bytes = parts_bytes;
+        self
+    }
+
+    /// Returns a part, opened by `open` if nobody has asked for it before. `None` if there is no
+    /// such part or it cannot be opened.
+    pub fn part(&self, index: usize, open: impl FnOnce() -> Option<Box<[u8]>>) -> Option<&[u8]> {
+        let slot = self.parts.get(index)?;
+        if slot.get().is_none() {
+            // Another reader may have been faster; both opened the same.
+            let _ = slot.set(open()?);
+        }
+        slot.get().map(AsRef::as_ref)
+    }
+
+    /// Returns the bytes that the block takes at most.
+    pub fn byte_count(&self) -> usize {
+        self.bytes.len() + self.parts_bytes + size_of_val(&*self.parts)
     }
 
     /// Returns the code of the layout.
@@ -62,7 +90,7 @@ struct BlockWeighter;
 
 impl Weighter<BlockKey, Arc<Block>> for BlockWeighter {
     fn weight(&self, _key: &BlockKey, block: &Arc<Block>) -> u64 {
-        (block.bytes.len() + ENTRY_OVERHEAD_BYTES) as u64
+        (block.byte_count() + ENTRY_OVERHEAD_BYTES) as u64
     }
 }
 

@@ -107,12 +107,19 @@ impl<'a> KeyParts<'a> {
         debug_assert!(self.row.len() <= ROW_BYTES_MAX, "row key too long");
         out.extend_from_slice(self.row);
         out.extend_from_slice(self.qualifier);
+        out.extend_from_slice(&self.tail(self.row.len()));
+    }
+
+    /// Returns what follows row and qualifier in the encoded key, for a row of this length.
+    pub(crate) fn tail(&self, row_length: usize) -> [u8; KEY_TAIL_BYTES] {
+        let mut tail = [0; KEY_TAIL_BYTES];
         let timestamp = !((self.timestamp.0 as u64) ^ (1 << 63));
-        out.extend_from_slice(&timestamp.to_be_bytes());
-        out.extend_from_slice(&(!self.sequence.0).to_be_bytes());
+        tail[..8].copy_from_slice(&timestamp.to_be_bytes());
+        tail[8..16].copy_from_slice(&(!self.sequence.0).to_be_bytes());
         // Larger codes sort first, so the code is stored inverted.
-        out.push(!(self.cell_type as u8));
-        out.extend_from_slice(&(self.row.len() as u16).to_be_bytes());
+        tail[16] = !(self.cell_type as u8);
+        tail[17..].copy_from_slice(&(row_length as u16).to_be_bytes());
+        tail
     }
 
     /// Returns the parts of an encoded key, or `None` if the bytes are not one.
@@ -205,7 +212,7 @@ fn search_key(row: &[u8], qualifier: &[u8], fill: u8) -> SearchKey {
 ///
 /// If the bytes are too short for a key: keys come from our own encoder or from blocks whose
 /// checksum was verified.
-fn split_key(key: &[u8]) -> (&[u8], &[u8], &[u8]) {
+pub(crate) fn split_key(key: &[u8]) -> (&[u8], &[u8], &[u8]) {
     let (head, tail) = key.split_at(key.len() - KEY_TAIL_BYTES);
     let row_length = usize::from(u16::from_be_bytes([tail[17], tail[18]]));
     let (row, qualifier) = head.split_at(row_length);

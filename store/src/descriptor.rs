@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::layout::ValueLayout;
+
 /// Names a table for ever; never reused.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
@@ -54,6 +56,8 @@ pub struct FamilyDescriptor {
     pub block_bytes: u32,
     /// How the cells of a block are laid out in files written from now on.
     pub data_block_encoding: DataBlockEncoding,
+    /// How columnar blocks cut the values.
+    pub value_layout: ValueLayout,
 }
 
 impl FamilyDescriptor {
@@ -69,6 +73,7 @@ impl FamilyDescriptor {
             bloom_filter: BloomFilter::Row,
             block_bytes: 32 * 1024,
             data_block_encoding: DataBlockEncoding::Rows,
+            value_layout: ValueLayout::default(),
         }
     }
 }
@@ -109,6 +114,9 @@ pub enum BloomFilter {
 pub enum DataBlockEncoding {
     /// One cell after the other, keys prefix-compressed: good at points and short ranges.
     Rows,
+    /// The keys together, then each section of the values apart, after the family's
+    /// [`ValueLayout`]: good at scans of some sections.
+    Columnar,
 }
 
 /// What a commit waits for.

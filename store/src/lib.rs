@@ -21,6 +21,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod layout;
 pub mod descriptor;
 pub mod error;
 pub mod env;
@@ -54,6 +55,7 @@ pub mod store;
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use error::{Error, Result};
+pub use layout::ValueLayout;
 pub use options::Options;
 pub use scan::{Get, Scan, TimeRange};
 pub use store::Store;

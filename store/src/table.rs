@@ -71,6 +71,11 @@ impl Table {
 /// [`Error::InvalidRequest`] says what does not.
 pub(crate) fn check_descriptor(descriptor: &TableDescriptor) -> Result<()> {
     let refuse = |why: String| Err(Error::InvalidRequest(why));
+    if let Some(why) =
+        descriptor.families.iter().find_map(|family| family.value_layout.check().err())
+    {
+        return refuse(why);
+    }
     if descriptor.families.is_empty() {
         return refuse(format!("table \"{}\" has no column family", descriptor.name));
     }

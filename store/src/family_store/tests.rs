@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellBatch, CellType};
-use crate::descriptor::{BloomFilter, Compression, KeepDeletedCells};
+use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, KeepDeletedCells};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
+use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::scan::TimeRange;
 
 const NOW: i64 = 1_000_000;
@@ -230,13 +231,19 @@ fn family() -> impl Strategy<Value = FamilyDescriptor> {
         prop_oneof![Just(BloomFilter::None), Just(BloomFilter::Row), Just(BloomFilter::RowCol)];
     // Cells have timestamps from 100,000 to 600,000; it is 1,000,000 now.
     let ttl = prop_oneof![2 => Just(None), 1 => Just(Some(Duration::from_micros(650_000)))];
-    (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>()).prop_map(
-        |(versions, min_versions, ttl, keep_deleted_cells, bloom_filter, lz4)| FamilyDescriptor {
+    let encoding = prop_oneof![Just(DataBlockEncoding::Rows), Just(DataBlockEncoding::Columnar)];
+    (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>(), encoding).prop_map(
+        |(versions, min_versions, ttl, keep, bloom_filter, lz4, encoding)| FamilyDescriptor {
             versions,
             min_versions: min_versions.min(versions),
             ttl,
-            keep_deleted_cells,
+            keep_deleted_cells: keep,
             bloom_filter,
+            data_block_encoding: encoding,
+            value_layout: ValueLayout {
+                sections: vec![SectionKind::Variable],
+                shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
+            },
             compression: if lz4 { Compression::Lz4 } else { Compression::None },
             // So small that a block holds few cells.
             block_bytes: 120,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use crate::cache::Block;
 use crate::cell::{column_end_key, column_of, compare_keys};
-use crate::descriptor::DataBlockEncoding;
+use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
+use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor};
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
 /// Steps that a cursor takes to leave a column before it searches for the end of it.
@@ -90,16 +91,29 @@ pub(super) trait BlockCursor {
     }
 }
 
+const ROWS_CODE: u8 = 1;
+const COLUMNAR_CODE: u8 = 2;
+
+/// Prepares a data block that was just read for those who share it.
+pub(super) fn prepare(block: Block) -> Result<Block, Malformed> {
+    match block.encoding() {
+        COLUMNAR_CODE => columnar::prepare(block),
+        _ => Ok(block),
+    }
+}
+
 /// The code of an encoding in the header of a block.
 pub(super) fn encoding_code(encoding: DataBlockEncoding) -> u8 {
     match encoding {
-        DataBlockEncoding::Rows => 1,
+        DataBlockEncoding::Rows => ROWS_CODE,
+        DataBlockEncoding::Columnar => COLUMNAR_CODE,
     }
 }
 
 /// The builder of a family.
 pub(super) enum AnyBuilder {
     Rows(RowBlockBuilder),
+    Columnar(Box<ColumnarBuilder>),
 }
 
 /// Runs the same call on whichever it is.
@@ -107,14 +121,31 @@ macro_rules! each {
     ($any:expr, $one:ident => $call:expr) => {
         match $any {
             Self::Rows($one) => $call,
+            Self::Columnar($one) => $call,
         }
     };
 }
 
 impl AnyBuilder {
-    pub(super) fn new(encoding: DataBlockEncoding) -> AnyBuilder {
-        match encoding {
+    pub(super) fn new(family: &FamilyDescriptor) -> AnyBuilder {
+        match family.data_block_encoding {
             DataBlockEncoding::Rows => AnyBuilder::Rows(RowBlockBuilder::default()),
+            DataBlockEncoding::Columnar => {
+                let builder = ColumnarBuilder::new(&family.value_layout, family.compression);
+                AnyBuilder::Columnar(Box::new(builder))
+            }
+        }
+    }
+}
+
+impl AnyBuilder {
+    /// Returns how the finished block is to be compressed as a whole in a family of this
+    /// compression.
+    pub(super) fn frame_compression(&self, family: Compression) -> Compression {
+        match self {
+            AnyBuilder::Rows(_) => family,
+            // Its parts are compressed one by one.
+            AnyBuilder::Columnar(_) => Compression::None,
         }
     }
 }
@@ -140,6 +171,7 @@ impl BlockBuilder for AnyBuilder {
 /// A cursor over blocks of any encoding.
 pub(super) enum AnyCursor {
     Rows(RowBlockCursor),
+    Columnar(ColumnarCursor),
 }
 
 impl Default for AnyCursor {
@@ -151,7 +183,16 @@ impl Default for AnyCursor {
 impl BlockCursor for AnyCursor {
     fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
         match (block.encoding(), &mut *self) {
-            (1, AnyCursor::Rows(cursor)) => cursor.open(block),
+            (ROWS_CODE, AnyCursor::Rows(cursor)) => cursor.open(block),
+            (COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => cursor.open(block),
+            (ROWS_CODE, _) => {
+                *self = AnyCursor::Rows(RowBlockCursor::default());
+                self.open(block)
+            }
+            (COLUMNAR_CODE, _) => {
+                *self = AnyCursor::Columnar(ColumnarCursor::default());
+                self.open(block)
+            }
             _ => {
                 self.close();
                 Err(Malformed)
@@ -208,8 +249,27 @@ mod tests {
 
     use super::*;
     use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+    use crate::layout::ValueLayout;
+    use crate::layout::tests as layout;
 
-    const ENCODINGS: [DataBlockEncoding; 1] = [DataBlockEncoding::Rows];
+    /// A family of each encoding; columnar ones with and without a layout.
+    fn families() -> [FamilyDescriptor; 4] {
+        let family = |data_block_encoding, value_layout, compression| FamilyDescriptor {
+            data_block_encoding,
+            value_layout,
+            compression,
+            ..FamilyDescriptor::new("f")
+        };
+        let none = ValueLayout::default();
+        let some = layout::small();
+        assert_eq!(some.check(), Ok(()));
+        [
+            family(DataBlockEncoding::Rows, none.clone(), Compression::Lz4),
+            family(DataBlockEncoding::Columnar, none, Compression::None),
+            family(DataBlockEncoding::Columnar, some.clone(), Compression::None),
+            family(DataBlockEncoding::Columnar, some, Compression::Lz4),
+        ]
+    }
 
     type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -232,16 +292,15 @@ mod tests {
     }
 
     fn any_pairs() -> impl Strategy<Value = Pairs> {
-        let value = prop::collection::vec(any::<u8>(), 0..40);
-        prop::collection::vec((any_key(), value), 1..120).prop_map(|mut pairs| {
+        prop::collection::vec((any_key(), layout::any_value()), 1..120).prop_map(|mut pairs| {
             pairs.sort_by(|a, b| compare_keys(&a.0, &b.0));
             pairs.dedup_by(|a, b| a.0 == b.0);
             pairs
         })
     }
 
-    fn block_of(encoding: DataBlockEncoding, pairs: &Pairs) -> Arc<Block> {
-        let mut builder = AnyBuilder::new(encoding);
+    fn block_of(family: &FamilyDescriptor, pairs: &Pairs) -> Block {
+        let mut builder = AnyBuilder::new(family);
         let mut raw = Vec::new();
         // The second block of a builder is as good as the first.
         for _ in 0..2 {
@@ -251,7 +310,7 @@ mod tests {
             builder.finish(&mut raw);
             assert!(builder.is_empty());
         }
-        Arc::new(Block::new(encoding_code(encoding), raw))
+        Block::new(encoding_code(family.data_block_encoding), raw)
     }
 
     #[derive(Debug, Clone)]
@@ -303,9 +362,9 @@ mod tests {
             pairs in any_pairs(),
             moves in prop::collection::vec(any_move(), 1..200),
         ) {
-            for encoding in ENCODINGS {
+            for family in families() {
                 let mut cursor = AnyCursor::default();
-                cursor.open(block_of(encoding, &pairs)).unwrap();
+                cursor.open(Arc::new(prepare(block_of(&family, &pairs)).unwrap())).unwrap();
                 prop_assert_eq!(cursor.key(), None);
                 let mut at = None;
                 for step in &moves {
@@ -334,8 +393,9 @@ mod tests {
             cut in any::<prop::sample::Index>(),
             moves in prop::collection::vec(any_move(), 1..50),
         ) {
-            for encoding in ENCODINGS {
-                let mut raw = block_of(encoding, &pairs).bytes().to_vec();
+            for family in families() {
+                let good = block_of(&family, &pairs);
+                let mut raw = good.bytes().to_vec();
                 for (at, byte) in &changes {
                     let at = at.index(raw.len());
                     raw[at] = *byte;
@@ -344,7 +404,8 @@ mod tests {
                     raw.truncate(cut.index(raw.len()));
                 }
                 let mut cursor = AnyCursor::default();
-                if cursor.open(Arc::new(Block::new(encoding_code(encoding), raw))).is_err() {
+                let Ok(block) = prepare(Block::new(good.encoding(), raw)) else { continue };
+                if cursor.open(Arc::new(block)).is_err() {
                     continue;
                 }
                 for step in &moves {

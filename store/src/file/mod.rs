@@ -10,6 +10,7 @@
 mod format;
 mod encoding;
 mod row_block;
+mod columnar;
 mod bloom;
 mod index;
 mod writer;

@@ -13,7 +13,7 @@ use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom;
-use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
+use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
 use crate::file::format::{BlockHandle, BlockKind, FileProperties, TRAILER_BYTES};
 use crate::file::format::{open_block, open_trailer};
 use crate::file::index::Index;
@@ -190,7 +190,13 @@ fn read_block(
     }
     let mut framed = vec![0; handle.size as usize];
     file.read_at(handle.offset, &mut framed)?;
-    open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))
+    let block =
+        open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))?;
+    if kind != BlockKind::Data {
+        return Ok(block);
+    }
+    prepare(block)
+        .map_err(|Malformed| Error::corrupt(path, handle.offset, "the block is malformed"))
 }
 
 /// How a cursor keeps blocks.

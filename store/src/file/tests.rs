@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
-use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor};
+use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::error::{Error, Result};
+use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::scan::merge::Cursor;
 
 const PATH: &str = "/r1/f000-0000000001.store";
@@ -55,6 +56,28 @@ fn family(compression: Compression) -> FamilyDescriptor {
     }
 }
 
+/// Families of both encodings, without compression and with.
+fn families() -> [FamilyDescriptor; 4] {
+    let shape = |prefix: &[u8], pieces: &[Piece]| ValueShape {
+        prefix: prefix.to_vec(),
+        pieces: pieces.to_vec(),
+    };
+    let columnar = |compression| FamilyDescriptor {
+        data_block_encoding: DataBlockEncoding::Columnar,
+        value_layout: ValueLayout {
+            sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
+            shapes: vec![shape(b"value ", &[Piece::Fixed(0), Piece::Rest(1)])],
+        },
+        ..family(compression)
+    };
+    [
+        family(Compression::None),
+        family(Compression::Lz4),
+        columnar(Compression::None),
+        columnar(Compression::Lz4),
+    ]
+}
+
 fn write(env: &FaultEnv, pairs: &Pairs, family: &FamilyDescriptor) -> Option<FileProperties> {
     let mut writer = FileWriter::new(Arc::new(env.clone()), Path::new(PATH), family);
     for (key, value) in pairs {
@@ -79,9 +102,9 @@ fn read(mut cursor: FileCursor) -> Result<Pairs> {
 
 #[test]
 fn what_is_written_is_read_both_ways() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for family in families() {
         let (env, pairs) = (FaultEnv::new(1), pairs(300));
-        let properties = write(&env, &pairs, &family(compression)).unwrap();
+        let properties = write(&env, &pairs, &family).unwrap();
         assert_eq!(properties.cell_count, pairs.len() as u64);
         assert_eq!(properties.marker_count(), 60);
         assert_eq!(properties.count_of(CellType::DeleteFamily), 60);
@@ -166,8 +189,14 @@ fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> 
 
 #[test]
 fn damage_is_told_wherever_it_is() {
+    let [_, rows, _, columnar] = families();
+    damage_is_told(&rows);
+    damage_is_told(&columnar);
+}
+
+fn damage_is_told(family: &FamilyDescriptor) {
     let (env, pairs) = (FaultEnv::new(1), pairs(20));
-    let properties = write(&env, &pairs, &family(Compression::Lz4)).unwrap();
+    let properties = write(&env, &pairs, family).unwrap();
     let good = env.bytes(Path::new(PATH)).unwrap();
     let rows: Vec<String> = (0..20).map(|row| format!("row{row:05}")).collect();
     let check = |bytes: Vec<u8>, what: &str| {

@@ -52,7 +52,7 @@ impl FileWriter {
             compression: family.compression,
             encoding: encoding_code(family.data_block_encoding),
             block_bytes: family.block_bytes as usize,
-            block: AnyBuilder::new(family.data_block_encoding),
+            block: AnyBuilder::new(family),
             raw: Vec::new(),
             previous_key: Vec::new(),
             output: Vec::new(),
@@ -132,7 +132,8 @@ impl FileWriter {
         let start = self.output.len();
         self.raw.clear();
         self.block.finish(&mut self.raw);
-        let (encoding, compression) = (self.encoding, self.compression);
+        let (encoding, compression) =
+            (self.encoding, self.block.frame_compression(self.compression));
         let frame = BlockFrame { kind: BlockKind::Data, encoding, compression };
         append_block(frame, &self.raw, &mut self.output);
         let handle = self.handle_from(start);

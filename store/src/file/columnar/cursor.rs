@@ -1,0 +1,222 @@
+//! Reads a columnar block cell by cell; puts together again only the cell it stands on.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::cache::Block;
+use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, is_key, split_key};
+use crate::file::columnar::builder::timestamp_of;
+use crate::file::columnar::numbers::Numbers;
+use crate::file::columnar::strings::Strings;
+use crate::file::columnar::{
+    FIRST_SECTION, Head, QUALIFIERS, ROWS, SEQUENCES, SHAPES, TIMESTAMPS, TYPES, View, WHOLE,
+};
+use crate::file::encoding::{BlockCursor, Malformed};
+
+/// Stands on a cell of a columnar block, or on none.
+#[derive(Default)]
+pub(in crate::file) struct ColumnarCursor {
+    block: Option<(Arc<Block>, Head)>,
+    /// The cell it stands on, if `key` is not empty.
+    index: usize,
+    /// Empty if it stands on no cell.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// The keys of a block.
+struct Keys<'b> {
+    rows: Strings<'b>,
+    qualifiers: Strings<'b>,
+    timestamps: Numbers<'b>,
+    sequences: Numbers<'b>,
+    types: Numbers<'b>,
+}
+
+impl<'b> Keys<'b> {
+    fn open(view: View<'b>) -> Result<Keys<'b>, Malformed> {
+        let count = view.head.cell_count;
+        Ok(Keys {
+            rows: Strings::open(view.part(ROWS)?, count)?,
+            qualifiers: Strings::open(view.part(QUALIFIERS)?, count)?,
+            timestamps: Numbers::open(view.part(TIMESTAMPS)?, count)?,
+            sequences: Numbers::open(view.part(SEQUENCES)?, count)?,
+            types: Numbers::open(view.part(TYPES)?, count)?,
+        })
+    }
+
+    /// Appends the encoded key of a cell.
+    fn append(&self, index: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let row = self.rows.get(index)?;
+        out.extend_from_slice(self.rows.prefix);
+        out.extend_from_slice(row);
+        out.extend_from_slice(self.qualifiers.prefix);
+        out.extend_from_slice(self.qualifiers.get(index)?);
+        let row_length = self.rows.prefix.len() + row.len();
+        out.extend_from_slice(&self.tail(index, row_length)?);
+        Ok(())
+    }
+
+    fn tail(&self, index: usize, row_length: usize) -> Result<[u8; KEY_TAIL_BYTES], Malformed> {
+        let code = u8::try_from(self.types.get(index)).map_err(|_| Malformed)?;
+        let parts = KeyParts {
+            row: &[],
+            qualifier: &[],
+            timestamp: Timestamp(timestamp_of(self.timestamps.get(index))),
+            sequence: Sequence(self.sequences.get(index)),
+            cell_type: CellType::from_code(code).ok_or(Malformed)?,
+        };
+        Ok(parts.tail(row_length))
+    }
+
+    /// Compares the key of a cell with a key that is taken apart.
+    fn compare(
+        &self,
+        index: usize,
+        (row, qualifier, tail): (&[u8], &[u8], &[u8]),
+    ) -> Result<Ordering, Malformed> {
+        let rows = compare_joined(self.rows.prefix, self.rows.get(index)?, row);
+        if rows.is_ne() {
+            return Ok(rows);
+        }
+        let qualifiers =
+            compare_joined(self.qualifiers.prefix, self.qualifiers.get(index)?, qualifier);
+        if qualifiers.is_ne() {
+            return Ok(qualifiers);
+        }
+        let own = self.tail(index, row.len())?;
+        Ok(own[..KEY_TAIL_BYTES - 2].cmp(&tail[..KEY_TAIL_BYTES - 2]))
+    }
+}
+
+/// Compares `prefix` followed by `rest` with `whole`.
+fn compare_joined(prefix: &[u8], rest: &[u8], whole: &[u8]) -> Ordering {
+    match whole.split_at_checked(prefix.len()) {
+        Some((head, tail)) => prefix.cmp(head).then_with(|| rest.cmp(tail)),
+        None => prefix[..whole.len()].cmp(whole).then(Ordering::Greater),
+    }
+}
+
+impl ColumnarCursor {
+    fn view(&self) -> Result<View<'_>, Malformed> {
+        let (block, head) = self.block.as_ref().ok_or(Malformed)?;
+        Ok(View { block, head: *head })
+    }
+
+    fn cell_count(&self) -> usize {
+        self.block.as_ref().map_or(0, |(_, head)| head.cell_count)
+    }
+
+    /// Moves to a cell, or to none if there are not so many.
+    fn stand_on(&mut self, index: usize) -> Result<(), Malformed> {
+        self.key.clear();
+        self.value.clear();
+        if index >= self.cell_count() {
+            return Ok(());
+        }
+        let (mut key, mut value) = (std::mem::take(&mut self.key), std::mem::take(&mut self.value));
+        let built = self.build(index, &mut key, &mut value);
+        if built.is_err() || !is_key(&key) {
+            return Err(Malformed);
+        }
+        (self.key, self.value, self.index) = (key, value, index);
+        Ok(())
+    }
+
+    fn build(&self, index: usize, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<(), Malformed> {
+        let view = self.view()?;
+        let count = view.head.cell_count;
+        Keys::open(view)?.append(index, key)?;
+        let shape = Numbers::open(view.part(SHAPES)?, count)?.get(index);
+        let Some(shape) = shape.checked_sub(1) else {
+            value.extend_from_slice(Strings::open(view.part(WHOLE)?, count)?.get(index)?);
+            return Ok(());
+        };
+        let layout = view.layout()?;
+        let section = |section: usize| {
+            let part = view.part(FIRST_SECTION + section).ok()?;
+            match layout.width(section)? {
+                0 => Strings::open(part, count).ok()?.get(index).ok(),
+                width => part.get(index * width..(index + 1) * width),
+            }
+        };
+        layout.join(shape as usize, section, value).ok_or(Malformed)
+    }
+
+    /// Returns the first cell whose key is not less than `target`.
+    fn lower_bound(&self, target: &[u8]) -> Result<usize, Malformed> {
+        let view = self.view()?;
+        let keys = Keys::open(view)?;
+        let target = split_key(target);
+        let (mut low, mut high) = (0, view.head.cell_count);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if keys.compare(middle, target)?.is_lt() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
+
+impl BlockCursor for ColumnarCursor {
+    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+        self.close();
+        let head = Head::read(block.bytes()).ok_or(Malformed)?;
+        self.block = Some((block, head));
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.block = None;
+        self.key.clear();
+        self.value.clear();
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        (!self.key.is_empty()).then_some(&self.key)
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    fn first(&mut self) -> Result<(), Malformed> {
+        self.stand_on(0)
+    }
+
+    fn last(&mut self) -> Result<(), Malformed> {
+        self.stand_on(self.cell_count().wrapping_sub(1))
+    }
+
+    fn advance(&mut self) -> Result<(), Malformed> {
+        match self.key.is_empty() {
+            true => Ok(()),
+            false => self.stand_on(self.index + 1),
+        }
+    }
+
+    fn retreat(&mut self) -> Result<(), Malformed> {
+        match self.key.is_empty() {
+            true => Ok(()),
+            // Before the first there is none, and none has so high a number.
+            false => self.stand_on(self.index.wrapping_sub(1)),
+        }
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        let index = self.lower_bound(target);
+        self.key.clear();
+        self.value.clear();
+        self.stand_on(index?)
+    }
+
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        let index = self.lower_bound(target);
+        self.key.clear();
+        self.value.clear();
+        self.stand_on(index?.wrapping_sub(1))
+    }
+}

@@ -1,0 +1,162 @@
+//! Columnar blocks: the keys of some cells together, then each section of their values apart.
+//!
+//! ```text
+//!   head | directory | layout | rows | qualifiers | timestamps | sequences | types | shapes
+//!        | whole values | section 0 | section 1 | …
+//! ```
+//!
+//! How values are cut is the family's [`ValueLayout`](crate::layout::ValueLayout). Every section
+//! has an entry for every cell, so that cell `i` is entry `i` everywhere: of a fixed section that is
+//! `i * width`. A marker, or a value that follows no shape of the layout, is kept whole and has
+//! zeros and nothing in the sections.
+//!
+//! Each part is compressed on its own and opened when it is asked for first; the cache holds it
+//! open from then on. So a scan of two columns touches only those, and a get rebuilds one value.
+//! Byte by byte: `docs/formats/store-file.md`.
+//!
+//! # Invariants
+//!
+//! 1. A block that is *plain* has only puts of different rows, all of one qualifier, and no value
+//!    that is kept whole.
+//! 2. All parts have as many entries as the block has cells.
+//!
+//! The builder is in [`builder`], reading cell by cell in [`cursor`], and what parts are made of in
+//! [`numbers`] and [`strings`].
+
+mod numbers;
+mod strings;
+mod builder;
+mod cursor;
+
+use crate::cache::Block;
+use crate::file::encoding::Malformed;
+use crate::file::format::u32_at;
+use crate::layout::EncodedLayout;
+
+pub(super) use builder::ColumnarBuilder;
+pub(super) use cursor::ColumnarCursor;
+
+/// Cells of a block at most.
+const CELLS_MAX: usize = 1 << 16;
+/// Bytes before the directory.
+const HEAD_BYTES: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
+/// Bytes of a part in the directory.
+const ENTRY_BYTES: usize = 4 + 4 + 1;
+/// The block is plain.
+const PLAIN: u8 = 1;
+
+// The parts by number.
+const LAYOUT: usize = 0;
+const ROWS: usize = 1;
+const QUALIFIERS: usize = 2;
+const TIMESTAMPS: usize = 3;
+const SEQUENCES: usize = 4;
+const TYPES: usize = 5;
+const SHAPES: usize = 6;
+const WHOLE: usize = 7;
+const FIRST_SECTION: usize = 8;
+
+/// How a part is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    Plain = 0,
+    Lz4 = 1,
+    /// The stored bytes again and again.
+    Repeated = 3,
+}
+
+/// What the head of a block says.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    cell_count: usize,
+    section_count: usize,
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Option<Head> {
+        let cell_count = u32_at(bytes, 0)? as usize;
+        let [low, high, flags, 0] = *bytes.get(4..8)? else { return None };
+        if cell_count == 0 || cell_count > CELLS_MAX || flags & !PLAIN != 0 {
+            return None;
+        }
+        Some(Head { cell_count, section_count: usize::from(u16::from_le_bytes([low, high])) })
+    }
+
+    fn part_count(&self) -> usize {
+        FIRST_SECTION + self.section_count
+    }
+}
+
+/// A columnar block, its head read.
+#[derive(Clone, Copy)]
+struct View<'b> {
+    block: &'b Block,
+    head: Head,
+}
+
+impl<'b> View<'b> {
+    fn part(self, part: usize) -> Result<&'b [u8], Malformed> {
+        let bytes = self.block.bytes();
+        let (stored, raw_length, storage) = entry(bytes, &self.head, part).ok_or(Malformed)?;
+        if storage == Storage::Plain {
+            return Ok(stored);
+        }
+        self.block.part(part, || open_part(stored, raw_length, storage)).ok_or(Malformed)
+    }
+
+    fn layout(self) -> Result<EncodedLayout<'b>, Malformed> {
+        Ok(EncodedLayout(self.part(LAYOUT)?))
+    }
+}
+
+/// Returns the stored bytes of a part, its length when opened and how it is stored.
+fn entry<'b>(bytes: &'b [u8], head: &Head, part: usize) -> Option<(&'b [u8], usize, Storage)> {
+    if part >= head.part_count() {
+        return None;
+    }
+    let at = HEAD_BYTES + part * ENTRY_BYTES;
+    let parts_at = HEAD_BYTES + head.part_count() * ENTRY_BYTES;
+    let start = if part == 0 { 0 } else { u32_at(bytes, at - ENTRY_BYTES)? as usize };
+    let end = u32_at(bytes, at)? as usize;
+    let stored = bytes.get(parts_at + start..parts_at + end)?;
+    let raw_length = u32_at(bytes, at + 4)? as usize;
+    let storage = match *bytes.get(at + 8)? {
+        0 if stored.len() == raw_length => Storage::Plain,
+        // LZ4 cannot shrink by more than 255 times: no more is allocated on the directory's word.
+        1 if raw_length / 256 <= stored.len() => Storage::Lz4,
+        3 if !stored.is_empty() && raw_length / stored.len() <= CELLS_MAX => Storage::Repeated,
+        _ => return None,
+    };
+    Some((stored, raw_length, storage))
+}
+
+fn open_part(stored: &[u8], raw_length: usize, storage: Storage) -> Option<Box<[u8]>> {
+    match storage {
+        Storage::Plain => Some(stored.into()),
+        Storage::Lz4 => {
+            let mut raw = vec![0; raw_length];
+            let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
+            (length == raw_length).then(|| raw.into_boxed_slice())
+        }
+        Storage::Repeated => {
+            let raw = stored.repeat(raw_length / stored.len());
+            (raw.len() == raw_length).then(|| raw.into_boxed_slice())
+        }
+    }
+}
+
+/// Checks the directory of a block and makes room for the parts that are opened later.
+pub(super) fn prepare(block: Block) -> Result<Block, Malformed> {
+    let head = Head::read(block.bytes()).ok_or(Malformed)?;
+    let mut later_bytes = 0;
+    for part in 0..head.part_count() {
+        let (_, raw_length, storage) = entry(block.bytes(), &head, part).ok_or(Malformed)?;
+        if storage != Storage::Plain {
+            later_bytes += raw_length;
+        }
+    }
+    Ok(block.with_parts(head.part_count(), later_bytes))
+}
+
+#[cfg(test)]
+mod tests;

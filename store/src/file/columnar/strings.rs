@@ -1,0 +1,125 @@
+//! Strings of bytes end to end, found by number: what all begin with, then the end of each unless
+//! all are of one length, then the rest of each.
+//!
+//! `length of the prefix (2) | width of ends: 0, 2, 4 (1) | zero (1) | length, if width is 0 (4) |
+//! prefix | ends (width each) | bytes`, little endian. Lengths and ends are those behind the prefix.
+
+use crate::file::columnar::Malformed;
+use crate::file::format::u32_at;
+
+/// Bytes before the prefix.
+const HEAD_BYTES: usize = 2 + 1 + 1 + 4;
+
+/// Gathers strings.
+#[derive(Default)]
+pub(super) struct StringsBuilder {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl StringsBuilder {
+    pub(super) fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Returns the string pushed last.
+    pub(super) fn last(&self) -> Option<&[u8]> {
+        self.get(self.ends.len().checked_sub(1)?)
+    }
+
+    fn get(&self, index: usize) -> Option<&[u8]> {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        let end = *self.ends.get(index)? as usize;
+        Some(&self.bytes[start..end])
+    }
+
+    /// Appends the strings, of which the first `prefix_length` bytes are the same in all.
+    pub(super) fn append(&self, prefix_length: usize, out: &mut Vec<u8>) {
+        let count = self.ends.len();
+        let length_of = |index: usize| self.get(index).map_or(0, |string| string.len());
+        let length = length_of(0);
+        let same = (1..count).all(|index| length_of(index) == length);
+        let rest_bytes = self.bytes.len() - count * prefix_length;
+        let width = match (same, u16::try_from(rest_bytes)) {
+            (true, _) => 0,
+            (false, Ok(_)) => 2,
+            (false, Err(_)) => 4,
+        };
+        out.extend_from_slice(&(prefix_length as u16).to_le_bytes());
+        out.extend_from_slice(&[width, 0]);
+        let length = if same { length.saturating_sub(prefix_length) } else { 0 };
+        out.extend_from_slice(&(length as u32).to_le_bytes());
+        out.extend_from_slice(&self.get(0).unwrap_or_default()[..prefix_length]);
+        for (index, end) in self.ends.iter().enumerate() {
+            let end = end - ((index + 1) * prefix_length) as u32;
+            out.extend_from_slice(&end.to_le_bytes()[..usize::from(width)]);
+        }
+        if prefix_length == 0 {
+            out.extend_from_slice(&self.bytes);
+        } else {
+            for index in 0..count {
+                out.extend_from_slice(&self.get(index).unwrap_or_default()[prefix_length..]);
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// Strings of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strings<'b> {
+    pub(super) prefix: &'b [u8],
+    end_width: usize,
+    /// Of each string, if `end_width` is 0.
+    length: usize,
+    ends: &'b [u8],
+    bytes: &'b [u8],
+}
+
+impl<'b> Strings<'b> {
+    pub(super) fn open(part: &'b [u8], count: usize) -> Result<Strings<'b>, Malformed> {
+        let [low, high, end_width, 0] = *part.get(..4).ok_or(Malformed)? else {
+            return Err(Malformed);
+        };
+        let end_width = usize::from(end_width);
+        let length = u32_at(part, 4).ok_or(Malformed)? as usize;
+        let prefix_length = usize::from(u16::from_le_bytes([low, high]));
+        let (prefix, rest) = part[HEAD_BYTES..].split_at_checked(prefix_length).ok_or(Malformed)?;
+        let (ends, bytes) = rest.split_at_checked(count * end_width).ok_or(Malformed)?;
+        let fits = match end_width {
+            0 => bytes.len() == length.checked_mul(count).ok_or(Malformed)?,
+            2 | 4 => true,
+            _ => false,
+        };
+        if !fits {
+            return Err(Malformed);
+        }
+        Ok(Strings { prefix, end_width, length, ends, bytes })
+    }
+
+    fn end(&self, index: usize) -> Option<usize> {
+        match self.end_width {
+            0 => Some((index + 1) * self.length),
+            2 => {
+                let end = self.ends.get(index * 2..index * 2 + 2)?;
+                Some(usize::from(u16::from_le_bytes([end[0], end[1]])))
+            }
+            _ => u32_at(self.ends, index * 4).map(|end| end as usize),
+        }
+    }
+
+    /// Returns string `index` without the prefix.
+    pub(super) fn get(&self, index: usize) -> Result<&'b [u8], Malformed> {
+        let start = match index.checked_sub(1) {
+            None => 0,
+            Some(before) => self.end(before).ok_or(Malformed)?,
+        };
+        let end = self.end(index).ok_or(Malformed)?;
+        self.bytes.get(start..end).ok_or(Malformed)
+    }
+}

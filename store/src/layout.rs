@@ -1,0 +1,341 @@
+//! How the values of a family are cut into sections: plain data that the family declares, so that
+//! columnar blocks can hold each section of many values together.
+//!
+//! ```text
+//!   shape 1:  prefix | Fixed 0 | Fixed 2          | ends | Variable 3, 4 | Rest 5
+//!   shape 2:  prefix | Fixed 0 | Fixed 1, Fixed 2 | ends | Variable 3, 4 | Rest 5
+//! ```
+//!
+//! The store knows nothing of what the sections mean. A value *follows* a shape if it begins with
+//! the shape's prefix and its pieces take exactly the rest; it is kept whole if it follows none, so
+//! that no value is refused and every value comes back byte for byte.
+//!
+//! Sections and shapes go by number, for ever: a layout grows only at its ends. Values of a schema
+//! with a column more have a shape of their own, which may share sections with the older ones.
+//!
+//! The encoded form, which is in every columnar block, is read where it lies and never made into a
+//! [`ValueLayout`] again; byte by byte: `docs/formats/store-file.md`.
+
+use std::ops::Range;
+
+/// Sections of a layout at most.
+const SECTIONS_MAX: usize = 10_000;
+/// Shapes of a layout at most: the number of a shape fits a byte, and 0 means none.
+const SHAPES_MAX: usize = 255;
+/// Bytes of a section of fixed width, or of a prefix, at most.
+const WIDTH_MAX: usize = 1 << 12;
+
+/// How the values of a family are cut into sections.
+#[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
+pub struct ValueLayout {
+    /// The sections, by number.
+    pub sections: Vec<SectionKind>,
+    /// The shapes; a value is cut by the first that it follows.
+    pub shapes: Vec<ValueShape>,
+}
+
+/// What a section holds of each value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum SectionKind {
+    /// So many bytes, from 1 to 4,096; zeros for values that do not have the section.
+    Fixed(u16),
+    /// Any number of bytes; none for values that do not have the section.
+    Variable,
+}
+
+/// One way in which values are put together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
+pub struct ValueShape {
+    /// What such values begin with.
+    pub prefix: Vec<u8>,
+    /// What follows, in order. Each section occurs at most once.
+    pub pieces: Vec<Piece>,
+}
+
+/// A part of a value.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Piece {
+    /// As many bytes as the fixed section of this number is wide.
+    Fixed(u16),
+    /// A table with the end of each of these variable sections, counted from behind the table; then
+    /// the bytes of the sections.
+    Variable {
+        /// Bytes of an entry of the table; ends are little endian.
+        ends: EndWidth,
+        /// The sections, in order.
+        sections: Vec<u16>,
+    },
+    /// All that is left, in a variable section; the last piece.
+    Rest(u16),
+}
+
+/// Bytes of the end of a variable section within a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum EndWidth {
+    /// `u16`
+    Two,
+    /// `u32`
+    Four,
+}
+
+impl EndWidth {
+    fn bytes(self) -> usize {
+        match self {
+            EndWidth::Two => 2,
+            EndWidth::Four => 4,
+        }
+    }
+}
+
+impl ValueLayout {
+    /// Checks that the layout can be used.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        if self.sections.len() > SECTIONS_MAX || self.shapes.len() > SHAPES_MAX {
+            return Err("the layout of values has too many sections or shapes".to_owned());
+        }
+        let fits = |section: &SectionKind| match section {
+            SectionKind::Fixed(width) => (1..=WIDTH_MAX).contains(&usize::from(*width)),
+            SectionKind::Variable => true,
+        };
+        if !self.sections.iter().all(fits) {
+            return Err(format!("a section is not from 1 to {WIDTH_MAX} bytes wide"));
+        }
+        self.shapes.iter().try_for_each(|shape| self.check_shape(shape))
+    }
+
+    fn check_shape(&self, shape: &ValueShape) -> Result<(), String> {
+        if shape.prefix.len() > WIDTH_MAX {
+            return Err(format!("a prefix is longer than {WIDTH_MAX} bytes"));
+        }
+        let mut seen = vec![false; self.sections.len()];
+        let mut take = |section: u16, is_fixed: bool| -> Result<(), String> {
+            let kind = self.sections.get(usize::from(section));
+            let kind_fits = match kind {
+                None => return Err(format!("there is no section {section}")),
+                Some(SectionKind::Fixed(_)) => is_fixed,
+                Some(SectionKind::Variable) => !is_fixed,
+            };
+            if !kind_fits {
+                return Err(format!("section {section} is of another kind"));
+            }
+            match std::mem::replace(&mut seen[usize::from(section)], true) {
+                true => Err(format!("section {section} occurs twice in a shape")),
+                false => Ok(()),
+            }
+        };
+        for (index, piece) in shape.pieces.iter().enumerate() {
+            match piece {
+                Piece::Fixed(section) => take(*section, true)?,
+                Piece::Variable { sections, .. } => {
+                    sections.iter().try_for_each(|section| take(*section, false))?;
+                }
+                Piece::Rest(section) => {
+                    take(*section, false)?;
+                    if index + 1 < shape.pieces.len() {
+                        return Err("something follows the rest of a value".to_owned());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns for each section whether a shape has it.
+    pub(crate) fn sections_of(&self, shape: &ValueShape) -> Vec<bool> {
+        let mut present = vec![false; self.sections.len()];
+        for piece in &shape.pieces {
+            match piece {
+                Piece::Fixed(section) | Piece::Rest(section) => {
+                    present[usize::from(*section)] = true;
+                }
+                Piece::Variable { sections, .. } => {
+                    sections.iter().for_each(|section| present[usize::from(*section)] = true);
+                }
+            }
+        }
+        present
+    }
+
+    /// Cuts a value: `parts[section]` becomes the place of that section in it, for the sections of
+    /// the shape; others are left as they are. Returns the index of the shape, or `None` if the
+    /// value follows none.
+    pub(crate) fn cut(&self, value: &[u8], parts: &mut [Range<usize>]) -> Option<usize> {
+        self.shapes.iter().position(|shape| self.cut_shape(shape, value, parts).is_some())
+    }
+
+    fn cut_shape(
+        &self,
+        shape: &ValueShape,
+        value: &[u8],
+        parts: &mut [Range<usize>],
+    ) -> Option<()> {
+        if !value.starts_with(&shape.prefix) {
+            return None;
+        }
+        let mut at = shape.prefix.len();
+        for piece in &shape.pieces {
+            match piece {
+                Piece::Fixed(section) => {
+                    let SectionKind::Fixed(width) = self.sections[usize::from(*section)] else {
+                        return None;
+                    };
+                    parts[usize::from(*section)] = at..at + usize::from(width);
+                    at += usize::from(width);
+                }
+                Piece::Variable { ends, sections } => {
+                    at = cut_variable(value, at, *ends, sections, parts)?;
+                }
+                Piece::Rest(section) => {
+                    parts[usize::from(*section)] = at.min(value.len())..value.len();
+                    at = at.max(value.len());
+                }
+            }
+        }
+        (at == value.len()).then_some(())
+    }
+
+    /// Appends the encoded form.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.sections.len() as u16).to_le_bytes());
+        for section in &self.sections {
+            let width = match section {
+                SectionKind::Fixed(width) => *width,
+                SectionKind::Variable => 0,
+            };
+            out.extend_from_slice(&width.to_le_bytes());
+        }
+        out.push(self.shapes.len() as u8);
+        for shape in &self.shapes {
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            out.extend_from_slice(&(shape.prefix.len() as u16).to_le_bytes());
+            out.extend_from_slice(&shape.prefix);
+            for piece in &shape.pieces {
+                let (code, sections) = match piece {
+                    Piece::Fixed(section) => (FIXED, std::slice::from_ref(section)),
+                    Piece::Variable { ends: EndWidth::Two, sections } => (ENDS_OF_2, &sections[..]),
+                    Piece::Variable { ends: EndWidth::Four, sections } => {
+                        (ENDS_OF_4, &sections[..])
+                    }
+                    Piece::Rest(section) => (REST, std::slice::from_ref(section)),
+                };
+                out.push(code);
+                out.extend_from_slice(&(sections.len() as u16).to_le_bytes());
+                sections.iter().for_each(|section| out.extend_from_slice(&section.to_le_bytes()));
+            }
+            let byte_count = (out.len() - start - 4) as u32;
+            out[start..start + 4].copy_from_slice(&byte_count.to_le_bytes());
+        }
+    }
+}
+
+fn cut_variable(
+    value: &[u8],
+    table: usize,
+    ends: EndWidth,
+    sections: &[u16],
+    parts: &mut [Range<usize>],
+) -> Option<usize> {
+    let base = table + sections.len() * ends.bytes();
+    let mut entries = value.get(table..base)?.chunks_exact(ends.bytes());
+    let mut start = base;
+    for &section in sections {
+        let end = match *entries.next()? {
+            [a, b] => usize::from(u16::from_le_bytes([a, b])),
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
+            _ => return None,
+        };
+        let end = base.checked_add(end)?;
+        if end < start || end > value.len() {
+            return None;
+        }
+        parts[usize::from(section)] = start..end;
+        start = end;
+    }
+    Some(start)
+}
+
+const FIXED: u8 = 1;
+const ENDS_OF_2: u8 = 2;
+const ENDS_OF_4: u8 = 3;
+const REST: u8 = 4;
+
+/// A layout in its encoded form.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EncodedLayout<'a>(pub(crate) &'a [u8]);
+
+impl<'a> EncodedLayout<'a> {
+    /// Returns the number of sections.
+    pub(crate) fn section_count(self) -> Option<usize> {
+        u16_at(self.0, 0).map(usize::from)
+    }
+
+    /// Returns the width of a section, 0 if it is variable.
+    pub(crate) fn width(self, section: usize) -> Option<usize> {
+        if section >= self.section_count()? {
+            return None;
+        }
+        u16_at(self.0, 2 + section * 2).map(usize::from)
+    }
+
+    /// Puts a value of shape `shape` together again from its sections.
+    pub(crate) fn join<'s>(
+        self,
+        shape: usize,
+        section: impl Fn(usize) -> Option<&'s [u8]>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let mut at = 2 + self.section_count()? * 2;
+        if shape >= usize::from(*self.0.get(at)?) {
+            return None;
+        }
+        at += 1;
+        for _ in 0..shape {
+            at += 4 + u32_at(self.0, at)? as usize;
+        }
+        let end = at + 4 + u32_at(self.0, at)? as usize;
+        let mut rest = self.0.get(at + 4..end)?;
+        let prefix_length = usize::from(u16_at(rest, 0)?);
+        out.extend_from_slice(rest.get(2..2 + prefix_length)?);
+        rest = rest.get(2 + prefix_length..)?;
+        while let [code, count_low, count_high, tail @ ..] = rest {
+            let count = usize::from(u16::from_le_bytes([*count_low, *count_high]));
+            let (numbers, next) = tail.split_at_checked(count * 2)?;
+            rest = next;
+            let (numbers, []) = numbers.as_chunks::<2>() else { return None };
+            let sections = || numbers.iter().map(|&number| usize::from(u16::from_le_bytes(number)));
+            if *code == ENDS_OF_2 || *code == ENDS_OF_4 {
+                let mut end = 0_usize;
+                for number in sections() {
+                    end = end.checked_add(section(number)?.len())?;
+                    if *code == ENDS_OF_2 {
+                        out.extend_from_slice(&u16::try_from(end).ok()?.to_le_bytes());
+                    } else {
+                        out.extend_from_slice(&u32::try_from(end).ok()?.to_le_bytes());
+                    }
+                }
+            } else if *code != FIXED && *code != REST {
+                return None;
+            }
+            for number in sections() {
+                out.extend_from_slice(section(number)?);
+            }
+        }
+        rest.is_empty().then_some(())
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
