@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::compaction::Request;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::region::Region;
@@ -116,7 +117,7 @@ pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
 
 fn run_compactions(engine: &Engine) {
     while let Some(region) = engine.pressure.next_compaction() {
-        match region.compact(false, engine) {
+        match region.compact(Request::Minor, engine) {
             // One step at a time, so that no region keeps the others from their turn.
             Ok(Some(_)) => engine.pressure.want_compaction(&region),
             Ok(None) => {}

@@ -1,5 +1,10 @@
 //! What a table is to the store: an id, families with their rules, and where its regions are cut.
 
+mod compaction;
+
+pub use compaction::{CompactionOptions, CompactionPolicy};
+pub use compaction::{DateTieredOptions, ExploringOptions, LeveledOptions};
+
 use std::time::Duration;
 
 use crate::layout::ValueLayout;
@@ -15,6 +20,12 @@ pub struct TableId(pub u32);
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
 )]
 pub struct RegionId(pub u64);
+
+/// Names a store file within its region and family; never reused.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
+)]
+pub struct FileId(pub u64);
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
@@ -58,6 +69,8 @@ pub struct FamilyDescriptor {
     pub data_block_encoding: DataBlockEncoding,
     /// How columnar blocks cut the values.
     pub value_layout: ValueLayout,
+    /// How store files are merged.
+    pub compaction: CompactionOptions,
 }
 
 impl FamilyDescriptor {
@@ -74,6 +87,7 @@ impl FamilyDescriptor {
             block_bytes: 32 * 1024,
             data_block_encoding: DataBlockEncoding::Rows,
             value_layout: ValueLayout::default(),
+            compaction: CompactionOptions::default(),
         }
     }
 }

@@ -12,26 +12,26 @@
 //! 2. A cell is in a view's memstores or in its files, never in neither.
 //! 3. Regions and commits decide sequences; this layer only obeys them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
-use crate::cell::Cell;
-use crate::cell::{Sequence, Timestamp};
-use crate::compaction::{Exploring, rewrite};
+use crate::cell::{Cell, Sequence, Timestamp};
+use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
 use crate::descriptor::FamilyDescriptor;
 use crate::error::{Error, Result};
-use crate::file::{Caching, FileCursor, FileWriter, StoreFile};
+use crate::file::StoreFile;
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::options::Options;
-use crate::read_view::LiveFile;
-use crate::scan::merge::{Merge, RowOrder};
+use crate::run::{FileRecord, LiveFile, Run, assemble};
+use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
 
-pub use crate::read_view::{FamilyScanner, FileId, ReadView};
+pub use crate::descriptor::FileId;
+pub use crate::read_view::{FamilyScanner, ReadView};
 pub use crate::scan::ReadSpec;
 
 /// What all family stores of a process share.
@@ -52,15 +52,14 @@ pub struct FamilyStore {
     pending: Mutex<Pending>,
     /// Held while a memstore is written.
     flushing: Mutex<()>,
-    /// Held while files are merged.
-    compacting: Mutex<()>,
+    /// Files that are inputs of compactions.
+    busy: Arc<Mutex<HashSet<FileId>>>,
 }
 
 /// What is written but not part of the view yet.
 struct Pending {
     next_file: u64,
     flush: Option<PendingFlush>,
-    compaction: Option<PendingCompaction>,
 }
 
 struct PendingFlush {
@@ -69,16 +68,11 @@ struct PendingFlush {
     memstores: Vec<Arc<Memstore>>,
 }
 
-struct PendingCompaction {
-    outcome: CompactionOutcome,
-    file: Option<LiveFile>,
-}
-
 /// What a flush did.
 #[derive(Debug, Clone)]
 pub struct FlushOutcome {
     /// The new file, or `None` if retention left nothing to write.
-    pub file: Option<FileId>,
+    pub file: Option<FileRecord>,
     /// Cells read from the memstore.
     pub cells_in: u64,
     /// Cells written.
@@ -87,17 +81,12 @@ pub struct FlushOutcome {
     pub flushed: Sequence,
 }
 
-/// What a compaction did.
-#[derive(Debug, Clone)]
-pub struct CompactionOutcome {
-    /// Files that were merged.
-    pub inputs: Vec<FileId>,
-    /// The file that replaces them, or `None` if nothing was left.
-    pub output: Option<FileId>,
-    /// Cells read.
-    pub cells_in: u64,
-    /// Cells written.
-    pub cells_out: u64,
+/// What a rewrite wrote.
+pub(crate) struct Written {
+    /// The files with the index of their run.
+    pub(crate) files: Vec<(usize, LiveFile)>,
+    pub(crate) cells_in: u64,
+    pub(crate) cells_out: u64,
 }
 
 /// Figures of a family store.
@@ -119,41 +108,41 @@ impl FamilyStore {
         directory: PathBuf,
         family_index: u8,
         family: Arc<FamilyDescriptor>,
-        files: &[FileId],
+        files: &[FileRecord],
     ) -> Result<FamilyStore> {
         let env = &context.options.env;
         env.create_directory(&directory)?;
         for name in env.list(&directory)? {
             if let Some((family, file)) = parse_file_name(&name)
                 && family == family_index
-                && !files.contains(&file)
+                && !files.iter().any(|record| record.id == file)
             {
                 env.remove(&directory.join(&name))?;
             }
         }
         let mut live = Vec::with_capacity(files.len());
-        for &id in files {
-            let path = directory.join(file_name(family_index, id));
-            let file = StoreFile::open(env.clone(), &path, context.cache.clone())?;
-            live.push(LiveFile { id, file: Arc::new(file) });
+        for &record in files {
+            let path = directory.join(file_name(family_index, record.id));
+            let file = Arc::new(StoreFile::open(env.clone(), &path, context.cache.clone())?);
+            let created_micros = record.created_micros;
+            live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
-        live.sort_by_key(|live| live.file.properties().max_sequence);
-        let next_file = files.iter().map(|file| file.0 + 1).max().unwrap_or(1);
+        let next_file = files.iter().map(|record| record.id.0 + 1).max().unwrap_or(1);
         let view = ReadView {
             family,
             family_index,
             active: Arc::default(),
             frozen: Vec::new(),
-            files: live,
+            runs: assemble(live),
         };
         Ok(FamilyStore {
             context,
             directory,
             family_index,
             view: ArcSwap::from_pointee(view),
-            pending: Mutex::new(Pending { next_file, flush: None, compaction: None }),
+            pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
-            compacting: Mutex::new(()),
+            busy: Arc::default(),
         })
     }
 
@@ -223,42 +212,63 @@ impl FamilyStore {
             now_micros: self.context.options.env.now_micros(),
             earliest_put: Timestamp(i64::MIN),
         };
-        let (file, cells_in, cells_out) =
-            self.write_file(&view, Merge::new(sources, RowOrder::Forward)?, spec)?;
-        let outcome =
-            FlushOutcome { file: file.as_ref().map(|file| file.id), cells_in, cells_out, flushed };
+        // One file, whatever its size: a flush is one run, and no larger than a memstore.
+        let output = OutputSpec { cuts: Vec::new(), file_bytes: u64::MAX };
+        let merge = Merge::new(sources, RowOrder::Forward)?;
+        let mut written = self.write_runs(&view, merge, (spec, output), &Unwatched)?;
+        let file = written.files.pop().map(|(_, file)| file);
+        let outcome = FlushOutcome {
+            file: file.as_ref().map(|live| FileRecord::alone(live.id, live.created_micros)),
+            cells_in: written.cells_in,
+            cells_out: written.cells_out,
+            flushed,
+        };
         let flush = PendingFlush { outcome: outcome.clone(), file, memstores };
         self.pending.lock().flush = Some(flush);
         Ok(Some(outcome))
     }
 
-    /// Writes what retention keeps of a merge; returns the file, and the cells read and written.
-    fn write_file<C: crate::scan::merge::Cursor>(
+    /// Writes what retention keeps of a merge.
+    pub(crate) fn write_runs<C: Cursor>(
         &self,
         view: &ReadView,
         mut merge: Merge<C>,
-        spec: RewriteSpec,
-    ) -> Result<(Option<LiveFile>, u64, u64)> {
-        let id = {
-            let mut pending = self.pending.lock();
-            pending.next_file += 1;
-            FileId(pending.next_file - 1)
-        };
+        (spec, output): (RewriteSpec, OutputSpec),
+        progress: &impl Progress,
+    ) -> Result<Written> {
         let env = &self.context.options.env;
-        let path = self.directory.join(file_name(self.family_index, id));
-        let mut writer = FileWriter::new(env.clone(), &path, &view.family);
+        let name_file = || {
+            let mut pending = self.pending.lock();
+            let id = FileId(pending.next_file);
+            pending.next_file += 1;
+            (id, self.directory.join(file_name(self.family_index, id)))
+        };
+        let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
-        let written = rewrite(&mut merge, &mut retention, &mut writer).and_then(|cells_in| {
-            let cells_out = writer.cell_count();
-            let Some(_properties) = writer.finish()? else { return Ok((None, cells_in, 0)) };
-            let file = StoreFile::open(env.clone(), &path, self.context.cache.clone())?;
-            Ok((Some(LiveFile { id, file: Arc::new(file) }), cells_in, cells_out))
-        });
-        if written.is_err() {
-            // A part of the file may be there; the next start removes it if this does not.
-            let _ = env.remove(&path);
+        let rewritten = rewrite(&mut merge, &mut retention, &mut writer, progress)
+            .and_then(|cells_in| Ok((cells_in, writer.finish()?)));
+        let (cells_in, outputs) = match rewritten {
+            Ok(rewritten) => rewritten,
+            Err(error) => {
+                writer.abandon();
+                return Err(error);
+            }
+        };
+        let mut files = Vec::with_capacity(outputs.len());
+        for output in &outputs {
+            match StoreFile::open(env.clone(), &output.path, self.context.cache.clone()) {
+                Ok(file) => {
+                    let created_micros = env.now_micros();
+                    let live = LiveFile { id: output.id, created_micros, file: Arc::new(file) };
+                    files.push((output.run, live));
+                }
+                Err(error) => {
+                    outputs.iter().for_each(|output| drop(env.remove(&output.path)));
+                    return Err(error);
+                }
+            }
         }
-        written
+        Ok(Written { files, cells_in, cells_out: writer.cell_count() })
     }
 
     /// Replaces the frozen memstores by the file that [`FamilyStore::flush`] wrote. Does nothing if
@@ -280,104 +290,24 @@ impl FamilyStore {
                 flush.memstores.iter().any(|flushed| Arc::ptr_eq(flushed, memstore))
             };
             view.frozen.retain(|(memstore, _)| !flushed(memstore));
-            view.files.extend(flush.file);
+            view.runs.extend(flush.file.map(|file| Arc::new(Run::of_file(file))));
         });
         Ok(())
     }
 
-    fn installed_before(&self, file: Option<FileId>) -> Result<()> {
+    fn installed_before(&self, file: Option<FileRecord>) -> Result<()> {
         let view = self.view.load();
         match file {
-            Some(file) if !view.files.iter().any(|live| live.id == file) => {
-                Err(Error::InvalidRequest(format!("store file {} is not to be installed", file.0)))
+            Some(FileRecord { id, .. }) if !view.files().any(|live| live.id == id) => {
+                Err(Error::InvalidRequest(format!("store file {} is not to be installed", id.0)))
             }
             _ => Ok(()),
         }
     }
 
-    /// Merges files into one and syncs it: all of them if `major`, else those that the policy
-    /// picks.
-    /// `None` if the policy picks none. Installed by [`FamilyStore::install_compaction`]; called
-    /// again before that, it returns the same outcome again.
-    pub fn compact(
-        &self,
-        major: bool,
-        oldest_snapshot: Sequence,
-    ) -> Result<Option<CompactionOutcome>> {
-        let _compacting = self.compacting.lock();
-        if let Some(compaction) = &self.pending.lock().compaction {
-            return Ok(Some(compaction.outcome.clone()));
-        }
-        let view = self.view();
-        let sizes: Vec<u64> = view.files.iter().map(|live| live.file.byte_count()).collect();
-        let policy = Exploring::new(self.context.options.memstore_flush_bytes);
-        let picked = if major { Some(0..sizes.len()) } else { policy.select(&sizes) };
-        let Some(picked) = picked.filter(|picked| !picked.is_empty()) else { return Ok(None) };
-        let inputs = &view.files[picked];
-        let mut sources = SmallVec::new();
-        for live in inputs {
-            sources.push(FileCursor::forward(live.file.clone(), &[], Caching::Bypass)?);
-        }
-        let sees_all = inputs.len() == view.files.len();
-        let puts = inputs.iter().map(|live| live.file.properties().min_put_timestamp);
-        let spec = RewriteSpec {
-            kind: if sees_all { RewriteKind::Major } else { RewriteKind::Partial },
-            oldest_snapshot,
-            now_micros: self.context.options.env.now_micros(),
-            earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
-        };
-        let (file, cells_in, cells_out) =
-            self.write_file(&view, Merge::new(sources, RowOrder::Forward)?, spec)?;
-        let outcome = CompactionOutcome {
-            inputs: inputs.iter().map(|live| live.id).collect(),
-            output: file.as_ref().map(|file| file.id),
-            cells_in,
-            cells_out,
-        };
-        let compaction = PendingCompaction { outcome: outcome.clone(), file };
-        self.pending.lock().compaction = Some(compaction);
-        Ok(Some(outcome))
-    }
-
-    /// Replaces the inputs of a compaction by its output. Inputs are removed from disk when the
-    /// last view that reads them is dropped. Does nothing if that was done before.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidRequest`] if no such compaction was made.
-    pub fn install_compaction(&self, outcome: &CompactionOutcome) -> Result<()> {
-        let mut pending = self.pending.lock();
-        let is_pending = |compaction: &mut PendingCompaction| {
-            compaction.outcome.output == outcome.output
-                && compaction.outcome.inputs == outcome.inputs
-        };
-        let Some(compaction) = pending.compaction.take_if(is_pending) else {
-            return self.installed_before(outcome.output);
-        };
-        self.change_view_locked(|view| {
-            let is_input = |live: &LiveFile| outcome.inputs.contains(&live.id);
-            let position = view.files.iter().position(is_input).unwrap_or(view.files.len());
-            for live in view.files.iter().filter(|live| is_input(live)) {
-                live.file.mark_obsolete();
-            }
-            view.files.retain(|live| !is_input(live));
-            if let Some(file) = compaction.file {
-                view.files.insert(position, file);
-            }
-        });
-        Ok(())
-    }
-
-    /// Returns the live store files, oldest first: what the manifest must list.
-    pub fn files(&self) -> Vec<FileId> {
-        self.view.load().files.iter().map(|live| live.id).collect()
-    }
-
-    /// Returns whether the policy would pick files for a minor compaction.
-    pub fn wants_compaction(&self) -> bool {
-        let view = self.view.load();
-        let sizes: Vec<u64> = view.files.iter().map(|live| live.file.byte_count()).collect();
-        Exploring::new(self.context.options.memstore_flush_bytes).select(&sizes).is_some()
+    /// Returns the live store files: what the manifest must list.
+    pub fn files(&self) -> Vec<FileRecord> {
+        self.view.load().runs.iter().flat_map(|run| run.records()).collect()
     }
 
     /// Returns the figures.
@@ -385,8 +315,8 @@ impl FamilyStore {
         let view = self.view.load();
         FamilyStatus {
             memstore_bytes: view.memstores().map(|memstore| memstore.byte_count()).sum(),
-            files: view.files.iter().map(|live| (live.id.0, live.file.byte_count())).collect(),
-            file_cells: view.files.iter().map(|live| live.file.properties().cell_count).sum(),
+            files: view.files().map(|live| (live.id.0, live.file.byte_count())).collect(),
+            file_cells: view.files().map(|live| live.file.properties().cell_count).sum(),
         }
     }
 }
@@ -400,6 +330,10 @@ fn parse_file_name(name: &Path) -> Option<(u8, FileId)> {
     let (family, file) = name.split_once('-')?;
     Some((family.parse().ok()?, FileId(file.parse().ok()?)))
 }
+
+mod compact;
+
+pub use compact::CompactionOutcome;
 
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ pub mod memstore;
 pub mod cache;
 pub mod file;
 pub mod wal;
+pub mod run;
 pub mod compaction;
 pub mod read_view;
 pub mod family_store;

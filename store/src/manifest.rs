@@ -20,15 +20,16 @@ use std::sync::Arc;
 
 use crate::codec;
 use crate::codec::Damage;
+use crate::descriptor::FileId;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, Result};
-use crate::family_store::FileId;
+use crate::run::FileRecord;
 
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 12;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
@@ -45,7 +46,7 @@ pub struct RegionRecord {
     /// All commits up to here are in its files.
     pub flushed: u64,
     /// Live files of each family.
-    pub files: Vec<Vec<FileId>>,
+    pub files: Vec<Vec<FileRecord>>,
 }
 
 /// Files of one family that came and went.
@@ -53,10 +54,10 @@ pub struct RegionRecord {
 pub struct FamilyChange {
     /// Index of the family.
     pub family: u8,
-    /// New files.
-    pub added: Vec<FileId>,
-    /// Files that are not read any more.
+    /// Files that are not read any more, or not where they were.
     pub removed: Vec<FileId>,
+    /// New files, and files in a new place: what is removed goes first.
+    pub added: Vec<FileRecord>,
 }
 
 /// A change of what is alive. Whole on disk or not there at all.
@@ -206,12 +207,17 @@ impl ManifestState {
                 .ok_or_else(|| format!("family {} is not there", change.family))?;
             for removed in &change.removed {
                 let before = files.len();
-                files.retain(|file| file != removed);
+                files.retain(|file| file.id != *removed);
                 if files.len() == before {
                     return Err(format!("file {} is removed but not there", removed.0));
                 }
             }
-            files.extend_from_slice(&change.added);
+            for added in &change.added {
+                if files.iter().any(|file| file.id == added.id) {
+                    return Err(format!("file {} is added but there", added.id.0));
+                }
+                files.push(*added);
+            }
         }
         record.flushed = record.flushed.max(flushed.unwrap_or(0));
         Ok(())
@@ -397,11 +403,12 @@ mod tests {
     }
 
     fn files(table: u32, added: &[u64], removed: &[u64], flushed: Option<u64>) -> ManifestEdit {
-        let ids = |files: &[u64]| files.iter().copied().map(FileId).collect();
+        let added = added.iter().map(|&id| FileRecord::alone(FileId(id), 5)).collect();
+        let removed = removed.iter().copied().map(FileId).collect();
         ManifestEdit::Region {
             table: TableId(table),
             region: RegionId(u64::from(table) * 10),
-            changes: vec![FamilyChange { family: 0, added: ids(added), removed: ids(removed) }],
+            changes: vec![FamilyChange { family: 0, added, removed }],
             flushed,
         }
     }
@@ -435,7 +442,10 @@ mod tests {
         let state = manifest.state().clone();
         assert_eq!(state.next_region, 21);
         let region = &state.tables[&TableId(1)].regions[0];
-        assert_eq!((region.flushed, region.files.clone()), (9, vec![vec![FileId(3)]]));
+        assert_eq!(
+            (region.flushed, region.files.clone()),
+            (9, vec![vec![FileRecord::alone(FileId(3), 5)]])
+        );
         for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Holed] {
             assert_eq!(*open(&env.after_crash(unsynced)).unwrap().state(), state);
         }

@@ -9,27 +9,15 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellBatch, CellRef, CellType, KeyParts, Sequence, row_of};
+use crate::cell::{CellBatch, CellRef, KeyParts, Sequence, row_of};
 use crate::descriptor::FamilyDescriptor;
 use crate::error::Result;
-use crate::file::{Caching, FileCursor, StoreFile};
+use crate::file::{Caching, FileCursor};
 use crate::memstore::{Memstore, MemstoreCursor};
+use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, Verdict, expiry};
-
-/// Names a store file within its region directory and family.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
-)]
-pub struct FileId(pub u64);
-
-/// An open file with its name.
-#[derive(Clone)]
-pub(crate) struct LiveFile {
-    pub(crate) id: FileId,
-    pub(crate) file: Arc<StoreFile>,
-}
 
 /// A consistent set of memstores and files of one family.
 #[derive(Clone)]
@@ -39,14 +27,15 @@ pub struct ReadView {
     pub(crate) active: Arc<Memstore>,
     /// Memstores that wait for their flush, newest first, with the highest sequence in each.
     pub(crate) frozen: Vec<(Arc<Memstore>, Sequence)>,
-    /// Oldest first; their sequences do not overlap.
-    pub(crate) files: Vec<LiveFile>,
+    /// Oldest first: for any one row a later run is newer.
+    pub(crate) runs: Vec<Arc<Run>>,
 }
 
-/// A source of cells: memory or file.
+/// A source of cells: memory, a file, or a run of several files.
 enum Source<M> {
     Memstore(MemstoreCursor<M>),
     File(FileCursor),
+    Run(RunCursor),
 }
 
 impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
@@ -54,6 +43,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.key(),
             Source::File(cursor) => cursor.key(),
+            Source::Run(cursor) => cursor.key(),
         }
     }
 
@@ -61,6 +51,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.value(),
             Source::File(cursor) => cursor.value(),
+            Source::Run(cursor) => cursor.value(),
         }
     }
 
@@ -68,6 +59,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.advance(),
             Source::File(cursor) => cursor.advance(),
+            Source::Run(cursor) => cursor.advance(),
         }
     }
 
@@ -75,6 +67,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.skip_column(),
             Source::File(cursor) => cursor.skip_column(),
+            Source::Run(cursor) => cursor.skip_column(),
         }
     }
 
@@ -82,6 +75,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.seek_column(qualifier),
             Source::File(cursor) => cursor.seek_column(qualifier),
+            Source::Run(cursor) => cursor.seek_column(qualifier),
         }
     }
 
@@ -89,6 +83,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.skip_row(),
             Source::File(cursor) => cursor.skip_row(),
+            Source::Run(cursor) => cursor.skip_row(),
         }
     }
 
@@ -96,6 +91,7 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
         match self {
             Source::Memstore(cursor) => cursor.seek_row(row),
             Source::File(cursor) => cursor.seek_row(row),
+            Source::Run(cursor) => cursor.seek_row(row),
         }
     }
 }
@@ -121,29 +117,26 @@ impl ReadView {
         std::iter::once(&self.active).chain(self.frozen.iter().map(|(memstore, _)| memstore))
     }
 
-    /// Returns the files that may have something for a read.
-    fn files_for<'a>(&'a self, spec: &'a ReadSpec) -> impl Iterator<Item = &'a Arc<StoreFile>> {
+    /// Returns the files, in no order that means anything.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &LiveFile> {
+        self.runs.iter().flat_map(|run| run.files())
+    }
+
+    /// Returns which files may have something for a read.
+    fn admission(&self, spec: &ReadSpec) -> Admission {
         let live_from = if spec.raw || self.family.min_versions > 0 {
             spec.time_range.min
         } else {
             spec.time_range.min.max(expiry(&self.family, spec.now_micros))
         };
-        self.files.iter().map(|live| &live.file).filter(move |file| {
-            let properties = file.properties();
-            // Newer cells than the time range has must be read: they push out older versions.
-            properties.min_sequence <= spec.snapshot && properties.max_timestamp >= live_from
-        })
+        Admission { snapshot: spec.snapshot, live_from }
     }
 
     fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {
         let retention = Retention::of_read(&self.family, *spec);
         let any_markers = self.memstores().any(|memstore| memstore.had_family_markers())
             || staged.is_some_and(Memstore::had_family_markers)
-            || self.files.iter().any(|live| {
-                let counts = live.file.properties();
-                counts.count_of(CellType::DeleteFamily) > 0
-                    || counts.count_of(CellType::DeleteFamilyVersion) > 0
-            });
+            || self.runs.iter().any(|run| run.has_family_markers());
         if any_markers { retention } else { retention.without_family_markers() }
     }
 
@@ -165,8 +158,9 @@ impl ReadView {
                 sources.push(Source::Memstore(cursor));
             }
         }
-        for file in self.files_for(spec) {
-            if file.may_contain_row(row)? {
+        let admission = self.admission(spec);
+        for file in self.runs.iter().filter_map(|run| run.file_of_row(row)) {
+            if admission.admits(file.properties()) && file.may_contain_row(row)? {
                 let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
                 if cursor.key().is_some_and(|key| row_of(key) == row) {
                     sources.push(Source::File(cursor));
@@ -200,17 +194,17 @@ impl ReadView {
     /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
     /// changed since a snapshot? Right for snapshots that compactions still respect.
     pub fn newest_sequence(&self, row: &[u8]) -> Result<Option<Sequence>> {
-        // Newest first, and sequences do not overlap: the first source that has the row decides.
+        // Newest first: the first source that has the row decides.
         for memstore in self.memstores() {
             if let Some(sequence) = memstore.newest_sequence(row) {
                 return Ok(Some(sequence));
             }
         }
-        for live in self.files.iter().rev() {
-            if !live.file.may_contain_row(row)? {
+        for file in self.runs.iter().rev().filter_map(|run| run.file_of_row(row)) {
+            if !file.may_contain_row(row)? {
                 continue;
             }
-            let mut cursor = FileCursor::forward(live.file.clone(), row, Caching::Keep)?;
+            let mut cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
             let mut newest = None;
             while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
                 if parts.row != row {
@@ -246,17 +240,9 @@ impl ReadView {
                 true => MemstoreCursor::reverse(memstore, stop),
             }));
         }
-        for file in self.files_for(spec) {
-            let properties = file.properties();
-            let outside = &properties.last_row[..] < start
-                || stop.is_some_and(|stop| stop <= &properties.first_row[..]);
-            if outside {
-                continue;
-            }
-            sources.push(Source::File(match reverse {
-                false => FileCursor::forward(file.clone(), start, Caching::Keep)?,
-                true => FileCursor::reverse(file.clone(), stop, Caching::Keep)?,
-            }));
+        let admission = self.admission(spec);
+        for run in self.runs.iter().filter(|run| !run.misses(start, stop)) {
+            sources.extend(source_of_run(run, (start, stop), reverse, admission)?);
         }
         let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
         Ok(FamilyScanner {
@@ -271,6 +257,29 @@ impl ReadView {
             _view: self.clone(),
         })
     }
+}
+
+/// Returns a source over what a run may have for a scan, or `None` if it has nothing.
+fn source_of_run<M>(
+    run: &Arc<Run>,
+    (start, stop): (&[u8], Option<&[u8]>),
+    reverse: bool,
+    admission: Admission,
+) -> Result<Option<Source<M>>> {
+    let keep = Caching::Keep;
+    let [only] = run.files() else {
+        return Ok(Some(Source::Run(match reverse {
+            false => RunCursor::forward(run.clone(), start, admission, keep)?,
+            true => RunCursor::reverse(run.clone(), stop, admission, keep)?,
+        })));
+    };
+    if !admission.admits(only.file.properties()) {
+        return Ok(None);
+    }
+    Ok(Some(Source::File(match reverse {
+        false => FileCursor::forward(only.file.clone(), start, keep)?,
+        true => FileCursor::reverse(only.file.clone(), stop, keep)?,
+    })))
 }
 
 fn push(out: &mut CellBatch, family: u8, parts: &KeyParts<'_>, value: &[u8]) {

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::background::Background;
 use crate::cache::BlockCache;
 use crate::cell::{Sequence, Timestamp};
+use crate::compaction::Request;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::engine::{CommitClock, Engine, Parts, Tables};
 use crate::error::{Error, Result};
@@ -272,8 +273,9 @@ impl Store {
     /// Compacts the store files of a table and returns what was done.
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
         let mut done = Upkeep::default();
+        let request = if major { Request::Major } else { Request::Minor };
         for region in self.engine.table(table)?.regions().all() {
-            done += region.compact(major, &*self.engine)?.unwrap_or_default();
+            done += region.compact(request, &*self.engine)?.unwrap_or_default();
         }
         Ok(done)
     }

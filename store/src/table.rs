@@ -88,6 +88,11 @@ pub(crate) fn check_descriptor(descriptor: &TableDescriptor) -> Result<()> {
     if descriptor.families.iter().any(|family| family.versions == 0) {
         return refuse("versions must be at least 1".into());
     }
+    for family in &descriptor.families {
+        if let Some(why) = family.compaction.objection(family.ttl, family.min_versions) {
+            return refuse(format!("column family \"{}\": {why}", family.name));
+        }
+    }
     let points = &descriptor.split_points;
     if points.first().is_some_and(Vec::is_empty) || !points.is_sorted_by(|a, b| a < b) {
         return refuse("split points must be ascending and not empty".into());

@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellBatch, CellType};
-use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, KeepDeletedCells};
+use crate::compaction::Request;
+use crate::descriptor::{
+    BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
+};
+use crate::descriptor::{DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
@@ -22,7 +27,7 @@ fn context(env: &FaultEnv) -> Arc<StoreContext> {
     Arc::new(StoreContext { options, cache: Arc::new(BlockCache::new(1 << 20)) })
 }
 
-fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileId]) -> FamilyStore {
+fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
     env.set_now(NOW);
     FamilyStore::open(context(env), "/r1".into(), 0, Arc::new(family.clone()), files).unwrap()
 }
@@ -193,6 +198,8 @@ enum Event {
     Write(u8, u8, i64, CellType, bool),
     Flush,
     Compact(bool),
+    /// Another policy from now on.
+    Alter(CompactionOptions),
     /// Open snapshots end: rewrites may forget what only they could see.
     Advance,
     Reopen,
@@ -215,10 +222,35 @@ fn event(exact: bool) -> impl Strategy<Value = Event> {
                 Event::Write(row, qualifier, at * 100_000, kind, new)
             }),
         3 => Just(Event::Flush),
-        2 => any::<bool>().prop_map(Event::Compact),
+        4 => prop::bool::weighted(0.3).prop_map(Event::Compact),
+        1 => compaction().prop_map(Event::Alter),
         2 => Just(Event::Advance),
         1 => Just(Event::Reopen),
     ]
+}
+
+/// Policies so eager, and files so small, that a few cells make several levels, runs and windows.
+fn compaction() -> impl Strategy<Value = CompactionOptions> {
+    let within = ExploringOptions { min_files: 2, ..ExploringOptions::default() };
+    let leveled = LeveledOptions { level0_files: 2, base_bytes: 2000, multiplier: 2 };
+    let tiered = DateTieredOptions {
+        base_window: Duration::from_micros(100_000),
+        windows_per_tier: 2,
+        max_age: None,
+        incoming_files: 2,
+        within,
+    };
+    let policy = prop_oneof![
+        Just(CompactionPolicy::Exploring(within)),
+        Just(CompactionPolicy::Leveled(leveled)),
+        Just(CompactionPolicy::DateTiered(tiered)),
+        Just(CompactionPolicy::Fifo),
+    ];
+    let file_bytes = prop_oneof![Just(1), Just(300), Just(1 << 20)];
+    (policy, file_bytes).prop_map(|(policy, file_bytes)| CompactionOptions {
+        file_bytes,
+        ..CompactionOptions::of(policy)
+    })
 }
 
 fn family() -> impl Strategy<Value = FamilyDescriptor> {
@@ -232,22 +264,25 @@ fn family() -> impl Strategy<Value = FamilyDescriptor> {
     // Cells have timestamps from 100,000 to 600,000; it is 1,000,000 now.
     let ttl = prop_oneof![2 => Just(None), 1 => Just(Some(Duration::from_micros(650_000)))];
     let encoding = prop_oneof![Just(DataBlockEncoding::Rows), Just(DataBlockEncoding::Columnar)];
-    (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>(), encoding).prop_map(
-        |(versions, min_versions, ttl, keep, bloom_filter, lz4, encoding)| FamilyDescriptor {
-            versions,
-            min_versions: min_versions.min(versions),
-            ttl,
-            keep_deleted_cells: keep,
-            bloom_filter,
-            data_block_encoding: encoding,
-            value_layout: ValueLayout {
-                sections: vec![SectionKind::Variable],
-                shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
-            },
-            compression: if lz4 { Compression::Lz4 } else { Compression::None },
-            // So small that a block holds few cells.
-            block_bytes: 120,
-            ..FamilyDescriptor::new("f")
+    (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>(), (encoding, compaction())).prop_map(
+        |(versions, min_versions, ttl, keep, bloom_filter, lz4, (encoding, compaction))| {
+            FamilyDescriptor {
+                versions,
+                min_versions: min_versions.min(versions),
+                ttl,
+                keep_deleted_cells: keep,
+                bloom_filter,
+                data_block_encoding: encoding,
+                value_layout: ValueLayout {
+                    sections: vec![SectionKind::Variable],
+                    shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
+                },
+                compression: if lz4 { Compression::Lz4 } else { Compression::None },
+                // So small that a block holds few cells.
+                block_bytes: 120,
+                compaction,
+                ..FamilyDescriptor::new("f")
+            }
         },
     )
 }
@@ -297,15 +332,27 @@ fn flush(store: &FamilyStore, newest: u64, oldest_snapshot: u64) {
     }
 }
 
+fn try_compact(
+    store: &FamilyStore,
+    major: bool,
+    oldest_snapshot: u64,
+) -> Result<Option<(CompactionPlan, CompactionOutcome)>> {
+    let request = if major { Request::Major } else { Request::Minor };
+    let Some(plan) = store.plan_compaction(request, false) else { return Ok(None) };
+    let outcome = store.run_compaction(&plan, Sequence(oldest_snapshot), &Unwatched)?;
+    Ok(Some((plan, outcome)))
+}
+
 fn compact(store: &FamilyStore, major: bool, oldest_snapshot: u64) {
-    if let Some(outcome) = store.compact(major, Sequence(oldest_snapshot)).unwrap() {
+    if let Some((_plan, outcome)) = try_compact(store, major, oldest_snapshot).unwrap() {
         store.install_compaction(&outcome).unwrap();
     }
 }
 
 fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     let env = FaultEnv::new(1);
-    let mut store = open(&env, family, &[]);
+    let mut family = family.clone();
+    let mut store = open(&env, &family, &[]);
     let mut cells: Vec<Cell> = Vec::new();
     let (mut newest, mut oldest_snapshot) = (1, 0);
     let spec = |read: &Read, newest: u64, oldest_snapshot: u64| ReadSpec {
@@ -334,13 +381,19 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
                 newest += 1;
             }
             Event::Compact(major) => compact(&store, *major, oldest_snapshot),
+            Event::Alter(compaction) => {
+                let compaction = compaction.clone();
+                family = FamilyDescriptor { compaction, ..family };
+                store.set_family(Arc::new(family.clone()));
+            }
             Event::Advance => oldest_snapshot = newest,
             Event::Reopen => {
                 flush(&store, newest, oldest_snapshot);
                 newest += 1;
                 let files = store.files();
                 drop(store);
-                store = open(&env, family, &files);
+                store = open(&env, &family, &files);
+                assert_eq!(store.files(), files, "the runs are as they were");
             }
         }
         for read in reads {
@@ -451,18 +504,14 @@ fn a_failed_flush_or_compaction_changes_nothing() {
     }
     for count in 0.. {
         env.fail_after(count);
-        let compacted = store.compact(false, Sequence(40));
+        let compacted = try_compact(&store, false, 40);
         env.fail_after(u64::MAX >> 1);
         check_reads(&store, &cells, &spec, None);
         if let Ok(outcome) = compacted {
-            let outcome = outcome.unwrap();
+            let (_plan, outcome) = outcome.unwrap();
             assert_eq!((outcome.inputs.len(), outcome.cells_in, outcome.cells_out), (4, 40, 4));
             store.install_compaction(&outcome).unwrap();
-            assert!(
-                store
-                    .install_compaction(&CompactionOutcome { output: Some(FileId(999)), ..outcome })
-                    .is_err()
-            );
+            assert!(store.install_compaction(&outcome).is_err(), "installed twice");
             break;
         }
     }

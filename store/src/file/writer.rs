@@ -70,6 +70,11 @@ impl FileWriter {
         self.properties.cell_count
     }
 
+    /// Returns the bytes of the finished blocks.
+    pub fn byte_count(&self) -> u64 {
+        self.written_bytes + self.output.len() as u64
+    }
+
     /// Adds a cell by its encoded key.
     ///
     /// # Panics

@@ -31,12 +31,14 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
+use crate::compaction::{Request, Unwatched};
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::family_store::{CompactionOutcome, FamilyStore, FlushOutcome, ReadView, StoreContext};
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
+use crate::run::FileRecord;
 
 /// One replica, for system views.
 #[derive(Debug, Clone)]
@@ -359,11 +361,11 @@ impl Region {
         Ok(upkeep)
     }
 
-    /// Merges store files: all if `major`, else as the policy picks. Returns what was done, `None`
-    /// if nothing was to be done.
+    /// Merges store files: all if so requested, else as the policy picks. Returns what was done,
+    /// `None` if nothing was to be done.
     pub(crate) fn compact(
         &self,
-        major: bool,
+        request: Request,
         surroundings: &dyn Surroundings,
     ) -> Result<Option<Upkeep>> {
         let _compacting = self.compacting.lock();
@@ -372,12 +374,14 @@ impl Region {
             if self.dropped.load(Ordering::Acquire) {
                 break;
             }
-            if let Some(outcome) = family.compact(major, surroundings.oldest_snapshot())? {
+            if let Some(plan) = family.plan_compaction(request, false) {
+                let oldest = surroundings.oldest_snapshot();
+                let outcome = family.run_compaction(&plan, oldest, &Unwatched)?;
                 self.install_compaction(index, family, &outcome, surroundings)?;
                 *done.get_or_insert_default() += Upkeep {
                     cells_in: outcome.cells_in,
                     cells_out: outcome.cells_out,
-                    files_out: u64::from(outcome.output.is_some()),
+                    files_out: outcome.outputs.len() as u64,
                 };
             }
         }
@@ -393,13 +397,27 @@ impl Region {
     ) -> Result<()> {
         let change = FamilyChange {
             family: index as u8,
-            added: outcome.output.into_iter().collect(),
             removed: outcome.inputs.clone(),
+            added: outcome.outputs.clone(),
         };
-        self.append_edit(surroundings, vec![change], None)?;
+        match self.append_edit(surroundings, vec![change], None) {
+            Ok(()) => {}
+            Err(error @ Error::InvalidRequest(_)) => {
+                family.discard_compaction(outcome);
+                return Err(error);
+            }
+            // The edit may be on disk or not. What it names stays until the next start, which
+            // removes what the manifest then does not list.
+            Err(error) => return Err(error),
+        }
         family.install_compaction(outcome)?;
         self.feed_files_to_replicas();
-        tracing::debug!(region = self.id.0, ?outcome, "compacted");
+        tracing::debug!(
+            region = self.id.0,
+            inputs = ?outcome.inputs,
+            outputs = ?outcome.outputs,
+            "compacted"
+        );
         Ok(())
     }
 
@@ -550,7 +568,7 @@ fn open_family(
     region_directory: &Path,
     descriptor: &TableDescriptor,
     index: usize,
-    files: &[crate::family_store::FileId],
+    files: &[FileRecord],
 ) -> Result<Arc<FamilyStore>> {
     let store = FamilyStore::open(
         Arc::clone(context),

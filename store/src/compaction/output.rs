@@ -1,0 +1,117 @@
+//! The output of a rewrite: runs, cut into files of a bounded size at the ends of rows.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cell::{KeyParts, Sequence};
+use crate::compaction::rewrite::Sink;
+use crate::descriptor::{FamilyDescriptor, FileId};
+use crate::env::Env;
+use crate::error::Result;
+use crate::file::FileWriter;
+
+/// How the output is cut.
+#[derive(Debug, Clone)]
+pub struct OutputSpec {
+    /// A run has the cells up to and with each of these sequences; the last has the rest. Ascending.
+    pub cuts: Vec<Sequence>,
+    /// Bytes at which a file is closed once its row is complete.
+    pub file_bytes: u64,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputFile {
+    /// Its name.
+    pub id: FileId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The index of its run, oldest first.
+    pub run: usize,
+}
+
+/// Writes the runs.
+pub struct RunWriter<'a> {
+    env: Arc<dyn Env>,
+    family: &'a FamilyDescriptor,
+    name_file: &'a dyn Fn() -> (FileId, PathBuf),
+    spec: OutputSpec,
+    /// The file that is being written of each run.
+    open: Vec<Option<(OutputFile, FileWriter)>>,
+    finished: Vec<OutputFile>,
+    cell_count: u64,
+}
+
+impl<'a> RunWriter<'a> {
+    /// Returns a writer of no file yet; `name_file` gives each a name that was never used.
+    pub fn new(
+        env: Arc<dyn Env>,
+        family: &'a FamilyDescriptor,
+        spec: OutputSpec,
+        name_file: &'a dyn Fn() -> (FileId, PathBuf),
+    ) -> RunWriter<'a> {
+        let open = (0..=spec.cuts.len()).map(|_| None).collect();
+        RunWriter { env, family, name_file, spec, open, finished: Vec::new(), cell_count: 0 }
+    }
+
+    /// Returns the number of cells taken.
+    pub fn cell_count(&self) -> u64 {
+        self.cell_count
+    }
+
+    fn close(&mut self, run: usize) -> Result<()> {
+        if let Some((file, writer)) = self.open[run].take() {
+            // Known before it is whole, so that it is removed if it never gets whole.
+            self.finished.push(file);
+            writer.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Syncs what is left and returns the files, in the order in which they were closed.
+    pub fn finish(&mut self) -> Result<Vec<OutputFile>> {
+        for run in 0..self.open.len() {
+            self.close(run)?;
+        }
+        Ok(std::mem::take(&mut self.finished))
+    }
+
+    /// Removes what was written.
+    pub fn abandon(self) {
+        let unfinished = self.open.into_iter().flatten().map(|(file, _)| file);
+        for file in self.finished.into_iter().chain(unfinished) {
+            // It may not be there yet. If it is and stays, the next start removes it.
+            let _ = self.env.remove(&file.path);
+        }
+    }
+}
+
+impl Sink for RunWriter<'_> {
+    fn start_row(&mut self) -> Result<()> {
+        for run in 0..self.open.len() {
+            let full = |(_, writer): &(OutputFile, FileWriter)| {
+                writer.byte_count() >= self.spec.file_bytes
+            };
+            if self.open[run].as_ref().is_some_and(full) {
+                self.close(run)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: &[u8], parts: &KeyParts<'_>, value: &[u8]) -> Result<()> {
+        let run = self.spec.cuts.partition_point(|cut| *cut < parts.sequence);
+        let slot = &mut self.open[run];
+        let (_, writer) = match slot {
+            Some(open) => open,
+            None => {
+                let (id, path) = (self.name_file)();
+                let writer = FileWriter::new(self.env.clone(), &path, self.family);
+                slot.insert((OutputFile { id, path, run }, writer))
+            }
+        };
+        writer.add(key, value)?;
+        self.cell_count += 1;
+        Ok(())
+    }
+}

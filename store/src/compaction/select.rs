@@ -1,0 +1,191 @@
+//! Asks the policy of a family what to do with its files.
+
+use crate::cell::Sequence;
+use crate::cell::Timestamp;
+use crate::compaction::exploring::{self, Candidate, Rules};
+use crate::compaction::layout::Layout;
+use crate::compaction::{date_tiered, leveled};
+use crate::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, FileId};
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// What the policy thinks best.
+    Minor,
+    /// A merge of all files.
+    Major,
+}
+
+/// Why a compaction was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// All cells of its files have expired.
+    Expired,
+    /// Somebody asked for all files to be merged.
+    Major,
+    /// The oldest file is older than the period of major compactions.
+    Period,
+    /// The policy found it best.
+    Policy,
+}
+
+/// What to do with the inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing of them is left: they are removed without being read.
+    Drop,
+    /// They go to another level as they are.
+    Move {
+        /// The level.
+        level: u8,
+    },
+    /// They are merged.
+    Merge {
+        /// The level of the output.
+        level: u8,
+        /// Where the output is cut into runs: a run has the cells up to and with each of these
+        /// sequences, and the last one the rest. Ascending.
+        cuts: Vec<Sequence>,
+    },
+}
+
+/// What a policy chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// The files.
+    pub inputs: Vec<FileId>,
+    /// What to do with them.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// The moment at which a policy is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion {
+    /// The time: microseconds since 1970.
+    pub now_micros: i64,
+    /// Cells below have expired, and so have files without newer ones. `i64::MIN` if none may go.
+    pub expiry: Timestamp,
+    /// Bytes of a flush.
+    pub flush_bytes: u64,
+    /// Whether these are the hours in which more is merged.
+    pub off_peak: bool,
+}
+
+impl Action {
+    /// Returns a merge into one run.
+    pub fn merge(level: u8) -> Action {
+        Action::Merge { level, cuts: Vec::new() }
+    }
+}
+
+/// Returns what to do next with the files of a store, `None` if nothing.
+pub fn select(
+    layout: &Layout<'_>,
+    options: &CompactionOptions,
+    request: Request,
+    occasion: &Occasion,
+) -> Option<Selection> {
+    if let Some(expired) = select_expired(layout, occasion) {
+        return Some(expired);
+    }
+    if options.policy == CompactionPolicy::Fifo {
+        return None;
+    }
+    if request == Request::Major {
+        return select_all(layout, options, Reason::Major, occasion);
+    }
+    if major_is_due(layout, options, occasion)
+        && let Some(all) = select_all(layout, options, Reason::Period, occasion)
+    {
+        return Some(all);
+    }
+    let (inputs, action) = match &options.policy {
+        CompactionPolicy::Exploring(exploring) => {
+            let rules = rules(options, exploring, occasion);
+            let runs: Vec<Candidate> = layout
+                .runs
+                .iter()
+                .map(|run| Candidate { byte_count: run.byte_count(), barred: run.is_busy() })
+                .collect();
+            let range = exploring::select(&runs, &rules)?;
+            (layout.ids(range.clone()), Action::merge(layout.level_of(range)))
+        }
+        CompactionPolicy::Leveled(leveled) => {
+            let choice = leveled::select(layout, leveled)?;
+            (choice.inputs, choice.action)
+        }
+        CompactionPolicy::DateTiered(tiered) => {
+            let rules = rules(options, &tiered.within, occasion);
+            let range = date_tiered::select(layout, tiered, &rules, occasion.now_micros)?;
+            (layout.ids(range.clone()), Action::merge(layout.level_of(range)))
+        }
+        CompactionPolicy::Fifo => return None,
+    };
+    Some(Selection { inputs, action, reason: Reason::Policy })
+}
+
+fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &Occasion) -> Rules {
+    Rules {
+        options: *exploring,
+        off_peak: occasion.off_peak,
+        min_bytes: exploring.min_bytes.unwrap_or(occasion.flush_bytes),
+        blocking_files: options.blocking_files as usize,
+    }
+}
+
+fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection> {
+    let inputs: Vec<FileId> = layout
+        .files()
+        .filter(|file| !file.busy && file.max_timestamp < occasion.expiry)
+        .map(|file| file.id)
+        .collect();
+    let expired = Selection { inputs, action: Action::Drop, reason: Reason::Expired };
+    (!expired.inputs.is_empty()).then_some(expired)
+}
+
+/// Merges everything, unless some of it is being merged already.
+fn select_all(
+    layout: &Layout<'_>,
+    options: &CompactionOptions,
+    reason: Reason,
+    occasion: &Occasion,
+) -> Option<Selection> {
+    if layout.runs.is_empty() || layout.files().any(|file| file.busy) {
+        return None;
+    }
+    let action = match &options.policy {
+        CompactionPolicy::Leveled(_) => Action::merge(leveled::LAST_LEVEL),
+        CompactionPolicy::DateTiered(tiered) => {
+            let cuts = date_tiered::cuts(layout, tiered, occasion.now_micros);
+            Action::Merge { level: 0, cuts }
+        }
+        _ => Action::merge(0),
+    };
+    Some(Selection { inputs: layout.ids(0..layout.runs.len()), action, reason })
+}
+
+/// Returns whether the oldest file is older than the period, and a merge of all could gain anything.
+fn major_is_due(layout: &Layout<'_>, options: &CompactionOptions, occasion: &Occasion) -> bool {
+    let Some(period) = options.major_period else { return false };
+    let Some(oldest) = layout.files().min_by_key(|file| (file.created_micros, file.id)) else {
+        return false;
+    };
+    let gains = layout.runs.len() > 1
+        || layout.files().any(|f| f.marker_count > 0 || f.min_timestamp < occasion.expiry);
+    let period = i64::try_from(period.as_micros()).unwrap_or(i64::MAX);
+    let reach = i128::from(period) * i128::from(options.major_jitter_percent) / 100;
+    // Decided by the file, so that asking twice gives the same answer: from -reach to +reach.
+    let spread = oldest.id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let moved = i128::from(spread) * (2 * reach) / i128::from(u32::MAX) - reach;
+    let age = i128::from(occasion.now_micros) - i128::from(oldest.created_micros);
+    gains && age > i128::from(period) + moved
+}
+
+/// Returns how pressing compactions of a store are: how many runs it may still get before writers
+/// wait. Negative when they do.
+pub fn priority(layout: &Layout<'_>, options: &CompactionOptions) -> i64 {
+    let burdens = layout.runs.iter().filter(|run| run.level == 0).count();
+    i64::from(options.blocking_files) - burdens as i64
+}

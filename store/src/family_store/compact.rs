@@ -1,0 +1,285 @@
+//! Compactions of one store: planned, run and installed in three steps.
+//!
+//! Between planning and the end of the plan its inputs are busy: no other plan takes them, so
+//! several compactions of a store may run at a time. Nothing of a plan is part of the view before
+//! the caller has put it into the manifest and installs it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::cell::{CellType, Sequence, Timestamp};
+use crate::compaction::{Action, FileFacts, Layout, Occasion, OutputSpec, Progress, Request};
+use crate::compaction::{RunFacts, Selection, select};
+use crate::descriptor::FileId;
+use crate::error::{Error, Result};
+use crate::family_store::{FamilyStore, ReadView, Written};
+use crate::file::Caching;
+use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
+use crate::scan::merge::{Merge, RowOrder};
+use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
+
+/// A compaction that was chosen. Its inputs are busy until it is dropped.
+pub(crate) struct CompactionPlan {
+    selection: Selection,
+    /// The view that it was chosen from; keeps the inputs on disk.
+    view: Arc<ReadView>,
+    /// The inputs: of each run those that were chosen.
+    inputs: Vec<Arc<Run>>,
+    sees_oldest: bool,
+    busy: Arc<Mutex<HashSet<FileId>>>,
+}
+
+/// What a compaction did.
+#[derive(Clone)]
+pub struct CompactionOutcome {
+    /// Files that are not read any more.
+    pub inputs: Vec<FileId>,
+    /// Files in their place.
+    pub outputs: Vec<FileRecord>,
+    /// Cells read.
+    pub cells_in: u64,
+    /// Cells written.
+    pub cells_out: u64,
+    /// Bytes of the files that were read.
+    pub bytes_in: u64,
+    /// Bytes of the files that were written.
+    pub bytes_out: u64,
+    live: Vec<(FileRecord, LiveFile)>,
+}
+
+impl CompactionPlan {
+    /// Returns the bytes of the inputs that have to be read.
+    pub(crate) fn byte_count(&self) -> u64 {
+        match self.selection.action {
+            Action::Merge { .. } => self.inputs.iter().map(|run| run.byte_count()).sum(),
+            Action::Drop | Action::Move { .. } => 0,
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = &LiveFile> {
+        self.inputs.iter().flat_map(|run| run.files())
+    }
+}
+
+impl Drop for CompactionPlan {
+    fn drop(&mut self) {
+        let mut busy = self.busy.lock();
+        for input in &self.selection.inputs {
+            busy.remove(input);
+        }
+    }
+}
+
+/// Returns the facts of the files of a view.
+pub(crate) fn layout<'a>(view: &'a ReadView, busy: &HashSet<FileId>) -> Layout<'a> {
+    let runs = view.runs.iter().map(|run| RunFacts {
+        level: run.level(),
+        files: run.files().iter().map(|live| facts(live, busy)).collect(),
+    });
+    Layout { runs: runs.collect() }
+}
+
+fn facts<'a>(live: &'a LiveFile, busy: &HashSet<FileId>) -> FileFacts<'a> {
+    let properties = live.file.properties();
+    FileFacts {
+        id: live.id,
+        byte_count: live.file.byte_count(),
+        first_row: &properties.first_row,
+        last_row: &properties.last_row,
+        min_timestamp: properties.min_timestamp,
+        max_timestamp: properties.max_timestamp,
+        max_sequence: properties.max_sequence,
+        marker_count: properties.cell_count - properties.count_of(CellType::Put),
+        created_micros: live.created_micros,
+        busy: busy.contains(&live.id),
+    }
+}
+
+impl FamilyStore {
+    /// Chooses a compaction, `None` if there is nothing to do that can be done now.
+    pub(crate) fn plan_compaction(
+        &self,
+        request: Request,
+        off_peak: bool,
+    ) -> Option<CompactionPlan> {
+        let now_micros = self.context.options.env.now_micros();
+        // Under the lock, so that two plans cannot choose the same files; and the view after it, so
+        // that what is not busy any more is not there any more either.
+        let mut busy = self.busy.lock();
+        let view = self.view();
+        let layout = layout(&view, &busy);
+        let occasion = Occasion {
+            now_micros,
+            expiry: file_expiry(&view, now_micros),
+            flush_bytes: self.context.options.memstore_flush_bytes,
+            off_peak,
+        };
+        let selection = select(&layout, &view.family.compaction, request, &occasion)?;
+        let drops = selection.action == Action::Drop;
+        if !drops && !layout.keeps_order(&selection.inputs) {
+            tracing::error!(?selection, "a compaction would mix what is older with what is newer");
+            return None;
+        }
+        let sees_oldest = layout.sees_oldest(&selection.inputs);
+        busy.extend(&selection.inputs);
+        let inputs = chosen(&view, &selection.inputs);
+        let busy = Arc::clone(&self.busy);
+        Some(CompactionPlan { selection, inputs, sees_oldest, busy, view: view.clone() })
+    }
+
+    /// Carries a plan out: writes the new files, if any, and syncs them.
+    pub(crate) fn run_compaction(
+        &self,
+        plan: &CompactionPlan,
+        oldest_snapshot: Sequence,
+        progress: &impl Progress,
+    ) -> Result<CompactionOutcome> {
+        match &plan.selection.action {
+            Action::Drop => Ok(outcome(plan, Vec::new(), (0, 0))),
+            Action::Move { level } => {
+                let live = plan.files().cloned().map(|live| (record_of(&live, *level, 0), live));
+                Ok(outcome(plan, live.collect(), (0, 0)))
+            }
+            Action::Merge { level, cuts } => {
+                let output = OutputSpec {
+                    cuts: cuts.clone(),
+                    file_bytes: plan.view.family.compaction.file_bytes,
+                };
+                let written = self.merge(plan, oldest_snapshot, output, progress)?;
+                let cells = (written.cells_in, written.cells_out);
+                Ok(outcome(plan, place(written, *level), cells))
+            }
+        }
+    }
+
+    fn merge(
+        &self,
+        plan: &CompactionPlan,
+        oldest_snapshot: Sequence,
+        output: OutputSpec,
+        progress: &impl Progress,
+    ) -> Result<Written> {
+        let mut sources = SmallVec::new();
+        for run in &plan.inputs {
+            let bypass = Caching::Bypass;
+            sources.push(RunCursor::forward(run.clone(), &[], Admission::ALL, bypass)?);
+        }
+        let puts = plan.files().map(|live| live.file.properties().min_put_timestamp);
+        let spec = RewriteSpec {
+            kind: if plan.sees_oldest { RewriteKind::Major } else { RewriteKind::Partial },
+            oldest_snapshot,
+            now_micros: self.context.options.env.now_micros(),
+            earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
+        };
+        let merge = Merge::new(sources, RowOrder::Forward)?;
+        self.write_runs(&plan.view, merge, (spec, output), progress)
+    }
+
+    /// Replaces the inputs of a compaction by its outputs. Inputs are removed from disk when the
+    /// last view that reads them is dropped. The caller has put the change into the manifest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the inputs are not all there: it was installed before.
+    pub(crate) fn install_compaction(&self, outcome: &CompactionOutcome) -> Result<()> {
+        let _pending = self.pending.lock();
+        let view = self.view();
+        let is_input = |live: &LiveFile| outcome.inputs.contains(&live.id);
+        if view.files().filter(|live| is_input(live)).count() != outcome.inputs.len() {
+            let inputs = &outcome.inputs;
+            return Err(Error::InvalidRequest(format!("store files {inputs:?} are not all there")));
+        }
+        let moved = |live: &LiveFile| outcome.outputs.iter().any(|output| output.id == live.id);
+        for live in view.files().filter(|live| is_input(live) && !moved(live)) {
+            live.file.mark_obsolete();
+        }
+        self.change_view_locked(|view| replace(&mut view.runs, outcome));
+        Ok(())
+    }
+
+    /// Removes what a compaction wrote that will never be installed.
+    pub(crate) fn discard_compaction(&self, outcome: &CompactionOutcome) {
+        for (record, live) in &outcome.live {
+            if !outcome.inputs.contains(&record.id) {
+                live.file.mark_obsolete();
+            }
+        }
+    }
+}
+
+/// Returns the timestamp below which files may go without being read, `i64::MIN` if none may.
+pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
+    match view.family.min_versions {
+        0 => expiry(&view.family, now_micros),
+        _ => Timestamp(i64::MIN),
+    }
+}
+
+fn chosen(view: &ReadView, inputs: &[FileId]) -> Vec<Arc<Run>> {
+    let of_run = |run: &Arc<Run>| {
+        let files: Vec<LiveFile> =
+            run.files().iter().filter(|live| inputs.contains(&live.id)).cloned().collect();
+        (!files.is_empty()).then(|| Arc::new(Run::new(run.level(), 0, files)))
+    };
+    view.runs.iter().filter_map(of_run).collect()
+}
+
+fn record_of(live: &LiveFile, level: u8, run: u64) -> FileRecord {
+    FileRecord { id: live.id, level, run, created_micros: live.created_micros }
+}
+
+/// Gives the files of a merge their places.
+fn place(written: Written, level: u8) -> Vec<(FileRecord, LiveFile)> {
+    // A run of level 0 is called after one of its files, so that no two have one name.
+    let mut numbers: Vec<(usize, u64)> = Vec::new();
+    let mut number_of = |run: usize, id: FileId| match numbers.iter().find(|(of, _)| *of == run) {
+        Some((_, number)) => *number,
+        None => {
+            numbers.push((run, id.0));
+            id.0
+        }
+    };
+    let files = written.files.into_iter();
+    files
+        .map(|(run, live)| {
+            let number = if level == 0 { number_of(run, live.id) } else { 0 };
+            (record_of(&live, level, number), live)
+        })
+        .collect()
+}
+
+fn outcome(
+    plan: &CompactionPlan,
+    live: Vec<(FileRecord, LiveFile)>,
+    (cells_in, cells_out): (u64, u64),
+) -> CompactionOutcome {
+    let merged = matches!(plan.selection.action, Action::Merge { .. });
+    CompactionOutcome {
+        inputs: plan.selection.inputs.clone(),
+        outputs: live.iter().map(|(record, _)| *record).collect(),
+        cells_in,
+        cells_out,
+        bytes_in: plan.byte_count(),
+        bytes_out: live.iter().filter(|_| merged).map(|(_, live)| live.file.byte_count()).sum(),
+        live,
+    }
+}
+
+/// Replaces files of runs by others.
+fn replace(runs: &mut Vec<Arc<Run>>, outcome: &CompactionOutcome) {
+    let is_changed = |run: &Arc<Run>| {
+        run.files().iter().any(|live| outcome.inputs.contains(&live.id))
+            || outcome.outputs.iter().any(|output| output.level > 0 && output.level == run.level())
+    };
+    let (changed, kept): (Vec<Arc<Run>>, Vec<Arc<Run>>) = runs.drain(..).partition(is_changed);
+    let left = changed.iter().flat_map(|run| run.records().zip(run.files().iter().cloned()));
+    let mut files: Vec<(FileRecord, LiveFile)> =
+        left.filter(|(record, _)| !outcome.inputs.contains(&record.id)).collect();
+    files.extend(outcome.live.iter().cloned());
+    *runs = kept;
+    runs.extend(crate::run::assemble(files));
+    sort_runs(runs);
+}

@@ -1,0 +1,340 @@
+//! Sorted runs: store files that are disjoint by row, in row order.
+//!
+//! A flush makes a run of one file. A compaction cuts its output into files of a bounded size, which
+//! are one run together; and each level of the leveled policy is one run.
+//!
+//! ```text
+//!   newest   [ f7                  ]        level 0: one run for each flush or merge
+//!            [ f6                  ]
+//!            [ f2 ][ f5 ][ f3      ]        level 1
+//!   oldest   [ f1    ][ f4         ]        level 2
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A row is in one file of a run at most, so a read of a row opens one file of each run.
+//! 2. For any one row, all cells of a run have higher sequences than those of the runs below it.
+//!    Deeper levels are older; within level 0 a run with higher sequences is newer.
+//! 3. A run never changes; it keeps its files on disk.
+
+use std::sync::Arc;
+
+use crate::cell::{CellType, Sequence, Timestamp};
+use crate::descriptor::FileId;
+use crate::error::Result;
+use crate::file::{Caching, FileCursor, FileProperties, StoreFile};
+use crate::scan::merge::{Cursor, RowOrder};
+
+/// Where a store file belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
+pub struct FileRecord {
+    /// The file.
+    pub id: FileId,
+    /// Its level. Level 0 has many runs, every other one.
+    pub level: u8,
+    /// Files of level 0 with the same number are one run. 0 in other levels.
+    pub run: u64,
+    /// When it was written: microseconds since 1970.
+    pub created_micros: i64,
+}
+
+impl FileRecord {
+    /// Returns the record of a file that is a run of level 0 by itself, written at this time.
+    pub fn alone(id: FileId, created_micros: i64) -> FileRecord {
+        FileRecord { id, level: 0, run: id.0, created_micros }
+    }
+}
+
+/// An open file with its name.
+#[derive(Clone)]
+pub(crate) struct LiveFile {
+    pub(crate) id: FileId,
+    pub(crate) created_micros: i64,
+    pub(crate) file: Arc<StoreFile>,
+}
+
+/// A sorted run.
+pub(crate) struct Run {
+    level: u8,
+    number: u64,
+    /// In row order, disjoint by row. Never empty.
+    files: Vec<LiveFile>,
+    family_markers: bool,
+}
+
+impl Run {
+    /// Returns the run of these files, which are disjoint by row.
+    pub(crate) fn new(level: u8, number: u64, mut files: Vec<LiveFile>) -> Run {
+        files.sort_by(|a, b| a.file.properties().first_row.cmp(&b.file.properties().first_row));
+        let family_markers = files.iter().any(|live| {
+            let properties = live.file.properties();
+            properties.count_of(CellType::DeleteFamily) > 0
+                || properties.count_of(CellType::DeleteFamilyVersion) > 0
+        });
+        Run { level, number, files, family_markers }
+    }
+
+    /// Returns the run of one file that a flush wrote.
+    pub(crate) fn of_file(file: LiveFile) -> Run {
+        Run::new(0, file.id.0, vec![file])
+    }
+
+    pub(crate) fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Returns what the manifest lists of its files.
+    pub(crate) fn records(&self) -> impl Iterator<Item = FileRecord> {
+        self.files.iter().map(|live| FileRecord {
+            id: live.id,
+            level: self.level,
+            run: self.number,
+            created_micros: live.created_micros,
+        })
+    }
+
+    pub(crate) fn files(&self) -> &[LiveFile] {
+        &self.files
+    }
+
+    pub(crate) fn byte_count(&self) -> u64 {
+        self.files.iter().map(|live| live.file.byte_count()).sum()
+    }
+
+    /// Returns whether any file has a marker that masks all columns of a row.
+    pub(crate) fn has_family_markers(&self) -> bool {
+        self.family_markers
+    }
+
+    /// Returns the highest sequence of any cell.
+    pub(crate) fn max_sequence(&self) -> Sequence {
+        let sequences = self.files.iter().map(|live| live.file.properties().max_sequence);
+        sequences.max().unwrap_or_default()
+    }
+
+    /// Returns the one file whose range of rows holds `row`.
+    pub(crate) fn file_of_row(&self, row: &[u8]) -> Option<&Arc<StoreFile>> {
+        let index = self.first_not_before(row);
+        let live = self.files.get(index)?;
+        (&live.file.properties().first_row[..] <= row).then_some(&live.file)
+    }
+
+    /// Returns the index of the first file that ends at or after `row`.
+    fn first_not_before(&self, row: &[u8]) -> usize {
+        self.files.partition_point(|live| &live.file.properties().last_row[..] < row)
+    }
+
+    /// Returns whether no file has a row in `start..stop`.
+    pub(crate) fn misses(&self, start: &[u8], stop: Option<&[u8]>) -> bool {
+        let next = self.files.get(self.first_not_before(start));
+        next.is_none_or(|live| {
+            stop.is_some_and(|stop| &live.file.properties().first_row[..] >= stop)
+        })
+    }
+}
+
+/// Puts the files of a manifest in runs, oldest first.
+pub(crate) fn assemble(files: Vec<(FileRecord, LiveFile)>) -> Vec<Arc<Run>> {
+    let mut groups: Vec<(u8, u64, Vec<LiveFile>)> = Vec::new();
+    for (record, live) in files {
+        let group =
+            groups.iter_mut().find(|group| (group.0, group.1) == (record.level, record.run));
+        match group {
+            Some(group) => group.2.push(live),
+            None => groups.push((record.level, record.run, vec![live])),
+        }
+    }
+    let mut runs: Vec<Arc<Run>> = groups
+        .into_iter()
+        .map(|(level, number, files)| Arc::new(Run::new(level, number, files)))
+        .collect();
+    sort_runs(&mut runs);
+    runs
+}
+
+/// Sorts runs, oldest first.
+pub(crate) fn sort_runs(runs: &mut [Arc<Run>]) {
+    runs.sort_by_key(|run| {
+        let age = if run.level == 0 { run.max_sequence() } else { Sequence(0) };
+        (u8::MAX - run.level, age)
+    });
+}
+
+/// Which files a read opens at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admission {
+    /// Only cells up to here are wanted.
+    pub(crate) snapshot: Sequence,
+    /// Only cells from here on are wanted, and none that they could push out is.
+    pub(crate) live_from: Timestamp,
+}
+
+impl Admission {
+    /// Lets every file in.
+    pub(crate) const ALL: Admission =
+        Admission { snapshot: Sequence(u64::MAX), live_from: Timestamp(i64::MIN) };
+
+    /// Returns whether a file may have something for the read.
+    pub(crate) fn admits(self, properties: &FileProperties) -> bool {
+        // Newer cells than the time range has must be read: they push out older versions.
+        properties.min_sequence <= self.snapshot && properties.max_timestamp >= self.live_from
+    }
+}
+
+/// Walks a run; opens one file at a time.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    admission: Admission,
+    order: RowOrder,
+    caching: Caching,
+    /// Index of the file that `cursor` reads.
+    index: usize,
+    cursor: Option<FileCursor>,
+}
+
+impl RunCursor {
+    /// Returns a cursor that begins with the first row at or after `start`.
+    pub(crate) fn forward(
+        run: Arc<Run>,
+        start: &[u8],
+        admission: Admission,
+        caching: Caching,
+    ) -> Result<RunCursor> {
+        let mut cursor =
+            RunCursor { run, admission, order: RowOrder::Forward, caching, index: 0, cursor: None };
+        cursor.open_from(start)?;
+        Ok(cursor)
+    }
+
+    /// Returns a cursor that begins with the last row before `stop` and goes back.
+    pub(crate) fn reverse(
+        run: Arc<Run>,
+        stop: Option<&[u8]>,
+        admission: Admission,
+        caching: Caching,
+    ) -> Result<RunCursor> {
+        let order = RowOrder::Reverse;
+        let mut cursor = RunCursor { run, admission, order, caching, index: 0, cursor: None };
+        cursor.open_before_row(stop)?;
+        Ok(cursor)
+    }
+
+    fn admitted(&self, index: usize) -> Option<Arc<StoreFile>> {
+        let live = self.run.files.get(index)?;
+        self.admission.admits(live.file.properties()).then(|| live.file.clone())
+    }
+
+    /// Stands on the first cell of the first row at or after `row`.
+    fn open_from(&mut self, row: &[u8]) -> Result<()> {
+        self.index = self.run.first_not_before(row);
+        self.open_forward(row)
+    }
+
+    /// Opens the first file from `index` on that has a cell at or after `row`.
+    fn open_forward(&mut self, row: &[u8]) -> Result<()> {
+        self.cursor = None;
+        while self.index < self.run.files.len() {
+            if let Some(file) = self.admitted(self.index) {
+                let cursor = FileCursor::forward(file, row, self.caching)?;
+                if cursor.key().is_some() {
+                    self.cursor = Some(cursor);
+                    return Ok(());
+                }
+            }
+            self.index += 1;
+        }
+        Ok(())
+    }
+
+    /// Stands on the first cell of the last row before `stop`.
+    fn open_before_row(&mut self, stop: Option<&[u8]>) -> Result<()> {
+        let files = &self.run.files;
+        self.index = stop.map_or(files.len(), |stop| {
+            files.partition_point(|live| &live.file.properties().first_row[..] < stop)
+        });
+        self.open_before(stop)
+    }
+
+    /// Opens the last file before `index` that has a row before `stop`.
+    fn open_before(&mut self, stop: Option<&[u8]>) -> Result<()> {
+        self.cursor = None;
+        while self.index > 0 {
+            self.index -= 1;
+            if let Some(file) = self.admitted(self.index) {
+                let cursor = FileCursor::reverse(file, stop, self.caching)?;
+                if cursor.key().is_some() {
+                    self.cursor = Some(cursor);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the next file when the present one has come to its end.
+    fn go_on(&mut self) -> Result<()> {
+        if self.cursor.as_ref().is_none_or(|cursor| cursor.key().is_some()) {
+            return Ok(());
+        }
+        match self.order {
+            RowOrder::Forward => {
+                self.index += 1;
+                self.open_forward(&[])
+            }
+            RowOrder::Reverse => self.open_before(None),
+        }
+    }
+}
+
+impl Cursor for RunCursor {
+    fn key(&self) -> Option<&[u8]> {
+        self.cursor.as_ref().and_then(Cursor::key)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], Cursor::value)
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.advance()?;
+        }
+        self.go_on()
+    }
+
+    fn skip_column(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.skip_column()?;
+        }
+        self.go_on()
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.seek_column(qualifier)?;
+        }
+        self.go_on()
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.skip_row()?;
+        }
+        self.go_on()
+    }
+
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        let inside = self.run.files.get(self.index).is_some_and(|live| {
+            let properties = live.file.properties();
+            &properties.first_row[..] < row && row <= &properties.last_row[..]
+        });
+        if inside && let Some(cursor) = &mut self.cursor {
+            cursor.seek_row(row)?;
+            return self.go_on();
+        }
+        match self.order {
+            RowOrder::Forward => self.open_from(row),
+            RowOrder::Reverse => self.open_before_row(Some(row)),
+        }
+    }
+}
