@@ -52,6 +52,7 @@ mod engine;
 pub mod transaction;
 mod background;
 pub mod store;
+mod direct;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};

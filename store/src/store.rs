@@ -183,6 +183,11 @@ impl Store {
         Ok(())
     }
 
+    /// Returns what its transactions share.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Begins a transaction.
     pub fn begin(self: &Arc<Store>, options: TransactionOptions) -> Transaction {
         Transaction::begin(Arc::clone(&self.engine), self.clone(), options)

@@ -1,0 +1,127 @@
+//! bennu's store: one table with one family of one version, one column without a name.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use store::descriptor::{Compression, Durability};
+use store::transaction::TransactionOptions;
+use store::{CellBatch, FamilyDescriptor, Get, Mutation, Options, Scan, Store, TableDescriptor, TableId};
+
+use crate::peer::{Entries, Peer, Settings};
+
+const TABLE: TableId = TableId(1);
+/// Rows asked for at once.
+const BATCH_ROWS: u64 = 1000;
+
+thread_local! {
+    /// Reused from read to read, as a program would.
+    static READ: RefCell<(Get, CellBatch)> = RefCell::new((Get::new(Vec::new()), CellBatch::new()));
+}
+
+pub struct Bennu {
+    store: Arc<Store>,
+}
+
+impl Bennu {
+    pub fn open(settings: &Settings) -> Bennu {
+        let options = Options {
+            // The block cache is 40 % of the budget.
+            memory_bytes: settings.cache_bytes as u64 / 2 * 5,
+            memstore_flush_bytes: settings.memstore_bytes as u64,
+            ..Options::default()
+        };
+        let store = Store::open(&settings.directory.join("db"), options).expect("bennu opens");
+        if store.tables().is_empty() {
+            let mut family = FamilyDescriptor::new("f");
+            family.block_bytes = settings.block_bytes as u32;
+            family.compression = if settings.lz4 { Compression::Lz4 } else { Compression::None };
+            let table = TableDescriptor {
+                id: TABLE,
+                name: "entries".to_owned(),
+                families: vec![family],
+                region_replication: 1,
+                durability: Durability::SyncWal,
+                split_points: Vec::new(),
+                memstore_flush_bytes: None,
+            };
+            store.create_table(table).expect("table");
+        }
+        Bennu { store }
+    }
+
+    fn write(&self, mutations: Vec<Mutation>, durability: Durability) {
+        let options = TransactionOptions { durability: Some(durability), ..TransactionOptions::default() };
+        let transaction = self.store.begin(options);
+        transaction.mutate(TABLE, mutations).expect("mutate");
+        transaction.commit().expect("commit").durable.wait().expect("log");
+    }
+}
+
+fn put(key: &[u8], value: &[u8]) -> Mutation {
+    Mutation::new(key).put(0, Vec::new(), value.to_vec())
+}
+
+impl Peer for Bennu {
+    fn put(&self, key: &[u8], value: &[u8]) {
+        self.write(vec![put(key, value)], Durability::AsyncWal);
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) {
+        self.write(vec![put(key, value)], Durability::SyncWal);
+    }
+
+    fn put_batch(&self, entries: &[([u8; 16], &[u8])]) {
+        let mutations = entries.iter().map(|(key, value)| put(key, value)).collect();
+        self.write(mutations, Durability::AsyncWal);
+    }
+
+    fn ingest(&self, _entries: Entries<'_>) -> bool {
+        false
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> bool {
+        READ.with_borrow_mut(|(get, batch)| {
+            get.row.clear();
+            get.row.extend_from_slice(key);
+            batch.clear();
+            if !self.store.get(TABLE, get, batch).expect("get") {
+                return false;
+            }
+            value.clear();
+            value.extend_from_slice(batch.row(0).value(0, b"").expect("the row has its one column"));
+            true
+        })
+    }
+
+    fn scan(&self, from: Option<&[u8]>, limit: u64, reverse: bool) -> (u64, u64) {
+        let transaction = self.store.begin(TransactionOptions::default());
+        let mut scan = Scan::all();
+        scan.reverse = reverse;
+        scan.limit = Some(limit);
+        match (from, reverse) {
+            (Some(from), false) => scan.start = from.to_vec(),
+            // The key itself is wanted.
+            (Some(from), true) => scan.stop = Some([from, &[0]].concat()),
+            (None, _) => {}
+        }
+        let mut scanner = transaction.scan(TABLE, scan).expect("scan");
+        let mut batch = CellBatch::new();
+        let (mut count, mut bytes) = (0, 0);
+        while scanner.next_batch(limit.min(BATCH_ROWS) as usize, &mut batch).expect("batch") {
+            for cell in batch.rows().flat_map(|row| row.cells()) {
+                count += 1;
+                bytes += (cell.row.len() + cell.value.len()) as u64;
+            }
+        }
+        (count, bytes)
+    }
+
+    fn settle(&self) {
+        self.store.flush(TABLE).expect("flush");
+        self.store.compact(TABLE, false).expect("compaction");
+    }
+
+    fn compact(&self) {
+        self.store.compact(TABLE, true).expect("compaction");
+    }
+}
