@@ -51,6 +51,7 @@ mod pressure;
 mod engine;
 pub mod transaction;
 mod background;
+pub mod checkpoint;
 pub mod store;
 mod direct;
 

@@ -315,17 +315,32 @@ impl Manifest {
 
     fn rewrite(&mut self) -> Result<()> {
         self.file = None;
-        let bytes = encode(&self.state);
-        let new = self.directory.join("MANIFEST.new");
-        let mut file = self.env.create(&new)?;
-        file.append(&bytes)?;
-        file.sync()?;
-        self.env.rename(&new, &self.directory.join("MANIFEST"))?;
+        let (file, byte_count) = write(&*self.env, &self.directory, &self.state)?;
         self.file = Some(file);
-        self.written_bytes = bytes.len();
-        self.base_bytes = bytes.len();
+        self.written_bytes = byte_count;
+        self.base_bytes = byte_count;
         Ok(())
     }
+}
+
+/// Writes the manifest of a directory that holds what `state` names; durable on return.
+pub(crate) fn write_manifest(env: &dyn Env, directory: &Path, state: &ManifestState) -> Result<()> {
+    write(env, directory, state).map(drop)
+}
+
+/// Returns the written file and its bytes.
+fn write(
+    env: &dyn Env,
+    directory: &Path,
+    state: &ManifestState,
+) -> Result<(Box<dyn AppendFile>, usize)> {
+    let bytes = encode(state);
+    let new = directory.join("MANIFEST.new");
+    let mut file = env.create(&new)?;
+    file.append(&bytes)?;
+    file.sync()?;
+    env.rename(&new, &directory.join("MANIFEST"))?;
+    Ok((file, bytes.len()))
 }
 
 fn encode(state: &ManifestState) -> Vec<u8> {

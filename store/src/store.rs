@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::background::Background;
 use crate::cache::BlockCache;
 use crate::cell::{Sequence, Timestamp};
+use crate::checkpoint;
 use crate::compaction::Request;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::engine::{CommitClock, Engine, Parts, Tables};
@@ -31,6 +32,7 @@ use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
 use crate::wal::{Record, Wal};
 
+pub use crate::checkpoint::Checkpoint;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
 
 /// An open data directory.
@@ -283,6 +285,21 @@ impl Store {
             done += region.compact(request, &*self.engine)?.unwrap_or_default();
         }
         Ok(done)
+    }
+
+    /// Makes a copy of the store in `directory`, which must not exist, while the store is used. Store
+    /// files are linked, not copied, where the system can. The copy holds all commits up to one
+    /// sequence and none above; it is whole once it has its name, and can be opened as a store.
+    ///
+    /// What is in memory is flushed for it. Changes of tables wait for that; commits wait only for
+    /// the memstores to be frozen.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the directory exists, [`Error::Io`], [`Error::ShutDown`]. What was
+    /// written by then has `.tmp` behind its name and is removed by the next call for the same name.
+    pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
+        checkpoint::write(&self.engine, &self.defining, directory)
     }
 
     /// Stops a region from answering until the guard is dropped: calls wait, or time out where they

@@ -17,9 +17,11 @@
 //! 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
 mod gate;
+mod held;
 mod map;
 
 pub use gate::HoldGuard;
+pub(crate) use held::HeldFlushes;
 pub(crate) use map::RegionMap;
 
 use std::path::{Path, PathBuf};
@@ -312,7 +314,13 @@ impl Region {
         if self.unflushed.load(Ordering::SeqCst) == u64::MAX {
             return false;
         }
-        let through = surroundings.last_sequence();
+        self.freeze(flushing, surroundings.last_sequence());
+        true
+    }
+
+    /// Freezes the active memstores. The caller holds the write gate exclusively, and `through` is
+    /// the last sequence given.
+    fn freeze(&self, flushing: &mut Flushing, through: Sequence) {
         for family in self.families.load().iter() {
             family.rotate(through);
         }
@@ -323,7 +331,6 @@ impl Region {
         self.unflushed_frozen.store(lowest, Ordering::SeqCst);
         self.unflushed.store(u64::MAX, Ordering::SeqCst);
         flushing.frozen = Some(through);
-        true
     }
 
     fn flush_frozen(

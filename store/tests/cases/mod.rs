@@ -1,5 +1,6 @@
 //! Cases that need threads, chance or types that scripts do not have.
 
+mod checkpoints;
 mod concurrent;
 mod direct;
 mod endpoints;

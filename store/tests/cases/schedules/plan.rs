@@ -93,6 +93,8 @@ pub(super) enum Step {
     Alter {
         slot: u8,
     },
+    /// Its copy is opened when the process has ended.
+    Checkpoint,
     Inject(Fault),
     LeaveRoom(u64),
     /// The process loses its disk after so many changes.
@@ -191,7 +193,8 @@ fn step(random: &mut Random) -> Step {
         75..81 => create(random, slot),
         81..84 => Step::Drop { slot },
         84..86 => Step::Alter { slot },
-        86..93 => Step::Inject(fault(random, 6)),
+        86..88 => Step::Checkpoint,
+        88..93 => Step::Inject(fault(random, 6)),
         93..95 => Step::LeaveRoom(random.below(600)),
         95..98 => Step::FailAfter(random.below(12)),
         _ => Step::Calm,

@@ -1,7 +1,7 @@
 //! A store under a schedule, and what its history says that it must hold.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use store::descriptor::Durability;
@@ -60,6 +60,9 @@ pub(super) struct World {
     /// Whether a bit was changed in a file.
     flipped: bool,
     next_value: u32,
+    /// Checkpoints of this process: their directories, what they hold, whether they must be there.
+    checkpoints: Vec<(PathBuf, Values, Fate)>,
+    next_checkpoint: u32,
 }
 
 impl World {
@@ -76,12 +79,14 @@ impl World {
             disturbed: false,
             flipped: false,
             next_value: 0,
+            checkpoints: Vec::new(),
+            next_checkpoint: 0,
         };
-        world.store = Some(world.open().unwrap());
+        world.store = Some(world.open(Path::new(DIRECTORY)).unwrap());
         world
     }
 
-    fn open(&self) -> Result<Arc<Store>, Error> {
+    fn open(&self, directory: &Path) -> Result<Arc<Store>, Error> {
         let options = Options {
             env: Arc::new(self.env.clone()),
             memory_bytes: 4 << 20,
@@ -90,7 +95,7 @@ impl World {
             region_threads: 1,
             ..Options::default()
         };
-        Store::open(Path::new(DIRECTORY), options)
+        Store::open(directory, options)
     }
 
     fn store(&self) -> &Arc<Store> {
@@ -113,6 +118,7 @@ impl World {
             Step::Create { slot, regions, replicas } => self.create(*slot, *regions, *replicas)?,
             Step::Drop { slot } => self.drop_table(*slot)?,
             Step::Alter { slot } => self.alter(*slot)?,
+            Step::Checkpoint => self.checkpoint()?,
             Step::Inject(fault) => self.disturb(|env| env.inject(*fault)),
             Step::LeaveRoom(bytes) => self.disturb(|env| env.leave_room(*bytes)),
             Step::FailAfter(count) => self.disturb(|env| env.fail_after(*count)),
@@ -287,6 +293,49 @@ impl World {
         Ok(())
     }
 
+    /// A checkpoint holds all that is applied, acknowledged or not.
+    fn checkpoint(&mut self) -> Result<(), String> {
+        let directory = PathBuf::from(format!("/copies/{}", self.next_checkpoint));
+        self.next_checkpoint += 1;
+        let known: Vec<TableId> = self.known_tables().collect();
+        let mut values = Values::new();
+        for effects in &self.history {
+            apply(effects, |table| known.contains(&table), &mut values);
+        }
+        let made = self.store().checkpoint(&directory);
+        let fate = match self.accept(made, "a checkpoint")? {
+            Some(_) => Fate::Yes,
+            None => Fate::Maybe,
+        };
+        self.checkpoints.push((directory, values, fate));
+        Ok(())
+    }
+
+    /// Opens what there is of the checkpoints of the last process.
+    fn check_checkpoints(&mut self) -> Result<(), String> {
+        for (directory, values, fate) in std::mem::take(&mut self.checkpoints) {
+            let is_there = self.env.paths().iter().any(|path| path.starts_with(&directory));
+            if !is_there && fate == Fate::Maybe {
+                continue;
+            }
+            let name = directory.display();
+            let opened =
+                self.open(&directory).map_err(|error| format!("opening {name}: {error}"))?;
+            let tables: Vec<TableId> = opened.tables().iter().map(|table| table.id).collect();
+            let found =
+                read_tables(&opened, &tables).map_err(|error| format!("{name}: {error}"))?;
+            if found != values {
+                return Err(format!("{name} holds {found:?}\nnot {values:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn known_tables(&self) -> impl Iterator<Item = TableId> {
+        let known = |t: &&Table| t.created == Fate::Yes && t.dropped != Fate::Yes;
+        self.tables.iter().filter(known).map(|table| table.id)
+    }
+
     fn table(&mut self, id: TableId) -> &mut Table {
         self.tables.iter_mut().find(|table| table.id == id).unwrap()
     }
@@ -308,17 +357,22 @@ impl World {
         self.tickets.clear();
         self.store = None;
         self.env = next;
+        self.disturbed = false;
+        self.check_checkpoints()?;
         self.disturbed = fault.is_some();
         if let Some(fault) = fault {
             self.env.inject(fault);
         }
-        let opened = self.open();
+        let opened = self.open(Path::new(DIRECTORY));
         if let Some(store) = self.accept(opened, "opening")? {
             self.store = Some(store);
         } else {
             // The start failed half-way: once more, after one more crash.
             self.env = self.env.after_crash(unsynced);
-            self.store = Some(self.open().map_err(|error| format!("opening again: {error}"))?);
+            self.store = Some(
+                self.open(Path::new(DIRECTORY))
+                    .map_err(|error| format!("opening again: {error}"))?,
+            );
         }
         self.env.calm();
         self.check_tables()?;
@@ -386,21 +440,14 @@ impl World {
 
     /// Returns how many commits the values are the outcome of.
     fn prefix(&self, found: &Values) -> Result<usize, String> {
-        let is_known = |table: TableId| {
-            let mut known = self.tables.iter();
-            known.any(|t| t.id == table && t.created == Fate::Yes && t.dropped != Fate::Yes)
-        };
+        let known: Vec<TableId> = self.known_tables().collect();
         let mut values = Values::new();
         let at_least = if self.flipped { 0 } else { self.acknowledged };
         let mut closest = None;
         for commits in 0..=self.history.len() {
             if commits > 0 {
-                for (place, value) in &self.history[commits - 1] {
-                    match value {
-                        Some(value) if is_known(place.0) => values.insert(*place, value.clone()),
-                        _ => values.remove(place),
-                    };
-                }
+                let effects = &self.history[commits - 1];
+                apply(effects, |table| known.contains(&table), &mut values);
             }
             if commits == at_least {
                 closest = Some(values.clone());
@@ -413,31 +460,10 @@ impl World {
         Err(format!("not a prefix of {length} commits from {at_least}: {found:?}\nnot {closest:?}"))
     }
 
-    /// Reads all tables in both ways; `None` if a failure that was made is in the way.
+    /// Reads all tables; `None` if a failure that was made is in the way.
     fn read_all(&self) -> Result<Option<Values>, String> {
-        let transaction = self.store().begin(TransactionOptions::default());
-        transaction.begin_statement();
-        let mut scanned = Values::new();
-        let mut got = Values::new();
-        for table in &self.tables {
-            if table.created != Fate::Yes || table.dropped == Fate::Yes {
-                continue;
-            }
-            let read = scan(&transaction, table.id, &mut scanned);
-            if self.accept(read, "a scan")?.is_none() {
-                return Ok(None);
-            }
-            for row in 0..ROWS {
-                let read = get(&transaction, table.id, row, &mut got);
-                if self.accept(read, "a get")?.is_none() {
-                    return Ok(None);
-                }
-            }
-        }
-        if scanned != got {
-            return Err(format!("scans say {scanned:?}\ngets say {got:?}"));
-        }
-        Ok(Some(scanned))
+        let tables: Vec<TableId> = self.known_tables().collect();
+        self.accept(read_tables(self.store(), &tables), "a read")
     }
 
     /// Changes a bit while no process runs. What is read then is right, or an error says that it
@@ -459,7 +485,7 @@ impl World {
         }
         self.env.flip(&path, (bit % bits as u64) as usize);
         self.flipped = true;
-        let opened = self.open();
+        let opened = self.open(Path::new(DIRECTORY));
         let Some(store) = self.accept(opened, "opening a damaged store")? else { return Ok(()) };
         self.store = Some(store);
         self.read()?;
@@ -468,6 +494,31 @@ impl World {
         }
         self.read()
     }
+}
+
+fn apply(effects: &Effects, is_known: impl Fn(TableId) -> bool, values: &mut Values) {
+    for (place, value) in effects {
+        match value {
+            Some(value) if is_known(place.0) => values.insert(*place, value.clone()),
+            _ => values.remove(place),
+        };
+    }
+}
+
+/// Reads tables by scans and by gets, which must agree.
+fn read_tables(store: &Arc<Store>, tables: &[TableId]) -> Result<Values, Error> {
+    let transaction = store.begin(TransactionOptions::default());
+    transaction.begin_statement();
+    let mut scanned = Values::new();
+    let mut got = Values::new();
+    for &table in tables {
+        scan(&transaction, table, &mut scanned)?;
+        for row in 0..ROWS {
+            get(&transaction, table, row, &mut got)?;
+        }
+    }
+    assert_eq!(scanned, got, "scans and gets differ");
+    Ok(scanned)
 }
 
 fn row_key(row: u8) -> String {

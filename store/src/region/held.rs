@@ -1,0 +1,55 @@
+//! A region whose flushes are held, so that its files can be taken at a sequence: for checkpoints.
+//!
+//! ```text
+//!   hold_flushes --> (write gates of all regions) freeze --> write --> views, flushes go on
+//! ```
+//!
+//! While it is held, commits go on into new memstores; nobody else flushes.
+
+use std::sync::Arc;
+
+use parking_lot::{MutexGuard, RwLockWriteGuard};
+
+use crate::cell::Sequence;
+use crate::error::Result;
+use crate::family_store::ReadView;
+use crate::region::{Flushing, Region, Surroundings};
+
+/// A region whose flushes are held.
+pub(crate) struct HeldFlushes<'a> {
+    region: &'a Region,
+    flushing: MutexGuard<'a, Flushing>,
+}
+
+impl Region {
+    /// Keeps others from flushing. What an earlier flush has left is written first.
+    pub(crate) fn hold_flushes(&self, surroundings: &dyn Surroundings) -> Result<HeldFlushes<'_>> {
+        let mut flushing = self.flushing.lock();
+        self.flush_frozen(&mut flushing, surroundings)?;
+        Ok(HeldFlushes { region: self, flushing })
+    }
+
+    /// Closes the write gate: no commit is under way in the region until the guard is gone. Who
+    /// closes several takes them in the order of their ids.
+    pub(crate) fn close_write_gate(&self) -> RwLockWriteGuard<'_, ()> {
+        self.write_gate.write()
+    }
+}
+
+impl HeldFlushes<'_> {
+    /// Freezes what is in memory. The caller has closed the write gate; `through` is the last
+    /// sequence given.
+    pub(crate) fn freeze(&mut self, through: Sequence) {
+        self.region.freeze(&mut self.flushing, through);
+    }
+
+    /// Writes what was frozen and returns a view of each family, whose files hold exactly the
+    /// commits up to the sequence of [`HeldFlushes::freeze`]. The views keep the files on disk.
+    pub(crate) fn write(mut self, surroundings: &dyn Surroundings) -> Result<Vec<Arc<ReadView>>> {
+        self.region.flush_frozen(&mut self.flushing, surroundings)?;
+        let views = self.region.families.load().iter().map(|family| family.view()).collect();
+        drop(self.flushing);
+        surroundings.memory_changed(self.region);
+        Ok(views)
+    }
+}
