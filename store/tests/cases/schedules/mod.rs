@@ -21,7 +21,7 @@ use crate::cases::schedules::plan::{Plan, Step};
 use crate::cases::schedules::world::World;
 
 /// Schedules of the default run.
-const SCHEDULES: u64 = 4000;
+const SCHEDULES: u64 = 2000;
 /// Runs that a failing schedule may take to shrink.
 const SHRINKING_RUNS: usize = 400;
 
