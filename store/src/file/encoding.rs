@@ -14,8 +14,6 @@
 //!
 //! Compression, checksums and where a block lies are not here but in [`crate::file::format`].
 
-use std::sync::Arc;
-
 use crate::cache::Block;
 use crate::cell::{column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
@@ -47,7 +45,7 @@ pub(super) trait BlockBuilder {
 /// Stands on a cell of a block, or on none.
 pub(super) trait BlockCursor {
     /// Takes a block; stands on no cell until moved.
-    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed>;
+    fn open(&mut self, block: Block) -> Result<(), Malformed>;
 
     /// Gives up the block and stands on no cell.
     fn close(&mut self);
@@ -181,7 +179,7 @@ impl Default for AnyCursor {
 }
 
 impl BlockCursor for AnyCursor {
-    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+    fn open(&mut self, block: Block) -> Result<(), Malformed> {
         match (block.encoding(), &mut *self) {
             (ROWS_CODE, AnyCursor::Rows(cursor)) => cursor.open(block),
             (COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => cursor.open(block),
@@ -310,7 +308,7 @@ mod tests {
             builder.finish(&mut raw);
             assert!(builder.is_empty());
         }
-        Block::new(encoding_code(family.data_block_encoding), raw)
+        Block::new(encoding_code(family.data_block_encoding), &raw)
     }
 
     #[derive(Debug, Clone)]
@@ -364,7 +362,7 @@ mod tests {
         ) {
             for family in families() {
                 let mut cursor = AnyCursor::default();
-                cursor.open(Arc::new(prepare(block_of(&family, &pairs)).unwrap())).unwrap();
+                cursor.open(prepare(block_of(&family, &pairs)).unwrap()).unwrap();
                 prop_assert_eq!(cursor.key(), None);
                 let mut at = None;
                 for step in &moves {
@@ -404,8 +402,8 @@ mod tests {
                     raw.truncate(cut.index(raw.len()));
                 }
                 let mut cursor = AnyCursor::default();
-                let Ok(block) = prepare(Block::new(good.encoding(), raw)) else { continue };
-                if cursor.open(Arc::new(block)).is_err() {
+                let Ok(block) = prepare(Block::new(good.encoding(), &raw)) else { continue };
+                if cursor.open(block).is_err() {
                     continue;
                 }
                 for step in &moves {

@@ -1,84 +1,82 @@
-//! The index of a file's blocks: the last key of each, and where it is.
+//! The index of a file's blocks: a tree of index blocks, written while the file streams out and
+//! read through the cache ([`crate::file::index_cursor`]), so that neither needs memory that grows
+//! with the file.
 //!
-//! Raw bytes: for each block `offset (8) | size (4) | key length (4) | key`. The data index holds
-//! encoded cell keys, the bloom index bare rows.
+//! An index block is a row block ([`crate::file::row_block`]) with every entry a restart: the key
+//! is the last cell key below a child, the value is the child's handle. Leaves point at data blocks
+//! or, in the tree of blooms, at bloom blocks. The root is the only block that an open file keeps.
 
-use crate::file::format::{BlockHandle, u32_at};
+use crate::file::encoding::{BlockBuilder, Malformed};
+use crate::file::format::BlockHandle;
+use crate::file::row_block::{RowBlock, RowBlockBuilder};
 
-/// The blocks of a file in order.
-#[derive(Debug, Default)]
-pub(super) struct Index {
-    keys: Vec<u8>,
-    entries: Vec<IndexEntry>,
+/// Bytes at which an index block is closed: some hundred children.
+const INDEX_BLOCK_BYTES: usize = 16 << 10;
+/// Levels that a reader takes: more than any file that could be written has.
+pub(super) const LEVELS_MAX: u8 = 12;
+
+/// Where a tree begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct TreeRoot {
+    /// Levels of index blocks; 0: there is no tree.
+    pub(super) levels: u8,
+    pub(super) handle: BlockHandle,
 }
 
-#[derive(Debug)]
-struct IndexEntry {
-    handle: BlockHandle,
-    key_end: usize,
+/// Builds a tree from its leaves up.
+#[derive(Default)]
+pub(super) struct IndexWriter {
+    /// The open block of each level, leaves first.
+    levels: Vec<RowBlockBuilder>,
+    raw: Vec<u8>,
+    last_key: Vec<u8>,
 }
 
-impl Index {
-    pub(super) fn push(&mut self, key: &[u8], handle: BlockHandle) {
-        self.keys.extend_from_slice(key);
-        self.entries.push(IndexEntry { handle, key_end: self.keys.len() });
+impl IndexWriter {
+    /// Adds a block whose last key is `key`. `write` is given each index block that is full.
+    pub(super) fn push(
+        &mut self,
+        key: &[u8],
+        handle: BlockHandle,
+        mut write: impl FnMut(&[u8]) -> BlockHandle,
+    ) {
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        let mut child = handle;
+        for level in 0.. {
+            if level == self.levels.len() {
+                self.levels.push(RowBlockBuilder::new(1));
+            }
+            let builder = &mut self.levels[level];
+            builder.add(key, &child.encode());
+            if builder.byte_count() < INDEX_BLOCK_BYTES {
+                return;
+            }
+            self.raw.clear();
+            builder.finish(&mut self.raw);
+            child = write(&self.raw);
+        }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(super) fn handle(&self, index: usize) -> Option<BlockHandle> {
-        self.entries.get(index).map(|entry| entry.handle)
-    }
-
-    /// Returns the last key of a block.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block.
-    pub(super) fn key(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).map_or(0, |before| self.entries[before].key_end);
-        &self.keys[start..self.entries[index].key_end]
-    }
-
-    /// Returns the first block whose last key is not `before` the target.
-    pub(super) fn first_not(&self, before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.entries.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if before(self.key(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
+    /// Writes the blocks that are open and returns the root.
+    pub(super) fn finish(&mut self, mut write: impl FnMut(&[u8]) -> BlockHandle) -> TreeRoot {
+        for level in 0..self.levels.len() {
+            if self.levels[level].is_empty() {
+                continue;
+            }
+            self.raw.clear();
+            self.levels[level].finish(&mut self.raw);
+            let handle = write(&self.raw);
+            match self.levels.get_mut(level + 1) {
+                Some(above) => above.add(&self.last_key, &handle.encode()),
+                None => return TreeRoot { levels: level as u8 + 1, handle },
             }
         }
-        low
+        TreeRoot::default()
     }
+}
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        for (index, entry) in self.entries.iter().enumerate() {
-            let key = self.key(index);
-            out.extend_from_slice(&entry.handle.offset.to_le_bytes());
-            out.extend_from_slice(&entry.handle.size.to_le_bytes());
-            out.extend_from_slice(&(key.len() as u32).to_le_bytes());
-            out.extend_from_slice(key);
-        }
-    }
-
-    /// Returns the index of its raw bytes, or `None` if they are malformed.
-    pub(super) fn decode(mut bytes: &[u8], is_key: impl Fn(&[u8]) -> bool) -> Option<Index> {
-        let mut index = Index::default();
-        while !bytes.is_empty() {
-            let (head, rest) = bytes.split_at_checked(16)?;
-            let offset = u64::from_le_bytes(head[..8].try_into().ok()?);
-            let (key, rest) = rest.split_at_checked(u32_at(head, 12)? as usize)?;
-            if !is_key(key) {
-                return None;
-            }
-            index.push(key, BlockHandle { offset, size: u32_at(head, 8)? });
-            bytes = rest;
-        }
-        Some(index)
-    }
+/// Returns the handle that an entry of an index block holds.
+pub(super) fn child(block: RowBlock<'_>, entry: usize) -> Result<BlockHandle, Malformed> {
+    BlockHandle::decode(block.restart(entry)?.1).ok_or(Malformed)
 }

@@ -2,25 +2,23 @@
 //!
 //! A file that was marked obsolete is removed from disk when its last reader lets go of it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockCache, BlockKey};
-use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys, is_key};
-use crate::cell::{row_end_key, row_of, row_start_key};
+use crate::cell::row_start_key;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom;
-use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
-use crate::file::format::{BlockHandle, BlockKind, FileProperties, TRAILER_BYTES};
-use crate::file::format::{open_block, open_trailer};
-use crate::file::index::Index;
-use crate::scan::merge::{Cursor, RowOrder};
-
-/// Steps that a cursor takes towards a key further on in the row before it searches for it.
-const STEPS_MAX: usize = 16;
+use crate::file::encoding::{Malformed, prepare};
+use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_trailer};
+use crate::file::index::{TreeRoot, child};
+use crate::file::properties::FileProperties;
+use crate::file::row_block::RowBlock;
+use crate::scan::merge::RowOrder;
 
 /// Numbers for the cache: no two files of a process share one.
 static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -34,8 +32,8 @@ pub struct StoreFile {
     file_number: u64,
     byte_count: u64,
     properties: FileProperties,
-    data_index: OnceLock<Index>,
-    bloom_index: OnceLock<Index>,
+    data_root: OnceLock<Block>,
+    bloom_root: OnceLock<Block>,
     obsolete: AtomicBool,
 }
 
@@ -44,9 +42,12 @@ impl Drop for StoreFile {
         if !*self.obsolete.get_mut() {
             return;
         }
-        for index in [self.data_index.get(), self.bloom_index.get()].into_iter().flatten() {
-            for handle in (0..index.len()).filter_map(|block| index.handle(block)) {
-                self.cache.remove(self.block_key(handle));
+        for (slot, root) in [
+            (&self.data_root, self.properties.data_index),
+            (&self.bloom_root, self.properties.bloom_index),
+        ] {
+            if let Some(block) = slot.get() {
+                self.forget(block, root.levels);
             }
         }
         // If it stays, the next start removes it: no manifest lists it.
@@ -83,8 +84,8 @@ impl StoreFile {
             file_number: NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed),
             byte_count,
             properties,
-            data_index: OnceLock::new(),
-            bloom_index: OnceLock::new(),
+            data_root: OnceLock::new(),
+            bloom_root: OnceLock::new(),
             obsolete: AtomicBool::new(false),
         })
     }
@@ -130,50 +131,122 @@ impl StoreFile {
     }
 
     fn bloom_admits(&self, row: &[u8], hash: u64) -> Result<bool> {
-        if self.properties.bloom_filter == BloomFilter::None {
+        let root = self.properties.bloom_index;
+        if root.levels == 0 {
             return Ok(true);
         }
-        let index = self.index(&self.bloom_index, self.properties.bloom_index, |_| true)?;
-        let Some(handle) = index.handle(index.first_not(|last_row| last_row < row)) else {
-            return Ok(false);
-        };
-        let filter = self.block(BlockKind::Bloom, handle)?;
-        Ok(bloom::may_contain(filter.bytes(), hash))
-    }
-
-    fn data_index(&self) -> Result<&Index> {
-        self.index(&self.data_index, self.properties.data_index, is_key)
-    }
-
-    fn index<'a>(
-        &self,
-        slot: &'a OnceLock<Index>,
-        handle: BlockHandle,
-        is_key: impl Fn(&[u8]) -> bool,
-    ) -> Result<&'a Index> {
-        if let Some(index) = slot.get() {
-            return Ok(index);
+        let start = row_start_key(row);
+        let mut at = root.handle;
+        let mut block = self.root(&self.bloom_root, root)?.clone();
+        for level in 1..=root.levels {
+            let malformed = |Malformed| self.malformed_index(at.offset);
+            let view = RowBlock::of(block.bytes()).map_err(malformed)?;
+            let entry = view.restarts_before(&start).map_err(malformed)?;
+            if entry >= view.restart_count() {
+                return Ok(false);
+            }
+            at = child(view, entry).map_err(malformed)?;
+            let kind = if level == root.levels { BlockKind::Bloom } else { BlockKind::Index };
+            block = self.block(kind, at, Caching::Keep)?;
         }
-        let raw = self.read(BlockKind::Index, handle)?;
-        let index = Index::decode(raw.bytes(), is_key)
-            .ok_or_else(|| self.corrupt(handle, "the index is malformed"))?;
-        Ok(slot.get_or_init(|| index))
+        Ok(bloom::may_contain(block.bytes(), hash))
     }
 
-    fn block_key(&self, handle: BlockHandle) -> BlockKey {
-        BlockKey { file_number: self.file_number, offset: handle.offset }
+    /// Returns the root of the tree of data blocks and where it is.
+    pub(super) fn data_root(&self) -> Result<(BlockHandle, &Block)> {
+        let root = self.properties.data_index;
+        Ok((root.handle, self.root(&self.data_root, root)?))
     }
 
-    fn block(&self, kind: BlockKind, handle: BlockHandle) -> Result<Arc<Block>> {
-        self.cache.block_or_read(self.block_key(handle), || self.read(kind, handle))
+    /// Returns the number of levels of index blocks above the data blocks.
+    pub(super) fn data_levels(&self) -> usize {
+        usize::from(self.properties.data_index.levels)
+    }
+
+    fn root<'a>(&self, slot: &'a OnceLock<Block>, root: TreeRoot) -> Result<&'a Block> {
+        if let Some(block) = slot.get() {
+            return Ok(block);
+        }
+        let block = self.read(BlockKind::Index, root.handle)?;
+        Ok(slot.get_or_init(|| block))
+    }
+
+    /// Takes the blocks below an index block out of the cache, as far as it has the way to them.
+    fn forget(&self, index: &Block, levels: u8) {
+        let Ok(view) = RowBlock::of(index.bytes()) else { return };
+        for handle in (0..view.restart_count()).filter_map(|entry| child(view, entry).ok()) {
+            let key = BlockKey { file_number: self.file_number, offset: handle.offset };
+            if levels > 1
+                && let Some(block) = self.cache.peek(key)
+            {
+                self.forget(&block, levels - 1);
+            }
+            self.cache.remove(key);
+        }
+    }
+
+    /// Returns a block, from the cache if it is there.
+    pub(super) fn block(
+        &self,
+        kind: BlockKind,
+        handle: BlockHandle,
+        caching: Caching,
+    ) -> Result<Block> {
+        self.block_or_read(handle, caching, || self.read(kind, handle))
+    }
+
+    /// Returns a data block, from the cache, else from what was read ahead, else from the file.
+    pub(super) fn data_block(
+        &self,
+        handle: BlockHandle,
+        caching: Caching,
+        ahead: &mut ReadAhead,
+    ) -> Result<Block> {
+        self.block_or_read(handle, caching, || {
+            let range = self.checked(handle)?;
+            if !ahead.holds(&range) {
+                let range = ahead.choose(&range, self.byte_count);
+                ahead.bytes.resize((range.end - range.start) as usize, 0);
+                ahead.start = range.start;
+                let read = self.file.read_at(range.start, &mut ahead.bytes);
+                if let Err(error) = read {
+                    ahead.bytes.clear();
+                    return Err(error);
+                }
+            }
+            let start = (range.start - ahead.start) as usize;
+            let framed = &ahead.bytes[start..start + handle.size as usize];
+            open_checked(&self.path, BlockKind::Data, handle, framed)
+        })
+    }
+
+    fn block_or_read(
+        &self,
+        handle: BlockHandle,
+        caching: Caching,
+        read: impl FnOnce() -> Result<Block>,
+    ) -> Result<Block> {
+        let key = BlockKey { file_number: self.file_number, offset: handle.offset };
+        match caching {
+            Caching::Keep => self.cache.block_or_read(key, read),
+            Caching::Bypass => self.cache.peek(key).map_or_else(read, Ok),
+        }
     }
 
     fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Block> {
         read_block(&*self.file, &self.path, self.byte_count, kind, handle)
     }
 
-    fn corrupt(&self, handle: BlockHandle, detail: &str) -> Error {
+    fn checked(&self, handle: BlockHandle) -> Result<Range<u64>> {
+        checked_range(&self.path, self.byte_count, handle)
+    }
+
+    pub(super) fn corrupt(&self, handle: BlockHandle, detail: &str) -> Error {
         Error::corrupt(&self.path, handle.offset, detail)
+    }
+
+    pub(super) fn malformed_index(&self, offset: u64) -> Error {
+        Error::corrupt(&self.path, offset, "the index is malformed")
     }
 }
 
@@ -184,12 +257,13 @@ fn read_block(
     kind: BlockKind,
     handle: BlockHandle,
 ) -> Result<Block> {
-    let block_end = handle.offset.checked_add(u64::from(handle.size));
-    if block_end.is_none_or(|block_end| block_end > end) {
-        return Err(Error::corrupt(path, handle.offset, "the block lies outside of the file"));
-    }
+    checked_range(path, end, handle)?;
     let mut framed = vec![0; handle.size as usize];
     file.read_at(handle.offset, &mut framed)?;
+    open_checked(path, kind, handle, &framed)
+}
+
+fn open_checked(path: &Path, kind: BlockKind, handle: BlockHandle, framed: &[u8]) -> Result<Block> {
     let block =
         open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))?;
     if kind != BlockKind::Data {
@@ -197,6 +271,14 @@ fn read_block(
     }
     prepare(block)
         .map_err(|Malformed| Error::corrupt(path, handle.offset, "the block is malformed"))
+}
+
+/// Returns where a block is, if that is inside of the file.
+fn checked_range(path: &Path, end: u64, handle: BlockHandle) -> Result<Range<u64>> {
+    match handle.offset.checked_add(u64::from(handle.size)) {
+        Some(block_end) if block_end <= end => Ok(handle.offset..block_end),
+        _ => Err(Error::corrupt(path, handle.offset, "the block lies outside of the file")),
+    }
 }
 
 /// How a cursor keeps blocks.
@@ -208,206 +290,47 @@ pub enum Caching {
     Bypass,
 }
 
-/// Stands on a cell of a store file.
-pub struct FileCursor {
-    file: Arc<StoreFile>,
+/// Bytes that a cursor reads at once when it has read some blocks in a row. A read from the page
+/// cache costs most of a microsecond whatever its size.
+const AHEAD_BYTES_MAX: u64 = 256 << 10;
+/// Bytes read at once when the second block in a row is not in the cache.
+const AHEAD_BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes of the file around the block that was read last, on the side the cursor goes to.
+pub(super) struct ReadAhead {
     order: RowOrder,
-    caching: Caching,
-    cursor: AnyCursor,
-    /// Index of the block in the cursor.
-    block: usize,
-    /// The row it stands on; kept in reverse only.
-    row: Vec<u8>,
+    start: u64,
+    bytes: Vec<u8>,
+    /// Bytes to read next time.
+    next_bytes: u64,
 }
 
-impl FileCursor {
-    fn new(file: Arc<StoreFile>, order: RowOrder, caching: Caching) -> FileCursor {
-        let cursor = AnyCursor::default();
-        FileCursor { file, order, caching, cursor, block: usize::MAX, row: Vec::new() }
+impl ReadAhead {
+    pub(super) fn new(order: RowOrder, caching: Caching) -> ReadAhead {
+        let mut ahead = ReadAhead { order, start: 0, bytes: Vec::new(), next_bytes: 0 };
+        ahead.interrupt(caching);
+        ahead
     }
 
-    /// Returns a cursor that begins with the first row at or after `start`.
-    pub fn forward(file: Arc<StoreFile>, start: &[u8], caching: Caching) -> Result<FileCursor> {
-        let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
-        cursor.seek_key(&row_start_key(start))?;
-        Ok(cursor)
-    }
-
-    /// Returns a cursor that begins with the last row before `stop` and goes back.
-    pub fn reverse(
-        file: Arc<StoreFile>,
-        stop: Option<&[u8]>,
-        caching: Caching,
-    ) -> Result<FileCursor> {
-        let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
-        cursor.seek_before(stop.map(row_start_key))?;
-        Ok(cursor)
-    }
-
-    fn malformed(&self) -> Error {
-        let handle = self.file.data_index.get().and_then(|index| index.handle(self.block));
-        self.file.corrupt(handle.unwrap_or_default(), "the block is malformed")
-    }
-
-    /// Loads a block and returns whether there is one.
-    fn load(&mut self, block: usize) -> Result<bool> {
-        if self.block == block {
-            return Ok(true);
-        }
-        let Some(handle) = self.file.data_index()?.handle(block) else {
-            self.cursor.close();
-            self.block = usize::MAX;
-            return Ok(false);
+    /// The next block is one that was searched for. Who goes past the cache reads all, as a rule.
+    pub(super) fn interrupt(&mut self, caching: Caching) {
+        self.next_bytes = match caching {
+            Caching::Keep => 0,
+            Caching::Bypass => AHEAD_BYTES_MAX,
         };
-        let bytes = match self.caching {
-            Caching::Keep => self.file.block(BlockKind::Data, handle)?,
-            Caching::Bypass => match self.file.cache.peek(self.file.block_key(handle)) {
-                Some(block) => block,
-                None => Arc::new(self.file.read(BlockKind::Data, handle)?),
-            },
-        };
-        self.block = block;
-        self.cursor.open(bytes).map_err(|Malformed| self.malformed()).map(|()| true)
     }
 
-    /// Moves to the first cell whose key is not less than `target`.
-    fn seek_key(&mut self, target: &[u8]) -> Result<()> {
-        let index = self.file.data_index()?;
-        let block = index.first_not(|last| compare_keys(last, target).is_lt());
-        if self.load(block)? {
-            self.cursor.seek(target).map_err(|Malformed| self.malformed())?;
-            // Cannot be at the end: the index says that the block's last key is not less.
-            if self.cursor.key().is_none() {
-                return Err(self.malformed());
-            }
-        }
-        Ok(())
+    fn holds(&self, range: &Range<u64>) -> bool {
+        range.start >= self.start && range.end <= self.start + self.bytes.len() as u64
     }
 
-    /// Moves to the first cell of the last row that lies before a row's start.
-    fn seek_before(&mut self, before: Option<SearchKey>) -> Result<()> {
-        let index = self.file.data_index()?;
-        let block = match &before {
-            Some(before) => index.first_not(|last| compare_keys(last, before).is_lt()),
-            None => index.len(),
-        };
-        if let Some(before) = &before
-            && self.load(block)?
-        {
-            self.cursor.seek_before(before).map_err(|Malformed| self.malformed())?;
-        }
-        let is_inside = before.is_some() && self.cursor.key().is_some();
-        if !is_inside {
-            let Some(block) = block.checked_sub(1) else {
-                self.cursor.close();
-                self.block = usize::MAX;
-                return Ok(());
-            };
-            self.load(block)?;
-            self.cursor.last().map_err(|Malformed| self.malformed())?;
-        }
-        let last = self.cursor.key().ok_or_else(|| self.malformed())?;
-        self.row.clear();
-        self.row.extend_from_slice(row_of(last));
-        self.seek_key(&row_start_key(&self.row))
-    }
-
-    /// Moves to the next cell in the order of the file.
-    fn step(&mut self) -> Result<()> {
-        self.cursor.advance().map_err(|Malformed| self.malformed())?;
-        self.enter_next_block()
-    }
-
-    /// Moves to the first cell of the next block if the last one is behind.
-    fn enter_next_block(&mut self) -> Result<()> {
-        if self.cursor.key().is_none() && self.block != usize::MAX && self.load(self.block + 1)? {
-            self.cursor.first().map_err(|Malformed| self.malformed())?;
-        }
-        Ok(())
-    }
-
-    /// Moves on to the first cell at or after `target`, which is not far as a rule.
-    fn step_or_seek(&mut self, target: &[u8]) -> Result<()> {
-        for _ in 0..STEPS_MAX {
-            self.step()?;
-            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
-                return Ok(());
-            }
-        }
-        self.seek_key(target)
-    }
-
-    /// In reverse, goes back a row if it has left the one it was in.
-    fn turn_back(&mut self) -> Result<()> {
-        if self.order == RowOrder::Reverse
-            && self.key().is_none_or(|key| row_of(key) != &self.row[..])
-        {
-            let start = row_start_key(&self.row);
-            self.seek_before(Some(start))?;
-        }
-        Ok(())
-    }
-}
-
-impl Cursor for FileCursor {
-    fn key(&self) -> Option<&[u8]> {
-        self.cursor.key()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.cursor.value()
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        if self.key().is_none() {
-            return Ok(());
-        }
-        self.step()?;
-        self.turn_back()
-    }
-
-    fn skip_column(&mut self) -> Result<()> {
-        if self.key().is_none() {
-            return Ok(());
-        }
-        self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
-        if self.cursor.key().is_none() && self.block != usize::MAX {
-            // The rest of the block is of the column, so its last key is, and the next block may be.
-            let (row, qualifier) = column_of(self.file.data_index()?.key(self.block));
-            let end = column_end_key(row, qualifier);
-            self.seek_key(&end)?;
-        }
-        self.turn_back()
-    }
-
-    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
-        let Some((row, at)) = self.key().map(column_of) else { return Ok(()) };
-        if at >= qualifier {
-            return Ok(());
-        }
-        let start = column_start_key(row, qualifier);
-        self.step_or_seek(&start)?;
-        self.turn_back()
-    }
-
-    fn skip_row(&mut self) -> Result<()> {
-        let Some(key) = self.key() else { return Ok(()) };
+    /// Returns what to read to have a block.
+    fn choose(&mut self, block: &Range<u64>, file_bytes: u64) -> Range<u64> {
+        let wanted = self.next_bytes.max(block.end - block.start);
+        self.next_bytes = (wanted * 2).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
         match self.order {
-            RowOrder::Forward => {
-                let end = row_end_key(row_of(key));
-                self.step_or_seek(&end)
-            }
-            RowOrder::Reverse => {
-                let start = row_start_key(row_of(key));
-                self.seek_before(Some(start))
-            }
-        }
-    }
-
-    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
-        match self.order {
-            RowOrder::Forward => self.seek_key(&row_start_key(row)),
-            RowOrder::Reverse => self.seek_before(Some(row_start_key(row))),
+            RowOrder::Forward => block.start..(block.start + wanted).min(file_bytes),
+            RowOrder::Reverse => block.end.saturating_sub(wanted)..block.end,
         }
     }
 }

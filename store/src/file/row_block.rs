@@ -1,73 +1,287 @@
 //! Row blocks: prefix-compressed cells, one after the other, with restart points.
 //!
+//! ```text
+//!   restart count | shared row bytes | heads of the restarts | offsets of the restarts | entries
+//! ```
+//!
 //! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then
-//! the value. Every [`RESTART_INTERVAL`]th entry shares nothing, and its offset is listed at the
-//! end of the block, so that a search halves the restarts and then reads at most that many entries.
-
-use std::sync::Arc;
+//! the value. A restart entry shares nothing. The *head* of a restart is the eight bytes of its row
+//! behind those that all rows of the block share: heads lie side by side, so that a search touches
+//! one or two cache lines of them, then the entries of one restart, and nothing else.
+//!
+//! Index blocks ([`crate::file::index`]) have the same layout with every entry a restart.
+//!
+//! # Invariants
+//!
+//! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is where the entry
+//!    after it begins.
+//! 2. `slots`, unless empty, are all entries of restart `slots_restart`.
 
 use crate::cache::Block;
-use crate::cell::{compare_keys, is_key};
+use crate::cell::{compare_keys, is_key, row_of};
 use crate::file::encoding::{BlockBuilder, BlockCursor, Malformed};
-use crate::file::format::{push_varint, read_varint, u32_at};
+use crate::file::format::{push_varint, read_varint, u32_at, u64_at};
 
-/// Entries from one restart point to the next.
-const RESTART_INTERVAL: usize = 16;
+/// Entries from one restart point to the next, at most, in data blocks.
+const RESTART_ENTRIES: usize = 16;
+/// Bytes of entries behind which the next entry is a restart: eight cache lines to search.
+const RESTART_BYTES: usize = 512;
+/// Leading bytes that the rows of a block can share as far as its search knows: one byte counts
+/// them.
+const PREFIX_BYTES_MAX: usize = 255;
+/// Restart count and length of the prefix.
+const HEADER_BYTES: usize = 4 + 1;
+/// What a restart costs: head and offset.
+const RESTART_COST: usize = 8 + 4;
 
 /// Builds row blocks, one after the other, in one buffer.
-#[derive(Default)]
 pub(super) struct RowBlockBuilder {
-    bytes: Vec<u8>,
-    restarts: Vec<u32>,
-    entry_count: usize,
+    restart_entries: usize,
+    entries: Vec<u8>,
+    restarts: Vec<Restart>,
+    /// Entries since the last restart.
+    run: usize,
     previous: Vec<u8>,
+}
+
+struct Restart {
+    offset: u32,
+    key_at: u32,
+    row_length: u16,
+}
+
+impl Default for RowBlockBuilder {
+    fn default() -> RowBlockBuilder {
+        RowBlockBuilder::new(RESTART_ENTRIES)
+    }
+}
+
+impl RowBlockBuilder {
+    /// Returns a builder that begins a restart after so many entries at most.
+    pub(super) fn new(restart_entries: usize) -> RowBlockBuilder {
+        RowBlockBuilder {
+            restart_entries,
+            entries: Vec::new(),
+            restarts: Vec::new(),
+            run: 0,
+            previous: Vec::new(),
+        }
+    }
+
+    fn wants_restart(&self) -> bool {
+        self.restarts.last().is_none_or(|restart| {
+            self.run >= self.restart_entries
+                || self.entries.len() - restart.offset as usize >= RESTART_BYTES
+        })
+    }
 }
 
 impl BlockBuilder for RowBlockBuilder {
     fn add(&mut self, key: &[u8], value: &[u8]) {
-        let shared = if self.entry_count.is_multiple_of(RESTART_INTERVAL) {
-            self.restarts.push(self.bytes.len() as u32);
-            0
-        } else {
-            self.previous.iter().zip(key).take_while(|(a, b)| a == b).count()
-        };
-        push_varint(&mut self.bytes, shared as u32);
-        push_varint(&mut self.bytes, (key.len() - shared) as u32);
-        push_varint(&mut self.bytes, value.len() as u32);
-        self.bytes.extend_from_slice(&key[shared..]);
-        self.bytes.extend_from_slice(value);
-        self.entry_count += 1;
+        let offset = self.entries.len() as u32;
+        let is_restart = self.wants_restart();
+        let shared = if is_restart { 0 } else { shared_bytes(&self.previous, key) };
+        push_varint(&mut self.entries, shared as u32);
+        push_varint(&mut self.entries, (key.len() - shared) as u32);
+        push_varint(&mut self.entries, value.len() as u32);
+        if is_restart {
+            let (key_at, row_length) = (self.entries.len() as u32, row_of(key).len() as u16);
+            self.restarts.push(Restart { offset, key_at, row_length });
+            self.run = 0;
+        }
+        self.entries.extend_from_slice(&key[shared..]);
+        self.entries.extend_from_slice(value);
+        self.run += 1;
         self.previous.clear();
         self.previous.extend_from_slice(key);
     }
 
     fn is_empty(&self) -> bool {
-        self.entry_count == 0
+        self.restarts.is_empty()
     }
 
     fn byte_count(&self) -> usize {
-        self.bytes.len() + self.restarts.len() * 4 + 4
+        HEADER_BYTES + self.restarts.len() * RESTART_COST + self.entries.len()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes);
-        for restart in &self.restarts {
-            out.extend_from_slice(&restart.to_le_bytes());
-        }
+        let row = |restart: &Restart| {
+            let start = restart.key_at as usize;
+            &self.entries[start..start + usize::from(restart.row_length)]
+        };
+        let first_row = self.restarts.first().map_or(&[][..], row);
+        // Rows ascend: what the first and the last share, all share.
+        let shared = shared_bytes(first_row, row_of(&self.previous)).min(PREFIX_BYTES_MAX);
+        out.reserve(self.byte_count() + shared);
         out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        self.bytes.clear();
+        out.push(shared as u8);
+        out.extend_from_slice(&first_row[..shared]);
+        for restart in &self.restarts {
+            out.extend_from_slice(&head_of(&row(restart)[shared..]).to_le_bytes());
+        }
+        for restart in &self.restarts {
+            out.extend_from_slice(&restart.offset.to_le_bytes());
+        }
+        out.extend_from_slice(&self.entries);
+        self.entries.clear();
         self.restarts.clear();
-        self.entry_count = 0;
+        self.run = 0;
     }
+}
+
+/// Returns how many leading bytes are the same.
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    let mut shared = 0;
+    for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        let word = |bytes: &[u8]| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| bytes[i]));
+        let difference = word(a) ^ word(b);
+        if difference != 0 {
+            return shared + (difference.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+}
+
+/// Returns the first eight bytes as a number that sorts as they do, filled up with zeros.
+fn head_of(row: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let length = row.len().min(8);
+    head[..length].copy_from_slice(&row[..length]);
+    u64::from_be_bytes(head)
+}
+
+/// Where the parts of a block's raw bytes are. Checked once, when a block is taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Layout {
+    restart_count: usize,
+    heads_at: usize,
+    offsets_at: usize,
+    entries_at: usize,
+}
+
+impl Layout {
+    fn of(bytes: &[u8]) -> Result<Layout, Malformed> {
+        let restart_count = u32_at(bytes, 0).ok_or(Malformed)? as usize;
+        let heads_at = HEADER_BYTES + usize::from(*bytes.get(4).ok_or(Malformed)?);
+        let offsets_at = heads_at + restart_count * 8;
+        let entries_at = offsets_at + restart_count * 4;
+        if restart_count == 0 || entries_at >= bytes.len() {
+            return Err(Malformed);
+        }
+        Ok(Layout { restart_count, heads_at, offsets_at, entries_at })
+    }
+}
+
+/// The raw bytes of a row block.
+#[derive(Clone, Copy)]
+pub(super) struct RowBlock<'a> {
+    bytes: &'a [u8],
+    layout: Layout,
+}
+
+impl<'a> RowBlock<'a> {
+    /// Returns the block of these bytes.
+    pub(super) fn of(bytes: &'a [u8]) -> Result<RowBlock<'a>, Malformed> {
+        Ok(RowBlock { bytes, layout: Layout::of(bytes)? })
+    }
+
+    /// Returns the number of restart entries.
+    pub(super) fn restart_count(&self) -> usize {
+        self.layout.restart_count
+    }
+
+    /// Returns key and value of a restart entry.
+    pub(super) fn restart(&self, restart: usize) -> Result<(&'a [u8], &'a [u8]), Malformed> {
+        let entry = read_entry(self.entries(), self.offset(restart)?).ok_or(Malformed)?;
+        let key = &self.entries()[entry.key_at..entry.value_at];
+        if entry.shared != 0 || !is_key(key) {
+            return Err(Malformed);
+        }
+        Ok((key, &self.entries()[entry.value_at..entry.end]))
+    }
+
+    /// Returns the number of restart entries whose key is less than `target`.
+    pub(super) fn restarts_before(&self, target: &[u8]) -> Result<usize, Malformed> {
+        let row = row_of(target);
+        let prefix = &self.bytes[HEADER_BYTES..self.layout.heads_at];
+        match row[..row.len().min(prefix.len())].cmp(prefix) {
+            std::cmp::Ordering::Less => return Ok(0),
+            std::cmp::Ordering::Greater => return Ok(self.layout.restart_count),
+            std::cmp::Ordering::Equal => {}
+        }
+        let head = head_of(&row[prefix.len()..]);
+        let all = 0..self.layout.restart_count;
+        let first = partition(all.clone(), |restart| Ok(self.head(restart) < head))?;
+        if first == all.end || self.head(first) != head {
+            return Ok(first);
+        }
+        let tied = partition(first + 1..all.end, |restart| Ok(self.head(restart) == head))?;
+        partition(first..tied, |restart| Ok(compare_keys(self.restart(restart)?.0, target).is_lt()))
+    }
+
+    fn entries(&self) -> &'a [u8] {
+        &self.bytes[self.layout.entries_at..]
+    }
+
+    fn head(&self, restart: usize) -> u64 {
+        u64_at(self.bytes, self.layout.heads_at + restart * 8).unwrap_or(0)
+    }
+
+    fn offset(&self, restart: usize) -> Result<usize, Malformed> {
+        let offset = u32_at(self.bytes, self.layout.offsets_at + restart * 4);
+        offset.map(|offset| offset as usize).ok_or(Malformed)
+    }
+
+    /// Returns where the entries of a restart end.
+    fn restart_end(&self, restart: usize) -> Result<usize, Malformed> {
+        if restart + 1 < self.layout.restart_count {
+            self.offset(restart + 1)
+        } else {
+            Ok(self.entries().len())
+        }
+    }
+}
+
+/// Returns the first of a range for which `is_before` does not hold.
+fn partition(
+    range: std::ops::Range<usize>,
+    is_before: impl Fn(usize) -> Result<bool, Malformed>,
+) -> Result<usize, Malformed> {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if is_before(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// The parts of an entry, as offsets among the entries.
+struct Entry {
+    shared: usize,
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+}
+
+fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
+    let shared = read_varint(entries, &mut at)? as usize;
+    let unshared = read_varint(entries, &mut at)? as usize;
+    let value_length = read_varint(entries, &mut at)? as usize;
+    let value_at = at + unshared;
+    let end = value_at + value_length;
+    (end <= entries.len()).then_some(Entry { shared, key_at: at, value_at, end })
 }
 
 /// Stands on a cell of a row block, or on none.
 #[derive(Default)]
 pub(super) struct RowBlockCursor {
-    block: Option<Arc<Block>>,
-    /// Where entries end and restarts begin.
-    entries_end: usize,
-    restart_count: usize,
+    block: Option<Block>,
+    layout: Layout,
     /// Offset of the entry that it stands on.
     at: usize,
     /// Offset of the entry after that.
@@ -75,20 +289,24 @@ pub(super) struct RowBlockCursor {
     key: Vec<u8>,
     value: (usize, usize),
     valid: bool,
+    /// The entries of one restart, taken apart, to go back through.
+    slots: Vec<Slot>,
+    slot_keys: Vec<u8>,
+    slots_restart: usize,
+}
+
+struct Slot {
+    at: usize,
+    /// Where its key ends in `slot_keys`.
+    key_end: usize,
+    value_at: usize,
+    end: usize,
 }
 
 impl BlockCursor for RowBlockCursor {
-    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+    fn open(&mut self, block: Block) -> Result<(), Malformed> {
         self.close();
-        let bytes = block.bytes();
-        let count_at = bytes.len().checked_sub(4).ok_or(Malformed)?;
-        let restart_count = u32_at(bytes, count_at).ok_or(Malformed)? as usize;
-        let entries_end = restart_count
-            .checked_mul(4)
-            .and_then(|restart_bytes| count_at.checked_sub(restart_bytes))
-            .ok_or(Malformed)?;
-        self.restart_count = restart_count;
-        self.entries_end = entries_end;
+        self.layout = Layout::of(block.bytes())?;
         self.block = Some(block);
         Ok(())
     }
@@ -96,6 +314,7 @@ impl BlockCursor for RowBlockCursor {
     fn close(&mut self) {
         self.block = None;
         self.valid = false;
+        self.slots.clear();
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -104,7 +323,9 @@ impl BlockCursor for RowBlockCursor {
 
     fn value(&self) -> &[u8] {
         match &self.block {
-            Some(block) if self.valid => &block.bytes()[self.value.0..self.value.1],
+            Some(block) if self.valid => {
+                &block.bytes()[self.layout.entries_at..][self.value.0..self.value.1]
+            }
             _ => &[],
         }
     }
@@ -115,9 +336,10 @@ impl BlockCursor for RowBlockCursor {
     }
 
     fn last(&mut self) -> Result<(), Malformed> {
-        let last = self.restart_count.checked_sub(1).ok_or(Malformed)?;
-        self.restart_at(self.restart_offset(last)?);
-        self.read_until(self.entries_end)
+        self.valid = false;
+        let last = self.layout.restart_count.checked_sub(1).ok_or(Malformed)?;
+        self.fill_slots(last)?;
+        self.take_slot(self.slots.len() - 1)
     }
 
     fn advance(&mut self) -> Result<(), Malformed> {
@@ -128,24 +350,34 @@ impl BlockCursor for RowBlockCursor {
         if !self.valid {
             return Ok(());
         }
-        let end = self.at;
-        let (mut low, mut high) = (0, self.restart_count);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.restart_offset(middle)? < end {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let at = self.at;
+        if self.slots.first().is_none_or(|first| at < first.at)
+            || self.slots.last().is_none_or(|last| at > last.at)
+        {
+            self.valid = false;
+            let block = self.view()?;
+            let restarts = 0..self.layout.restart_count;
+            let behind = partition(restarts, |restart| Ok(block.offset(restart)? <= at))?;
+            self.fill_slots(behind.checked_sub(1).ok_or(Malformed)?)?;
         }
         self.valid = false;
-        let Some(restart) = low.checked_sub(1) else { return Ok(()) };
-        self.restart_at(self.restart_offset(restart)?);
-        self.read_until(end)
+        let slot = self.slots.partition_point(|slot| slot.at < at);
+        if let Some(before) = slot.checked_sub(1) {
+            return self.take_slot(before);
+        }
+        let Some(restart) = self.slots_restart.checked_sub(1) else { return Ok(()) };
+        self.fill_slots(restart)?;
+        self.take_slot(self.slots.len() - 1)
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
-        self.restart_before(target)?;
+        self.valid = false;
+        let block = self.view()?;
+        let offset = match block.restarts_before(target)?.checked_sub(1) {
+            Some(restart) => block.offset(restart)?,
+            None => 0,
+        };
+        self.restart_at(offset);
         loop {
             self.read_next()?;
             if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
@@ -161,43 +393,33 @@ impl BlockCursor for RowBlockCursor {
 }
 
 impl RowBlockCursor {
+    fn view(&self) -> Result<RowBlock<'_>, Malformed> {
+        let block = self.block.as_ref().ok_or(Malformed)?;
+        Ok(RowBlock { bytes: block.bytes(), layout: self.layout })
+    }
+
     /// Moves to the entry at `next`.
     fn read_next(&mut self) -> Result<(), Malformed> {
         self.valid = false;
         let Some(block) = &self.block else { return Ok(()) };
-        if self.next >= self.entries_end {
+        let entries = &block.bytes()[self.layout.entries_at..];
+        if self.next >= entries.len() {
             return Ok(());
         }
-        let bytes = &block.bytes()[..self.entries_end];
-        let mut at = self.next;
-        let shared = read_varint(bytes, &mut at).ok_or(Malformed)? as usize;
-        let unshared = read_varint(bytes, &mut at).ok_or(Malformed)? as usize;
-        let value_length = read_varint(bytes, &mut at).ok_or(Malformed)? as usize;
-        let suffix = bytes.get(at..at + unshared).ok_or(Malformed)?;
-        let value_at = at + unshared;
-        if shared > self.key.len() || bytes.len() - value_at < value_length {
+        let entry = read_entry(entries, self.next).ok_or(Malformed)?;
+        if entry.shared > self.key.len() {
             return Err(Malformed);
         }
-        self.key.truncate(shared);
-        self.key.extend_from_slice(suffix);
+        self.key.truncate(entry.shared);
+        self.key.extend_from_slice(&entries[entry.key_at..entry.value_at]);
         if !is_key(&self.key) {
             return Err(Malformed);
         }
-        self.value = (value_at, value_at + value_length);
         self.at = self.next;
-        self.next = value_at + value_length;
+        self.next = entry.end;
+        self.value = (entry.value_at, entry.end);
         self.valid = true;
         Ok(())
-    }
-
-    /// Reads on to the entry that ends at `end`.
-    fn read_until(&mut self, end: usize) -> Result<(), Malformed> {
-        loop {
-            self.read_next()?;
-            if !self.valid || self.next >= end {
-                return Ok(());
-            }
-        }
     }
 
     /// Prepares to read from the entry at an offset, which shares nothing.
@@ -207,39 +429,46 @@ impl RowBlockCursor {
         self.key.clear();
     }
 
-    /// Prepares to read from the last restart point whose key is less than `target`.
-    fn restart_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
-        let (mut low, mut high) = (0, self.restart_count);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if compare_keys(self.restart_key(middle)?, target).is_lt() {
-                low = middle + 1;
-            } else {
-                high = middle;
+    /// Takes the entries of a restart apart. There is one at least.
+    fn fill_slots(&mut self, restart: usize) -> Result<(), Malformed> {
+        let block = self.block.as_ref().ok_or(Malformed)?;
+        let block = RowBlock { bytes: block.bytes(), layout: self.layout };
+        let (mut at, end) = (block.offset(restart)?, block.restart_end(restart)?);
+        self.slots.clear();
+        self.slot_keys.clear();
+        self.slots_restart = restart;
+        let mut key_start = 0;
+        while at < end {
+            let entry = read_entry(block.entries(), at).ok_or(Malformed)?;
+            let key_end = self.slot_keys.len();
+            if entry.shared > key_end - key_start {
+                return Err(Malformed);
             }
+            self.slot_keys.extend_from_within(key_start..key_start + entry.shared);
+            self.slot_keys.extend_from_slice(&block.entries()[entry.key_at..entry.value_at]);
+            key_start = key_end;
+            // More would be no work of the writer, and could claim much memory.
+            if self.slots.len() >= RESTART_ENTRIES {
+                return Err(Malformed);
+            }
+            if !is_key(&self.slot_keys[key_start..]) {
+                return Err(Malformed);
+            }
+            let key_end = self.slot_keys.len();
+            self.slots.push(Slot { at, key_end, value_at: entry.value_at, end: entry.end });
+            at = entry.end;
         }
-        let offset = match low.checked_sub(1) {
-            Some(restart) => self.restart_offset(restart)?,
-            None => 0,
-        };
-        self.restart_at(offset);
+        if self.slots.is_empty() { Err(Malformed) } else { Ok(()) }
+    }
+
+    fn take_slot(&mut self, index: usize) -> Result<(), Malformed> {
+        let key_start = index.checked_sub(1).map_or(0, |before| self.slots[before].key_end);
+        let slot = self.slots.get(index).ok_or(Malformed)?;
+        self.key.clear();
+        self.key.extend_from_slice(&self.slot_keys[key_start..slot.key_end]);
+        (self.at, self.next) = (slot.at, slot.end);
+        self.value = (slot.value_at, slot.end);
+        self.valid = true;
         Ok(())
-    }
-
-    fn restart_offset(&self, restart: usize) -> Result<usize, Malformed> {
-        let block = self.block.as_ref().ok_or(Malformed)?;
-        let offset = u32_at(block.bytes(), self.entries_end + restart * 4).ok_or(Malformed)?;
-        Ok(offset as usize)
-    }
-
-    fn restart_key(&self, restart: usize) -> Result<&[u8], Malformed> {
-        let mut at = self.restart_offset(restart)?;
-        let block = self.block.as_ref().ok_or(Malformed)?;
-        let bytes = &block.bytes()[..self.entries_end];
-        let shared = read_varint(bytes, &mut at).ok_or(Malformed)?;
-        let unshared = read_varint(bytes, &mut at).ok_or(Malformed)? as usize;
-        read_varint(bytes, &mut at).ok_or(Malformed)?;
-        let key = bytes.get(at..at + unshared).ok_or(Malformed)?;
-        if shared == 0 && is_key(key) { Ok(key) } else { Err(Malformed) }
     }
 }

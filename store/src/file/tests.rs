@@ -146,6 +146,49 @@ fn what_is_written_is_read_both_ways() {
     }
 }
 
+/// Large enough for several levels of index blocks and for a sink on its own thread.
+#[test]
+fn large_files_have_an_index_of_several_levels() {
+    let row = |n: u64| format!("table/{:08}", n * 3);
+    for bytes in [90, 2000] {
+        let env = FaultEnv::new(1);
+        let pairs: Pairs = (0..80_000_u64)
+            .map(|n| (key(&row(n), "q", 1, CellType::Put), n.to_string().repeat(12).into_bytes()))
+            .collect();
+        let family = FamilyDescriptor {
+            block_bytes: bytes,
+            bloom_filter: BloomFilter::Row,
+            ..family(Compression::None)
+        };
+        let properties = write(&env, &pairs, &family).unwrap();
+        assert_eq!(properties.row_count, 80_000);
+        assert_eq!(properties.data_index.levels, if bytes == 90 { 3 } else { 2 });
+        let file = open(&env).unwrap();
+        assert!(file.byte_count() > 5 << 20);
+        for caching in [Caching::Keep, Caching::Bypass] {
+            let cursor = FileCursor::forward(file.clone(), b"", caching).unwrap();
+            assert!(read(cursor).unwrap() == pairs);
+            let cursor = FileCursor::reverse(file.clone(), None, caching).unwrap();
+            let backwards: Pairs = pairs.iter().rev().cloned().collect();
+            assert!(read(cursor).unwrap() == backwards);
+        }
+        let mut cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
+        for n in (0..80_000).step_by(701) {
+            // Between rows, and on them.
+            for target in [row(n), format!("{}x", row(n))] {
+                let at = pairs.partition_point(|pair| row_of(&pair.0) < target.as_bytes());
+                cursor.seek_row(target.as_bytes()).unwrap();
+                assert_eq!(cursor.key(), pairs.get(at).map(|pair| &pair.0[..]), "at {target}");
+                let cursor =
+                    FileCursor::reverse(file.clone(), Some(target.as_bytes()), Caching::Keep);
+                let before = at.checked_sub(1).map(|at| &pairs[at].0[..]);
+                assert_eq!(cursor.unwrap().key(), before, "before {target}");
+            }
+            assert!(file.may_contain_row(row(n).as_bytes()).unwrap());
+        }
+    }
+}
+
 #[test]
 fn blooms_admit_what_is_there_and_little_else() {
     let env = FaultEnv::new(1);

@@ -1,7 +1,6 @@
 //! Reads a columnar block cell by cell; puts together again only the cell it stands on.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use crate::cache::Block;
 use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, is_key, split_key};
@@ -16,7 +15,7 @@ use crate::file::encoding::{BlockCursor, Malformed};
 /// Stands on a cell of a columnar block, or on none.
 #[derive(Default)]
 pub(in crate::file) struct ColumnarCursor {
-    block: Option<(Arc<Block>, Head)>,
+    block: Option<(Block, Head)>,
     /// The cell it stands on, if `key` is not empty.
     index: usize,
     /// Empty if it stands on no cell.
@@ -162,7 +161,7 @@ impl ColumnarCursor {
 }
 
 impl BlockCursor for ColumnarCursor {
-    fn open(&mut self, block: Arc<Block>) -> Result<(), Malformed> {
+    fn open(&mut self, block: Block) -> Result<(), Malformed> {
         self.close();
         let head = Head::read(block.bytes()).ok_or(Malformed)?;
         self.block = Some((block, head));

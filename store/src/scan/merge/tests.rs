@@ -76,6 +76,7 @@ impl Cursor for Listed {
 }
 
 /// The sources that the store has, and one that is opened late.
+#[expect(clippy::large_enum_variant, reason = "few are made")]
 enum Tested {
     Memory(MemstoreCursor<Arc<Memstore>>),
     File(FileCursor),

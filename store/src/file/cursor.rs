@@ -1,0 +1,312 @@
+//! The cursor over a store file, in both directions.
+//!
+//! Backwards, a cursor stands on the first cell of a row and goes through the row forwards
+//! ([`crate::scan::merge`]). As long as a row lies within a block and has few cells, the cursor
+//! counts them when it enters the row from behind, so that it can go back over them without a
+//! search; else it searches for the start of the row.
+
+use std::sync::Arc;
+
+use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys};
+use crate::cell::{row_end_key, row_of, row_start_key};
+use crate::error::{Error, Result};
+use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
+use crate::file::format::BlockHandle;
+use crate::file::index_cursor::IndexCursor;
+use crate::file::reader::{Caching, ReadAhead, StoreFile};
+use crate::scan::merge::{Cursor, RowOrder};
+
+/// Steps that a cursor takes towards a key further on in the row before it searches for it.
+const STEPS_MAX: usize = 16;
+/// Cells of a row up to which a cursor that goes backwards walks over it instead of searching.
+const ROW_CELLS_MAX: usize = 32;
+
+/// Stands on a cell of a store file.
+pub struct FileCursor {
+    file: Arc<StoreFile>,
+    order: RowOrder,
+    caching: Caching,
+    index: IndexCursor,
+    cursor: AnyCursor,
+    /// Of the block in the cursor.
+    handle: BlockHandle,
+    ahead: ReadAhead,
+    /// The row it stands on; kept in reverse only.
+    row: Vec<u8>,
+    /// Where it stands in that row, if it is known.
+    extent: Option<RowExtent>,
+}
+
+/// A row within a block.
+#[derive(Debug, Clone, Copy)]
+struct RowExtent {
+    cell_count: usize,
+    /// Cells from the one that the cursor stands on to the end of the row; at least 1.
+    left: usize,
+}
+
+impl FileCursor {
+    fn new(file: Arc<StoreFile>, order: RowOrder, caching: Caching) -> FileCursor {
+        FileCursor {
+            file,
+            order,
+            caching,
+            index: IndexCursor::default(),
+            cursor: AnyCursor::default(),
+            handle: BlockHandle::default(),
+            ahead: ReadAhead::new(order, caching),
+            row: Vec::new(),
+            extent: None,
+        }
+    }
+
+    /// Returns a cursor that begins with the first row at or after `start`.
+    pub fn forward(file: Arc<StoreFile>, start: &[u8], caching: Caching) -> Result<FileCursor> {
+        let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
+        cursor.seek_key(&row_start_key(start))?;
+        Ok(cursor)
+    }
+
+    /// Returns a cursor that begins with the last row before `stop` and goes back.
+    pub fn reverse(
+        file: Arc<StoreFile>,
+        stop: Option<&[u8]>,
+        caching: Caching,
+    ) -> Result<FileCursor> {
+        let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
+        cursor.seek_before(stop.map(row_start_key))?;
+        Ok(cursor)
+    }
+
+    fn malformed(&self) -> Error {
+        self.file.corrupt(self.handle, "the block is malformed")
+    }
+
+    /// Takes a block into the cursor, unless it is there.
+    fn load(&mut self, handle: BlockHandle) -> Result<()> {
+        if self.handle != handle {
+            let block = self.file.data_block(handle, self.caching, &mut self.ahead)?;
+            self.handle = handle;
+            self.cursor.open(block).map_err(|Malformed| self.malformed())?;
+        }
+        Ok(())
+    }
+
+    /// Stands on no cell from now on.
+    fn close(&mut self) {
+        self.cursor.close();
+        self.handle = BlockHandle::default();
+    }
+
+    /// Moves to the first cell whose key is not less than `target`.
+    fn seek_key(&mut self, target: &[u8]) -> Result<()> {
+        // Onwards within the block it stands in, the index need not be asked.
+        let is_onwards = self.cursor.key().is_some_and(|key| compare_keys(key, target).is_le())
+            && self.index.key().is_some_and(|last| compare_keys(last, target).is_ge());
+        if !is_onwards {
+            match self.index.seek(&self.file, target, self.caching)? {
+                Some(handle) => self.load(handle)?,
+                None => {
+                    self.close();
+                    return Ok(());
+                }
+            }
+        }
+        self.cursor.seek(target).map_err(|Malformed| self.malformed())?;
+        // Cannot be at the end: the index says that the block's last key is not less.
+        if self.cursor.key().is_none() {
+            return Err(self.malformed());
+        }
+        Ok(())
+    }
+
+    /// Moves to the first cell of the last row that lies before a row's start.
+    fn seek_before(&mut self, before: Option<SearchKey>) -> Result<()> {
+        let found = match &before {
+            Some(before) => self.index.seek(&self.file, before, self.caching)?,
+            None => None,
+        };
+        let (Some(before), Some(handle)) = (before, found) else {
+            let last = self.index.last(&self.file, self.caching)?;
+            return self.enter_block_from_behind(last);
+        };
+        self.load(handle)?;
+        self.cursor.seek_before(&before).map_err(|Malformed| self.malformed())?;
+        if self.cursor.key().is_some() {
+            return self.enter_row();
+        }
+        let previous = self.index.previous(&self.file, self.caching)?;
+        self.enter_block_from_behind(previous)
+    }
+
+    /// Moves to the first cell of the last row of a block; nowhere if there is no block.
+    fn enter_block_from_behind(&mut self, handle: Option<BlockHandle>) -> Result<()> {
+        let Some(handle) = handle else {
+            self.close();
+            return Ok(());
+        };
+        self.load(handle)?;
+        self.cursor.last().map_err(|Malformed| self.malformed())?;
+        self.enter_row()
+    }
+
+    /// Moves from the last cell of a row to its first.
+    fn enter_row(&mut self) -> Result<()> {
+        let last = self.cursor.key().ok_or_else(|| self.malformed())?;
+        self.row.clear();
+        self.row.extend_from_slice(row_of(last));
+        for cell_count in 1..=ROW_CELLS_MAX {
+            self.cursor.retreat().map_err(|Malformed| self.malformed())?;
+            match self.cursor.key() {
+                Some(key) if row_of(key) == &self.row[..] => {}
+                Some(_) => {
+                    self.extent = Some(RowExtent { cell_count, left: cell_count });
+                    return self.cursor.advance().map_err(|Malformed| self.malformed());
+                }
+                // The row may begin in an earlier block.
+                None => break,
+            }
+        }
+        self.extent = None;
+        self.seek_key(&row_start_key(&self.row))
+    }
+
+    /// Goes back from a row whose extent is known to the row before it.
+    fn leave_row(&mut self, extent: RowExtent) -> Result<()> {
+        for _ in extent.left..=extent.cell_count {
+            self.cursor.retreat().map_err(|Malformed| self.malformed())?;
+        }
+        if self.cursor.key().is_some() {
+            return self.enter_row();
+        }
+        let previous = self.index.previous(&self.file, self.caching)?;
+        self.enter_block_from_behind(previous)
+    }
+
+    /// Moves to the next cell in the order of the file.
+    fn step(&mut self) -> Result<()> {
+        self.cursor.advance().map_err(|Malformed| self.malformed())?;
+        if self.cursor.key().is_none() {
+            match self.index.next(&self.file, self.caching)? {
+                Some(handle) => {
+                    self.load(handle)?;
+                    self.cursor.first().map_err(|Malformed| self.malformed())?;
+                }
+                None => self.close(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves on to the first cell at or after `target`, which is not far as a rule.
+    fn step_or_seek(&mut self, target: &[u8]) -> Result<()> {
+        for _ in 0..STEPS_MAX {
+            self.step()?;
+            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
+                return Ok(());
+            }
+        }
+        self.ahead.interrupt(self.caching);
+        self.seek_key(target)
+    }
+
+    /// In reverse, goes back a row if it has left the one it was in. Its extent is not known.
+    fn turn_back(&mut self) -> Result<()> {
+        if self.order == RowOrder::Reverse
+            && self.key().is_none_or(|key| row_of(key) != &self.row[..])
+        {
+            let start = row_start_key(&self.row);
+            self.seek_before(Some(start))?;
+        }
+        Ok(())
+    }
+
+    /// In reverse, in a row whose extent is known: moves on to the first cell of the row whose
+    /// qualifier is right, or to the row before. Returns whether the extent is known.
+    fn walk_row(&mut self, is_right: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        while let Some(extent) = &mut self.extent {
+            if extent.left == 1 {
+                let extent = *extent;
+                return self.leave_row(extent).map(|()| true);
+            }
+            extent.left -= 1;
+            self.cursor.advance().map_err(|Malformed| self.malformed())?;
+            if self.key().is_none_or(|key| is_right(column_of(key).1)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Cursor for FileCursor {
+    fn key(&self) -> Option<&[u8]> {
+        self.cursor.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.value()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if self.key().is_none() || self.walk_row(|_| true)? {
+            return Ok(());
+        }
+        self.step()?;
+        self.turn_back()
+    }
+
+    fn skip_column(&mut self) -> Result<()> {
+        let Some(key) = self.key() else { return Ok(()) };
+        if self.extent.is_some() {
+            let qualifier: SearchKey = SearchKey::from_slice(column_of(key).1);
+            self.walk_row(|next| next != &qualifier[..])?;
+            return Ok(());
+        }
+        self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
+        if self.cursor.key().is_none() {
+            // The rest of the block is of the column, so its last key is, and the next block may be.
+            let last = self.index.key().ok_or_else(|| self.malformed())?;
+            let (row, qualifier) = column_of(last);
+            let end = column_end_key(row, qualifier);
+            self.seek_key(&end)?;
+        }
+        self.turn_back()
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        let Some((row, at)) = self.key().map(column_of) else { return Ok(()) };
+        if at >= qualifier {
+            return Ok(());
+        }
+        let start = column_start_key(row, qualifier);
+        if self.walk_row(|next| next >= qualifier)? {
+            return Ok(());
+        }
+        self.step_or_seek(&start)?;
+        self.turn_back()
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        let Some(key) = self.key() else { return Ok(()) };
+        match (self.order, self.extent) {
+            (RowOrder::Forward, _) => {
+                let end = row_end_key(row_of(key));
+                self.step_or_seek(&end)
+            }
+            (RowOrder::Reverse, Some(extent)) => self.leave_row(extent),
+            (RowOrder::Reverse, None) => {
+                let start = row_start_key(row_of(key));
+                self.seek_before(Some(start))
+            }
+        }
+    }
+
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        self.ahead.interrupt(self.caching);
+        match self.order {
+            RowOrder::Forward => self.seek_key(&row_start_key(row)),
+            RowOrder::Reverse => self.seek_before(Some(row_start_key(row))),
+        }
+    }
+}

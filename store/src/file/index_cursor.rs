@@ -1,0 +1,135 @@
+//! The way through the tree of index blocks ([`crate::file::index`]): down to the data block that
+//! may hold a key, and from one data block to its neighbours.
+
+use smallvec::SmallVec;
+
+use crate::cache::Block;
+use crate::error::Result;
+use crate::file::encoding::Malformed;
+use crate::file::format::{BlockHandle, BlockKind};
+use crate::file::index::child;
+use crate::file::reader::{Caching, StoreFile};
+use crate::file::row_block::RowBlock;
+
+/// Stands on a data block of a file, as the index lists them, or on none.
+#[derive(Default)]
+pub(super) struct IndexCursor {
+    /// The blocks from the root down to a leaf; empty if it stands on none.
+    path: SmallVec<[Standing; 3]>,
+}
+
+struct Standing {
+    block: Block,
+    offset: u64,
+    entry: usize,
+}
+
+impl IndexCursor {
+    /// Moves to the first block whose last key is not less than `target`.
+    pub(super) fn seek(
+        &mut self,
+        file: &StoreFile,
+        target: &[u8],
+        caching: Caching,
+    ) -> Result<Option<BlockHandle>> {
+        self.start(file)?;
+        self.descend(file, caching, |block| block.restarts_before(target))
+    }
+
+    /// Moves to the last block.
+    pub(super) fn last(
+        &mut self,
+        file: &StoreFile,
+        caching: Caching,
+    ) -> Result<Option<BlockHandle>> {
+        self.start(file)?;
+        self.descend(file, caching, |block| Ok(block.restart_count() - 1))
+    }
+
+    /// Moves to the next block.
+    pub(super) fn next(
+        &mut self,
+        file: &StoreFile,
+        caching: Caching,
+    ) -> Result<Option<BlockHandle>> {
+        if !self.ascend(file, |entry, count| (entry + 1 < count).then_some(entry + 1))? {
+            return Ok(None);
+        }
+        self.descend(file, caching, |_| Ok(0))
+    }
+
+    /// Moves to the block before.
+    pub(super) fn previous(
+        &mut self,
+        file: &StoreFile,
+        caching: Caching,
+    ) -> Result<Option<BlockHandle>> {
+        if !self.ascend(file, |entry, _| entry.checked_sub(1))? {
+            return Ok(None);
+        }
+        self.descend(file, caching, |block| Ok(block.restart_count() - 1))
+    }
+
+    /// Returns the last key of the block it stands on.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        let standing = self.path.last()?;
+        let view = RowBlock::of(standing.block.bytes()).ok()?;
+        view.restart(standing.entry).ok().map(|(key, _)| key)
+    }
+
+    fn start(&mut self, file: &StoreFile) -> Result<()> {
+        let (root, block) = file.data_root()?;
+        self.path.clear();
+        self.path.push(Standing { block: block.clone(), offset: root.offset, entry: usize::MAX });
+        Ok(())
+    }
+
+    /// Goes up to the first block that has an entry to step to, and steps there.
+    fn ascend(
+        &mut self,
+        file: &StoreFile,
+        step: impl Fn(usize, usize) -> Option<usize>,
+    ) -> Result<bool> {
+        while let Some(standing) = self.path.last_mut() {
+            let view = RowBlock::of(standing.block.bytes())
+                .map_err(|Malformed| file.malformed_index(standing.offset))?;
+            match step(standing.entry, view.restart_count()) {
+                Some(entry) => {
+                    standing.entry = entry;
+                    return Ok(true);
+                }
+                None => self.path.pop(),
+            };
+        }
+        Ok(false)
+    }
+
+    /// Goes down to a leaf, through the entry it stands on and then through those chosen.
+    fn descend(
+        &mut self,
+        file: &StoreFile,
+        caching: Caching,
+        choose: impl Fn(RowBlock<'_>) -> std::result::Result<usize, Malformed>,
+    ) -> Result<Option<BlockHandle>> {
+        loop {
+            let depth = self.path.len();
+            let Some(standing) = self.path.last_mut() else { return Ok(None) };
+            let offset = standing.offset;
+            let malformed = |Malformed| file.malformed_index(offset);
+            let view = RowBlock::of(standing.block.bytes()).map_err(malformed)?;
+            if standing.entry == usize::MAX {
+                standing.entry = choose(view).map_err(malformed)?;
+            }
+            if standing.entry >= view.restart_count() {
+                self.path.clear();
+                return Ok(None);
+            }
+            let handle = child(view, standing.entry).map_err(malformed)?;
+            if depth >= file.data_levels() {
+                return Ok(Some(handle));
+            }
+            let block = file.block(BlockKind::Index, handle, caching)?;
+            self.path.push(Standing { block, offset: handle.offset, entry: usize::MAX });
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The second half of writing a store file: raw blocks are compressed, framed, entered into the
+//! index and given to the system.
+//!
+//! ```text
+//!   FileWriter --- batch of raw blocks ---> Sink: compress, checksum, index, append
+//!              <-------- used batch ------
+//! ```
+//!
+//! Of a file that grows beyond [`THREAD_BYTES`] the sink works on a thread of its own: laying out
+//! cells and compressing them cost about the same. Batches go round, so neither half allocates.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use crate::descriptor::Compression;
+use crate::env::{AppendFile, Env};
+use crate::error::{Error, Result};
+use crate::file::compression::Compressor;
+use crate::file::format::{BlockFrame, BlockHandle, BlockKind, TRAILER_BYTES};
+use crate::file::format::{append_block, trailer};
+use crate::file::index::IndexWriter;
+use crate::file::properties::FileProperties;
+
+/// Bytes gathered before they are given to the system.
+const OUTPUT_BYTES: usize = 256 << 10;
+/// Raw bytes that make a batch: a hand-over between threads costs as much as laying out some
+/// hundred cells.
+const BATCH_BYTES: usize = 256 << 10;
+/// Bytes of a file from which on the sink has its own thread.
+const THREAD_BYTES: u64 = 4 << 20;
+/// Batches on their way to the thread.
+const BATCHES_WAITING: usize = 2;
+
+/// Raw blocks on their way to the sink.
+#[derive(Default)]
+struct Batch {
+    /// Raw bytes and last key of one block after the other.
+    bytes: Vec<u8>,
+    blocks: Vec<RawBlock>,
+}
+
+struct RawBlock {
+    frame: BlockFrame,
+    raw_end: usize,
+    key_end: usize,
+}
+
+/// Takes raw blocks and writes the file.
+pub(super) struct Output {
+    batch: Batch,
+    place: Place,
+    raw_bytes: u64,
+}
+
+/// Where the sink works.
+enum Place {
+    Here(Box<Sink>),
+    Thread(SinkThread),
+    /// It failed, and the error was told.
+    Nowhere,
+}
+
+struct SinkThread {
+    full: SyncSender<Batch>,
+    used: Receiver<Batch>,
+    thread: JoinHandle<Result<Box<Sink>>>,
+    /// Bytes of the file when the thread began, and the raw bytes they were made from.
+    file_bytes: u64,
+    raw_bytes: u64,
+}
+
+impl Output {
+    /// Returns the output of a file that is created with its first bytes.
+    pub(super) fn new(env: Arc<dyn Env>, path: PathBuf, compression: Compression) -> Output {
+        let sink = Sink {
+            env,
+            path,
+            file: None,
+            compression,
+            compressor: Compressor::default(),
+            bytes: Vec::new(),
+            written_bytes: 0,
+            data_index: IndexWriter::default(),
+            bloom_index: IndexWriter::default(),
+        };
+        Output { batch: Batch::default(), place: Place::Here(Box::new(sink)), raw_bytes: 0 }
+    }
+
+    /// Adds a block whose raw bytes `fill` appends. `key` is the last cell key that it covers.
+    pub(super) fn push(
+        &mut self,
+        frame: BlockFrame,
+        key: &[u8],
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let raw_start = self.batch.bytes.len();
+        fill(&mut self.batch.bytes);
+        let raw_end = self.batch.bytes.len();
+        self.raw_bytes += (raw_end - raw_start) as u64;
+        self.batch.bytes.extend_from_slice(key);
+        let key_end = self.batch.bytes.len();
+        self.batch.blocks.push(RawBlock { frame, raw_end, key_end });
+        match self.place {
+            Place::Thread(_) if key_end < BATCH_BYTES => Ok(()),
+            _ => self.send(),
+        }
+    }
+
+    /// Returns the bytes of the blocks so far. What the thread has made of them is not asked for,
+    /// so that the answer depends on the cells alone: it goes by the blocks before the thread.
+    pub(super) fn byte_count(&self) -> u64 {
+        match &self.place {
+            Place::Here(sink) => sink.written_bytes + sink.bytes.len() as u64,
+            Place::Thread(thread) => {
+                let ratio = thread.file_bytes as f64 / thread.raw_bytes.max(1) as f64;
+                (self.raw_bytes as f64 * ratio) as u64
+            }
+            Place::Nowhere => 0,
+        }
+    }
+
+    /// Hands the batch to the sink.
+    fn send(&mut self) -> Result<()> {
+        match &mut self.place {
+            Place::Here(sink) => {
+                sink.write(&self.batch)?;
+                self.batch.clear();
+                if sink.written_bytes >= THREAD_BYTES {
+                    self.start_thread();
+                }
+                Ok(())
+            }
+            Place::Thread(thread) => {
+                let next = thread.used.try_recv().unwrap_or_default();
+                let batch = std::mem::replace(&mut self.batch, next);
+                match thread.full.send(batch) {
+                    Ok(()) => Ok(()),
+                    // The thread has ended, which it does early only with an error.
+                    Err(_) => self.take_sink().map(|_| ()),
+                }
+            }
+            Place::Nowhere => Err(failed_before()),
+        }
+    }
+
+    fn start_thread(&mut self) {
+        let Place::Here(sink) = std::mem::replace(&mut self.place, Place::Nowhere) else { return };
+        let (full, batches) = sync_channel::<Batch>(BATCHES_WAITING);
+        let (give_back, used) = sync_channel(BATCHES_WAITING + 1);
+        let file_bytes = sink.written_bytes + sink.bytes.len() as u64;
+        let raw_bytes = self.raw_bytes;
+        // The sink is handed over by a channel, so that it is still here if no thread is to be had.
+        let (hand_over, taken) = sync_channel::<Box<Sink>>(1);
+        let work = move || {
+            let mut sink = taken.recv().map_err(|_| failed_before())?;
+            for mut batch in batches {
+                sink.write(&batch)?;
+                batch.clear();
+                // Nobody waits for it at the end.
+                let _ = give_back.try_send(batch);
+            }
+            Ok(sink)
+        };
+        self.place = match std::thread::Builder::new().name("store file".to_owned()).spawn(work) {
+            Ok(thread) => {
+                hand_over.send(sink).expect("the thread waits for it");
+                Place::Thread(SinkThread { full, used, thread, file_bytes, raw_bytes })
+            }
+            Err(_) => Place::Here(sink),
+        };
+    }
+
+    /// Takes the sink back, when it has written all that was sent.
+    fn take_sink(&mut self) -> Result<Box<Sink>> {
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Here(sink) => Ok(sink),
+            Place::Thread(SinkThread { full, thread, .. }) => {
+                drop(full);
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
+            Place::Nowhere => Err(failed_before()),
+        }
+    }
+
+    /// Writes what is left, the indexes, the properties and the trailer; syncs the file and its
+    /// name.
+    pub(super) fn finish(&mut self, properties: &mut FileProperties) -> Result<()> {
+        let mut sink = self.take_sink()?;
+        sink.write(&self.batch)?;
+        sink.finish(properties)
+    }
+}
+
+impl Drop for Output {
+    /// Waits for the thread: when the writer is gone, nothing writes to the file any more.
+    fn drop(&mut self) {
+        if matches!(self.place, Place::Thread(_)) {
+            let _ = self.take_sink();
+        }
+    }
+}
+
+fn failed_before() -> Error {
+    Error::InvalidRequest("the store file could not be written before".to_owned())
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.blocks.clear();
+    }
+}
+
+/// Compresses, frames, indexes and writes.
+struct Sink {
+    env: Arc<dyn Env>,
+    path: PathBuf,
+    /// Created with the first bytes, so that an empty flush leaves no file.
+    file: Option<Box<dyn AppendFile>>,
+    compression: Compression,
+    compressor: Compressor,
+    bytes: Vec<u8>,
+    /// Bytes given to the system.
+    written_bytes: u64,
+    data_index: IndexWriter,
+    bloom_index: IndexWriter,
+}
+
+impl Sink {
+    fn write(&mut self, batch: &Batch) -> Result<()> {
+        let mut start = 0;
+        for block in &batch.blocks {
+            let raw = &batch.bytes[start..block.raw_end];
+            let key = &batch.bytes[block.raw_end..block.key_end];
+            start = block.key_end;
+            let Sink { bytes, compression, compressor, written_bytes, .. } = self;
+            let (data_index, bloom_index) = (&mut self.data_index, &mut self.bloom_index);
+            let mut append = |frame, raw: &[u8]| {
+                let start = bytes.len();
+                append_block(frame, compressor, raw, bytes);
+                handle_from(*written_bytes, start, bytes.len())
+            };
+            let handle = append(block.frame, raw);
+            let index = match block.frame.kind {
+                BlockKind::Bloom => bloom_index,
+                _ => data_index,
+            };
+            let frame =
+                BlockFrame { kind: BlockKind::Index, encoding: 0, compression: *compression };
+            index.push(key, handle, |raw| append(frame, raw));
+            self.drain(OUTPUT_BYTES)?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, above: usize) -> Result<()> {
+        if self.bytes.len() <= above {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(self.env.create(&self.path)?),
+        };
+        file.append(&self.bytes)?;
+        self.written_bytes += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    fn finish(&mut self, properties: &mut FileProperties) -> Result<()> {
+        let Sink { bytes, compressor, written_bytes, compression, .. } = self;
+        let mut append = |kind, compression, raw: &[u8]| {
+            let start = bytes.len();
+            append_block(BlockFrame { kind, encoding: 0, compression }, compressor, raw, bytes);
+            handle_from(*written_bytes, start, bytes.len())
+        };
+        let mut append_index = |raw: &[u8]| append(BlockKind::Index, *compression, raw);
+        properties.data_index = self.data_index.finish(&mut append_index);
+        properties.bloom_index = self.bloom_index.finish(&mut append_index);
+        let mut raw = Vec::new();
+        properties.encode(&mut raw);
+        let handle = append(BlockKind::Properties, Compression::None, &raw);
+        let file_bytes = handle.offset + u64::from(handle.size) + TRAILER_BYTES as u64;
+        self.bytes.extend_from_slice(&trailer(handle, file_bytes));
+        self.drain(0)?;
+        if let Some(file) = &mut self.file {
+            file.sync()?;
+        }
+        match self.path.parent() {
+            Some(directory) => self.env.sync_directory(directory),
+            None => Ok(()),
+        }
+    }
+}
+
+fn handle_from(written_bytes: u64, start: usize, end: usize) -> BlockHandle {
+    BlockHandle { offset: written_bytes + start as u64, size: (end - start) as u32 }
+}
