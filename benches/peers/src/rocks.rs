@@ -58,7 +58,7 @@ impl Peer for Rocks {
         for (key, value) in entries {
             batch.put(key, value);
         }
-        self.db.write_opt(&batch, &self.unsynced).expect("write");
+        self.db.write_opt(batch, &self.unsynced).expect("write");
     }
 
     fn ingest(&self, entries: Entries<'_>) -> bool {
