@@ -1,18 +1,19 @@
-//! Work in the background: one thread flushes, one compacts.
+//! Work in the background: some threads flush, some compact.
 //!
 //! A flush is due when the memstores of a region are above its flush size, when all memstores are
 //! above their share of memory (then the largest), or when the log has grown too long (then the
-//! region that holds it back). After a flush the log is shortened and the region's compaction
-//! policy asked. What fails is logged and tried again later; a write never fails because of it.
+//! region that holds it back). After a flush the log is shortened and the region's compactions
+//! are scheduled ([`crate::schedule`]). What fails is logged and tried again later; a write never
+//! fails because of it.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::compaction::Request;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::region::Region;
+use crate::schedule::Watch;
 
 /// How long work that failed rests.
 const RETRY: Duration = Duration::from_secs(1);
@@ -27,9 +28,12 @@ impl Background {
     /// Starts the threads.
     pub(crate) fn start(engine: &Arc<Engine>) -> Result<Background> {
         let mut background = Background::default();
-        for (name, run) in
-            [("bennu-flush", run_flushes as fn(&Engine)), ("bennu-compact", run_compactions)]
-        {
+        let options = engine.options();
+        let flushers = options.flush_threads.max(1);
+        let compactors = options.compactions.threads.max(1);
+        let flush = std::iter::repeat_n(("bennu-flush", run_flushes as fn(&Engine)), flushers);
+        let compact = std::iter::repeat_n(("bennu-compact", run_compactions as _), compactors);
+        for (name, run) in flush.chain(compact) {
             let engine_of_thread = Arc::clone(engine);
             let thread = std::thread::Builder::new().name(name.into());
             let spawned = thread.spawn(move || run(&engine_of_thread));
@@ -44,9 +48,10 @@ impl Background {
         Ok(background)
     }
 
-    /// Stops the threads and waits for them: at most for the flush or compaction that runs.
+    /// Stops the threads and waits for them: at most for the flush that runs. Compactions end early.
     pub(crate) fn stop(&mut self, engine: &Engine) {
         engine.pressure.stop();
+        engine.schedule.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a background thread panicked");
@@ -58,7 +63,13 @@ impl Background {
 fn run_flushes(engine: &Engine) {
     while engine.pressure.next_flush() {
         while let Some(region) = next_to_flush(engine) {
-            if !flush_one(engine, &region) && !engine.pressure.pause(RETRY) {
+            if !engine.pressure.claim_flush(region.id()) {
+                // Another thread is at it; there may be more when it is done.
+                break;
+            }
+            let flushed = flush_one(engine, &region);
+            engine.pressure.release_flush(region.id());
+            if !flushed && !engine.pressure.pause(RETRY) {
                 return;
             }
             if engine.check_running().is_err() {
@@ -75,7 +86,7 @@ fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
     engine.pressure.relieve();
     match flushed {
         Ok(()) => {
-            engine.pressure.want_compaction(region);
+            engine.schedule.want(region);
             true
         }
         Err(Error::ShutDown) => false,
@@ -116,17 +127,11 @@ pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
 }
 
 fn run_compactions(engine: &Engine) {
-    while let Some(region) = engine.pressure.next_compaction() {
-        match region.compact(Request::Minor, engine) {
-            // One step at a time, so that no region keeps the others from their turn.
-            Ok(Some(_)) => engine.pressure.want_compaction(&region),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::error!(%error, region = region.id().0, "could not compact");
-                if !engine.pressure.pause(RETRY) {
-                    return;
-                }
-            }
-        }
+    while let Some(task) = engine.schedule.next(&|| engine.regions()) {
+        let watch = Watch::over(&engine.schedule, &task);
+        let done = task.region().compact(task.family(), &task.plan, engine, &watch);
+        engine.schedule.end(task, done);
+        // Writers may wait for fewer files.
+        engine.pressure.relieve();
     }
 }

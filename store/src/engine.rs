@@ -35,6 +35,7 @@ use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
 use crate::region::{Region, Surroundings};
+use crate::schedule::Schedule;
 use crate::snapshot::{AppliedMark, Snapshot};
 use crate::table::Table;
 use crate::wal::{Record, RegionEdit, Wal};
@@ -56,8 +57,10 @@ pub(crate) struct Engine {
     pub(crate) locks: LockTable,
     /// The log.
     pub(crate) wal: Wal,
-    /// Memory and background work.
+    /// Memory, and who waits for it.
     pub(crate) pressure: Pressure,
+    /// Compactions.
+    pub(crate) schedule: Schedule,
     /// What is alive on disk.
     pub(crate) manifest: Mutex<Manifest>,
     commits: Mutex<CommitClock>,
@@ -116,6 +119,7 @@ impl Engine {
     /// Returns the engine of an opened directory.
     pub(crate) fn new(parts: Parts) -> Engine {
         Engine {
+            schedule: Schedule::new(&parts.context.options),
             pressure: Pressure::new(parts.context.options.memory_bytes),
             reads: parts.reads,
             context: parts.context,
@@ -303,6 +307,19 @@ impl Engine {
         self.given.store(clock.sequence.0, Ordering::SeqCst);
         self.wal.append(Arc::clone(&record), durability);
         Ok(record)
+    }
+
+    /// Returns once compactions have caught up with a region that has too many files, or cannot, or
+    /// the time for it is over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], [`Error::ShutDown`].
+    pub(crate) fn wait_for_files(&self, region: &Region, cancelled: &AtomicBool) -> Result<()> {
+        let options = self.options();
+        let longest = options.compactions.stall_max;
+        let clear = || !region.has_too_many_files() || !self.schedule.works_on(region.id());
+        self.pressure.wait_for_files(&clear, longest, cancelled, &*options.blocking)
     }
 
     /// Returns when all commits up to `sequence` are applied.

@@ -54,6 +54,7 @@ pub struct FamilyStore {
     flushing: Mutex<()>,
     /// Files that are inputs of compactions.
     busy: Arc<Mutex<HashSet<FileId>>>,
+    counters: Counters,
 }
 
 /// What is written but not part of the view yet.
@@ -143,6 +144,7 @@ impl FamilyStore {
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
             busy: Arc::default(),
+            counters: Counters::default(),
         })
     }
 
@@ -285,6 +287,7 @@ impl FamilyStore {
         let Some(flush) = pending.flush.take_if(is_pending) else {
             return self.installed_before(outcome.file);
         };
+        self.counters.flushed(flush.file.as_ref());
         self.change_view_locked(|view| {
             let flushed = |memstore: &Arc<Memstore>| {
                 flush.memstores.iter().any(|flushed| Arc::ptr_eq(flushed, memstore))
@@ -333,7 +336,12 @@ fn parse_file_name(name: &Path) -> Option<(u8, FileId)> {
 
 mod compact;
 
+mod figures;
+
 pub use compact::CompactionOutcome;
+pub(crate) use compact::CompactionPlan;
+pub use figures::CompactionFigures;
+use figures::Counters;
 
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,7 @@ pub mod scanner;
 pub mod observer;
 mod table;
 mod pressure;
+mod schedule;
 mod engine;
 pub mod transaction;
 mod background;

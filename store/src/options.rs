@@ -1,6 +1,7 @@
 //! Settings of a store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Settings of a store. [`Options::default`] suits tests and small machines.
 #[derive(Clone)]
@@ -14,10 +15,70 @@ pub struct Options {
     /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
     /// Default: the number of cores.
     pub region_threads: usize,
+    /// Threads that flush memstores; apart from those that compact, so that no compaction delays a
+    /// flush. Default 1: a flush is bound by one disk, and its length by the size of a memstore.
+    pub flush_threads: usize,
+    /// Bounds on compactions.
+    pub compactions: CompactionLimits,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
     pub blocking: Arc<dyn BlockingSection>,
     /// Files, clock and randomness.
     pub env: Arc<dyn crate::env::Env>,
+}
+
+/// Bounds on what compactions take from everything else.
+#[derive(Debug, Clone)]
+pub struct CompactionLimits {
+    /// Compactions that run at a time. One that reads more than 20 flushes' worth never takes the
+    /// last thread, if there are several. Default 2.
+    pub threads: usize,
+    /// Bytes a second that all compactions together may read. `None`, the default: no bound.
+    pub throughput: Option<Throughput>,
+    /// Hours in which more is merged at once, because nobody minds. Default: none.
+    pub off_peak: Option<OffPeak>,
+    /// How long a commit waits, at most, for compactions of a region that has too many files.
+    /// Default 10 s.
+    pub stall_max: Duration,
+}
+
+/// A bound that rises with need, from where no store has more files than a merge takes to where
+/// one has nearly so many that writers wait; above it there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throughput {
+    /// Bytes a second without need.
+    pub low_bytes: u64,
+    /// Bytes a second at the limit of files.
+    pub high_bytes: u64,
+}
+
+/// Hours of the day by UTC, which may go past midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffPeak {
+    /// The first, 0 to 23.
+    pub start_hour: u8,
+    /// The one after the last, 0 to 23.
+    pub end_hour: u8,
+}
+
+impl Default for CompactionLimits {
+    fn default() -> CompactionLimits {
+        CompactionLimits {
+            threads: 2,
+            throughput: None,
+            off_peak: None,
+            stall_max: Duration::from_secs(10),
+        }
+    }
+}
+
+impl CompactionLimits {
+    /// Returns whether a time, in microseconds since 1970, is in the off-peak hours.
+    pub fn is_off_peak(&self, now_micros: i64) -> bool {
+        let Some(OffPeak { start_hour, end_hour }) = self.off_peak else { return false };
+        let (start, end) = (i64::from(start_hour), i64::from(end_hour));
+        let hour = now_micros.div_euclid(3_600_000_000).rem_euclid(24);
+        if start <= end { (start..end).contains(&hour) } else { hour >= start || hour < end }
+    }
 }
 
 /// Lets a server know that its thread is about to wait (for a row lock, for memory), so that it can
@@ -43,9 +104,29 @@ impl Default for Options {
             memory_bytes: 512 << 20,
             memstore_flush_bytes: 64 << 20,
             wal_segment_bytes: 64 << 20,
+            flush_threads: 1,
+            compactions: CompactionLimits::default(),
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             blocking: Arc::new(PlainWait),
             env: Arc::new(crate::env::RealEnv::default()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_peak_hours_may_go_past_midnight() {
+        let at = |hour: i64| hour * 3_600_000_000 + 1;
+        let limits = |start_hour, end_hour| CompactionLimits {
+            off_peak: Some(OffPeak { start_hour, end_hour }),
+            ..CompactionLimits::default()
+        };
+        assert!(!CompactionLimits::default().is_off_peak(at(3)));
+        assert!(limits(2, 5).is_off_peak(at(4)) && !limits(2, 5).is_off_peak(at(5)));
+        assert!(limits(22, 2).is_off_peak(at(23)) && limits(22, 2).is_off_peak(at(25)));
+        assert!(!limits(22, 2).is_off_peak(at(2)));
     }
 }

@@ -1,16 +1,15 @@
-//! The memory of memstores against its limits, and who is woken by it: the flush thread, the
-//! compaction thread, and writers that wait until memory is free.
+//! The memory of memstores against its limits, and who is woken by it: the flush threads, and
+//! writers that wait until memory is free or files are fewer.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::descriptor::RegionId;
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
-use crate::region::Region;
 
 /// How often a waiting writer looks whether it was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
@@ -20,18 +19,20 @@ pub(crate) struct Pressure {
     bytes: AtomicU64,
     soft_limit_bytes: u64,
     hard_limit_bytes: u64,
-    /// Writers that had to wait since start.
+    /// Writers that had to wait for memory since start.
     stalls: AtomicU64,
+    /// Writers that had to wait for compactions since start.
+    file_stalls: AtomicU64,
     requests: Mutex<Requests>,
     flush_wanted: Condvar,
-    compaction_wanted: Condvar,
     relieved: Condvar,
 }
 
 #[derive(Default)]
 struct Requests {
     flush: bool,
-    compactions: VecDeque<Arc<Region>>,
+    /// Regions that a thread flushes.
+    flushing: HashSet<RegionId>,
     stopped: bool,
 }
 
@@ -45,9 +46,9 @@ impl Pressure {
             soft_limit_bytes,
             hard_limit_bytes: soft_limit_bytes + soft_limit_bytes / 2,
             stalls: AtomicU64::new(0),
+            file_stalls: AtomicU64::new(0),
             requests: Mutex::default(),
             flush_wanted: Condvar::new(),
-            compaction_wanted: Condvar::new(),
             relieved: Condvar::new(),
         }
     }
@@ -119,13 +120,59 @@ impl Pressure {
         self.flush_wanted.notify_one();
     }
 
-    /// Wakes the compaction thread for a region.
-    pub(crate) fn want_compaction(&self, region: &Arc<Region>) {
-        let mut requests = self.requests.lock();
-        if !requests.compactions.iter().any(|other| Arc::ptr_eq(other, region)) {
-            requests.compactions.push_back(Arc::clone(region));
+    /// Returns how often a writer had to wait for compactions.
+    pub(crate) fn file_stalls(&self) -> u64 {
+        self.file_stalls.load(Ordering::Relaxed)
+    }
+
+    /// Returns once `clear` holds, or the time is over: files pile up in a region that is written
+    /// faster than it is compacted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], [`Error::ShutDown`].
+    pub(crate) fn wait_for_files(
+        &self,
+        clear: &dyn Fn() -> bool,
+        longest: Duration,
+        cancelled: &AtomicBool,
+        blocking: &dyn BlockingSection,
+    ) -> Result<()> {
+        if clear() {
+            return Ok(());
         }
-        self.compaction_wanted.notify_one();
+        self.file_stalls.fetch_add(1, Ordering::Relaxed);
+        let polls = longest.as_millis().div_ceil(CANCEL_POLL.as_millis());
+        let mut outcome = Ok(());
+        blocking.run(&mut || {
+            for _ in 0..polls {
+                if cancelled.load(Ordering::Relaxed) {
+                    outcome = Err(Error::Cancelled);
+                    return;
+                }
+                let mut requests = self.requests.lock();
+                if requests.stopped {
+                    outcome = Err(Error::ShutDown);
+                    return;
+                }
+                self.relieved.wait_for(&mut requests, CANCEL_POLL);
+                drop(requests);
+                if clear() {
+                    return;
+                }
+            }
+        });
+        outcome
+    }
+
+    /// Takes the flush of a region, unless another thread has.
+    pub(crate) fn claim_flush(&self, region: RegionId) -> bool {
+        self.requests.lock().flushing.insert(region)
+    }
+
+    /// Gives it back.
+    pub(crate) fn release_flush(&self, region: RegionId) {
+        self.requests.lock().flushing.remove(&region);
     }
 
     /// Waits until a flush is wanted; returns `false` when the store stops.
@@ -136,20 +183,6 @@ impl Pressure {
         }
         requests.flush = false;
         !requests.stopped
-    }
-
-    /// Waits until a compaction is wanted; returns `None` when the store stops.
-    pub(crate) fn next_compaction(&self) -> Option<Arc<Region>> {
-        let mut requests = self.requests.lock();
-        loop {
-            if requests.stopped {
-                return None;
-            }
-            if let Some(region) = requests.compactions.pop_front() {
-                return Some(region);
-            }
-            self.compaction_wanted.wait(&mut requests);
-        }
     }
 
     /// Waits before work that failed is tried again; returns `false` when the store stops.
@@ -165,9 +198,7 @@ impl Pressure {
     pub(crate) fn stop(&self) {
         let mut requests = self.requests.lock();
         requests.stopped = true;
-        requests.compactions.clear();
         self.flush_wanted.notify_all();
-        self.compaction_wanted.notify_all();
         self.relieved.notify_all();
     }
 }

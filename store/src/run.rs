@@ -124,6 +124,12 @@ impl Run {
         self.files.partition_point(|live| &live.file.properties().last_row[..] < row)
     }
 
+    /// Returns whether a file may have a row from `first` to `last`, both included.
+    pub(crate) fn has_rows_in(&self, first: &[u8], last: &[u8]) -> bool {
+        let next = self.files.get(self.first_not_before(first));
+        next.is_some_and(|live| &live.file.properties().first_row[..] <= last)
+    }
+
     /// Returns whether no file has a row in `start..stop`.
     pub(crate) fn misses(&self, start: &[u8], stop: Option<&[u8]>) -> bool {
         let next = self.files.get(self.first_not_before(start));

@@ -33,7 +33,9 @@ use crate::transaction::{Transaction, TransactionOptions};
 use crate::wal::{Record, Wal};
 
 pub use crate::checkpoint::Checkpoint;
+pub use crate::family_store::CompactionFigures;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
+pub use crate::schedule::CompactionStatus;
 
 /// An open data directory.
 pub struct Store {
@@ -56,6 +58,14 @@ pub struct StoreStatus {
     pub row_locks: usize,
     /// How often a commit had to wait for memory since start.
     pub memory_stalls: u64,
+    /// How often a commit had to wait for compactions since start.
+    pub file_stalls: u64,
+    /// Compactions that run now.
+    pub running_compactions: usize,
+    /// Stores that wait for a compaction, or to be asked whether they need one.
+    pub queued_compactions: usize,
+    /// Compactions that failed since start; they are tried again.
+    pub failed_compactions: u64,
     /// The last commit that new snapshots see.
     pub visible: Sequence,
 }
@@ -79,7 +89,7 @@ impl Store {
         }
         store.engine.pressure.want_flush();
         for region in store.engine.regions() {
-            store.engine.pressure.want_compaction(&region);
+            store.engine.schedule.want(&region);
         }
         Ok(Arc::new(store))
     }
@@ -130,6 +140,7 @@ impl Store {
         for region in dropped.regions().all() {
             self.engine.reads.feed.remove(region.id());
             region.drop_data();
+            self.engine.schedule.forget(region.id());
             self.engine.pressure.add(region.forget_bytes());
         }
         self.engine.pressure.relieve();
@@ -160,6 +171,7 @@ impl Store {
         self.engine.manifest.lock().append(&edit)?;
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
+            self.engine.schedule.want(region);
         }
         table.set_descriptor(Arc::new(descriptor));
         self.set_replicas(&table)
@@ -236,6 +248,10 @@ impl Store {
             log_bytes: self.engine.wal.byte_count(),
             row_locks: self.engine.locks.held_count(),
             memory_stalls: self.engine.pressure.stalls(),
+            file_stalls: self.engine.pressure.file_stalls(),
+            running_compactions: self.engine.schedule.running().len(),
+            queued_compactions: self.engine.schedule.queued_count(),
+            failed_compactions: self.engine.schedule.failures(),
             visible: self.engine.visible(),
         }
     }
@@ -244,7 +260,7 @@ impl Store {
     pub fn flush(&self, table: TableId) -> Result<()> {
         self.flush_table(table)?;
         for region in self.engine.table(table)?.regions().all() {
-            self.engine.pressure.want_compaction(region);
+            self.engine.schedule.want(region);
         }
         Ok(())
     }
@@ -277,14 +293,39 @@ impl Store {
         self.compact_table(table, major).map(|_| ())
     }
 
-    /// Compacts the store files of a table and returns what was done.
+    /// Compacts the store files of a table, as soon as a compaction thread is free, and returns what
+    /// was done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::ShutDown`], and what made a compaction fail.
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
-        let mut done = Upkeep::default();
         let request = if major { Request::Major } else { Request::Minor };
-        for region in self.engine.table(table)?.regions().all() {
-            done += region.compact(request, &*self.engine)?.unwrap_or_default();
-        }
-        Ok(done)
+        let table = self.engine.table(table)?;
+        let mut answer = Some(self.engine.schedule.order(table.regions().all(), request));
+        let mut result = Ok(Upkeep::default());
+        self.engine.options().blocking.run(&mut || {
+            if let Some(answer) = answer.take() {
+                result = answer.wait();
+            }
+        });
+        result
+    }
+
+    /// Returns the compactions that run now.
+    pub fn compactions(&self) -> Vec<CompactionStatus> {
+        self.engine.schedule.running()
+    }
+
+    /// Returns the figures of flushes and compactions, of one table or of all.
+    pub fn compaction_figures(&self, table: Option<TableId>) -> Result<CompactionFigures> {
+        let regions = match table {
+            Some(table) => self.engine.table(table)?.regions().all().to_vec(),
+            None => self.engine.regions(),
+        };
+        let mut figures = CompactionFigures::default();
+        regions.iter().for_each(|region| figures += region.compaction_figures());
+        Ok(figures)
     }
 
     /// Makes a copy of the store in `directory`, which must not exist, while the store is used. Store

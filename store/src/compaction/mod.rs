@@ -21,8 +21,10 @@ mod date_tiered;
 mod output;
 mod rewrite;
 mod select;
+mod throttle;
 
 pub use layout::{FileFacts, Layout, RunFacts};
 pub use output::{OutputFile, OutputSpec, RunWriter};
 pub use rewrite::{Progress, Sink, Unwatched, rewrite};
 pub use select::{Action, Occasion, Reason, Request, Selection, priority, select};
+pub use throttle::{TokenBucket, rate};

@@ -13,9 +13,9 @@ use smallvec::SmallVec;
 use crate::cell::{CellType, Sequence, Timestamp};
 use crate::compaction::{Action, FileFacts, Layout, Occasion, OutputSpec, Progress, Request};
 use crate::compaction::{RunFacts, Selection, select};
-use crate::descriptor::FileId;
+use crate::descriptor::{CompactionPolicy, FileId};
 use crate::error::{Error, Result};
-use crate::family_store::{FamilyStore, ReadView, Written};
+use crate::family_store::{CompactionFigures, FamilyStore, ReadView, Written};
 use crate::file::Caching;
 use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::merge::{Merge, RowOrder};
@@ -55,6 +55,21 @@ impl CompactionPlan {
     pub(crate) fn byte_count(&self) -> u64 {
         match self.selection.action {
             Action::Merge { .. } => self.inputs.iter().map(|run| run.byte_count()).sum(),
+            Action::Drop | Action::Move { .. } => 0,
+        }
+    }
+
+    /// Returns what was chosen.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Returns the cells of the inputs that have to be read.
+    pub(crate) fn cell_count(&self) -> u64 {
+        match self.selection.action {
+            Action::Merge { .. } => {
+                self.files().map(|live| live.file.properties().cell_count).sum()
+            }
             Action::Drop | Action::Move { .. } => 0,
         }
     }
@@ -197,7 +212,40 @@ impl FamilyStore {
             live.file.mark_obsolete();
         }
         self.change_view_locked(|view| replace(&mut view.runs, outcome));
+        self.counters.compacted(outcome);
         Ok(())
+    }
+
+    /// Returns how many runs the store may still get before writers wait; `None` if they never do.
+    pub(crate) fn runs_left(&self) -> Option<i64> {
+        let view = self.view.load();
+        if view.family.compaction.policy == CompactionPolicy::Fifo {
+            return None;
+        }
+        let burden = view.runs.iter().filter(|run| run.level() == 0).count();
+        Some(i64::from(view.family.compaction.blocking_files) - burden as i64)
+    }
+
+    /// Returns how near the store is to making writers wait: 0 where no merge is due, 1 at the
+    /// limit, more above it.
+    pub(crate) fn compaction_pressure(&self) -> f64 {
+        let Some(left) = self.runs_left() else { return 0.0 };
+        let options = &self.view.load().family.compaction;
+        let blocking = f64::from(options.blocking_files);
+        let due = match &options.policy {
+            CompactionPolicy::Exploring(exploring) => exploring.min_files,
+            CompactionPolicy::Leveled(leveled) => leveled.level0_files,
+            CompactionPolicy::DateTiered(tiered) => tiered.incoming_files,
+            CompactionPolicy::Fifo => 0,
+        };
+        let due = f64::from(due);
+        ((blocking - left as f64 - due) / (blocking - due).max(1.0)).max(0.0)
+    }
+
+    /// Returns the figures since start.
+    pub(crate) fn compaction_figures(&self) -> CompactionFigures {
+        let view = self.view.load();
+        self.counters.figures(&view.runs)
     }
 
     /// Removes what a compaction wrote that will never be installed.

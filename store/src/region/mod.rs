@@ -12,10 +12,11 @@
 //!    is applied, and none above has cells in it. So a rotation is exact.
 //! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash
 //!    never leaves half a commit in files.
-//! 3. Flushes of a region follow each other, so do compactions; a flush and a compaction may
-//!    overlap.
+//! 3. Flushes of a region follow each other; compactions of disjoint files may overlap with them and
+//!    with each other.
 //! 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
+mod compact;
 mod gate;
 mod held;
 mod map;
@@ -33,10 +34,9 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
-use crate::compaction::{Request, Unwatched};
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
-use crate::error::{Error, Result};
-use crate::family_store::{CompactionOutcome, FamilyStore, FlushOutcome, ReadView, StoreContext};
+use crate::error::Result;
+use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext};
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
@@ -127,7 +127,6 @@ pub(crate) struct Region {
     write_gate: RwLock<()>,
     service: ServiceGate,
     flushing: Mutex<Flushing>,
-    compacting: Mutex<()>,
     /// The lowest sequence in the active memstores; `u64::MAX` if they are empty.
     unflushed: AtomicU64,
     /// The same for the frozen memstores.
@@ -144,6 +143,8 @@ pub(crate) struct Region {
     rows_read: AtomicU64,
     rows_written: AtomicU64,
     dropped: AtomicBool,
+    /// Whether writers should wait until compactions have made the files fewer.
+    too_many_files: AtomicBool,
 }
 
 /// What a failed flush leaves to the next one.
@@ -178,7 +179,7 @@ impl Region {
             write_gate: RwLock::new(()),
             service: ServiceGate::default(),
             flushing: Mutex::default(),
-            compacting: Mutex::default(),
+            too_many_files: AtomicBool::new(false),
             unflushed: AtomicU64::new(u64::MAX),
             unflushed_frozen: AtomicU64::new(u64::MAX),
             flushed: AtomicU64::new(record.flushed),
@@ -195,6 +196,11 @@ impl Region {
     /// Returns its id.
     pub(crate) fn id(&self) -> RegionId {
         self.id
+    }
+
+    /// Returns its table.
+    pub(crate) fn table(&self) -> TableId {
+        self.table
     }
 
     /// Returns its first row.
@@ -363,69 +369,10 @@ impl Region {
         flushing.frozen = None;
         self.flushed.fetch_max(through.0, Ordering::AcqRel);
         self.unflushed_frozen.store(u64::MAX, Ordering::SeqCst);
+        self.count_files();
         self.feed_files_to_replicas();
         tracing::debug!(region = self.id.0, through = through.0, ?upkeep, "flushed");
         Ok(upkeep)
-    }
-
-    /// Merges store files: all if so requested, else as the policy picks. Returns what was done,
-    /// `None` if nothing was to be done.
-    pub(crate) fn compact(
-        &self,
-        request: Request,
-        surroundings: &dyn Surroundings,
-    ) -> Result<Option<Upkeep>> {
-        let _compacting = self.compacting.lock();
-        let mut done = None;
-        for (index, family) in self.families.load_full().iter().enumerate() {
-            if self.dropped.load(Ordering::Acquire) {
-                break;
-            }
-            if let Some(plan) = family.plan_compaction(request, false) {
-                let oldest = surroundings.oldest_snapshot();
-                let outcome = family.run_compaction(&plan, oldest, &Unwatched)?;
-                self.install_compaction(index, family, &outcome, surroundings)?;
-                *done.get_or_insert_default() += Upkeep {
-                    cells_in: outcome.cells_in,
-                    cells_out: outcome.cells_out,
-                    files_out: outcome.outputs.len() as u64,
-                };
-            }
-        }
-        Ok(done)
-    }
-
-    fn install_compaction(
-        &self,
-        index: usize,
-        family: &FamilyStore,
-        outcome: &CompactionOutcome,
-        surroundings: &dyn Surroundings,
-    ) -> Result<()> {
-        let change = FamilyChange {
-            family: index as u8,
-            removed: outcome.inputs.clone(),
-            added: outcome.outputs.clone(),
-        };
-        match self.append_edit(surroundings, vec![change], None) {
-            Ok(()) => {}
-            Err(error @ Error::InvalidRequest(_)) => {
-                family.discard_compaction(outcome);
-                return Err(error);
-            }
-            // The edit may be on disk or not. What it names stays until the next start, which
-            // removes what the manifest then does not list.
-            Err(error) => return Err(error),
-        }
-        family.install_compaction(outcome)?;
-        self.feed_files_to_replicas();
-        tracing::debug!(
-            region = self.id.0,
-            inputs = ?outcome.inputs,
-            outputs = ?outcome.outputs,
-            "compacted"
-        );
-        Ok(())
     }
 
     fn append_edit(
@@ -525,6 +472,7 @@ impl Region {
         let _flushing = self.flushing.lock();
         self.families.store(Arc::new(families));
         self.flush_bytes.store(flush_bytes(&self.context, descriptor), Ordering::Relaxed);
+        self.count_files();
         self.feed_files_to_replicas();
         surroundings.memory_changed(self);
         Ok(())

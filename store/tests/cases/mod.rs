@@ -1,6 +1,7 @@
 //! Cases that need threads, chance or types that scripts do not have.
 
 mod checkpoints;
+mod compactions;
 mod concurrent;
 mod direct;
 mod endpoints;

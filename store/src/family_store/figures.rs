@@ -1,0 +1,140 @@
+//! What flushes and compactions of a store cost: how often a byte is written, and how much of what
+//! is on disk is alive.
+
+use std::ops::AddAssign;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::family_store::CompactionOutcome;
+use crate::run::{LiveFile, Run};
+
+/// Figures of flushes and compactions, of one store or summed over many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactionFigures {
+    /// Bytes of files that flushes wrote since start.
+    pub flushed_bytes: u64,
+    /// Bytes of files that compactions read since start.
+    pub compacted_in_bytes: u64,
+    /// Bytes of files that compactions wrote since start.
+    pub compacted_out_bytes: u64,
+    /// Cells that compactions read since start.
+    pub compacted_in_cells: u64,
+    /// Compactions that ended well since start.
+    pub compactions: u64,
+    /// Files removed since start without being read, because all their cells had expired.
+    pub expired_files: u64,
+    /// Files that went to another level since start without being read.
+    pub moved_files: u64,
+    /// Store files now.
+    pub files: u64,
+    /// Sorted runs now: what a read may have to look into, summed over stores.
+    pub runs: u64,
+    /// Bytes of store files now.
+    pub file_bytes: u64,
+    /// An estimate of the bytes that would be left if everything was merged: those of the oldest
+    /// file of each range of rows.
+    pub live_bytes: u64,
+}
+
+impl CompactionFigures {
+    /// Returns how many bytes were written for each byte that was flushed, the flush included. 1 if
+    /// nothing was flushed.
+    pub fn write_amplification(&self) -> f64 {
+        if self.flushed_bytes == 0 {
+            return 1.0;
+        }
+        1.0 + self.compacted_out_bytes as f64 / self.flushed_bytes as f64
+    }
+
+    /// Returns how many bytes are on disk for each byte that is alive, by estimate. 1 if there are
+    /// none.
+    pub fn space_amplification(&self) -> f64 {
+        if self.live_bytes == 0 {
+            return 1.0;
+        }
+        self.file_bytes as f64 / self.live_bytes as f64
+    }
+}
+
+impl AddAssign for CompactionFigures {
+    fn add_assign(&mut self, other: CompactionFigures) {
+        self.flushed_bytes += other.flushed_bytes;
+        self.compacted_in_bytes += other.compacted_in_bytes;
+        self.compacted_out_bytes += other.compacted_out_bytes;
+        self.compacted_in_cells += other.compacted_in_cells;
+        self.compactions += other.compactions;
+        self.expired_files += other.expired_files;
+        self.moved_files += other.moved_files;
+        self.files += other.files;
+        self.runs += other.runs;
+        self.file_bytes += other.file_bytes;
+        self.live_bytes += other.live_bytes;
+    }
+}
+
+/// Counts as it happens.
+#[derive(Default)]
+pub(super) struct Counters {
+    flushed_bytes: AtomicU64,
+    compacted_in_bytes: AtomicU64,
+    compacted_out_bytes: AtomicU64,
+    compacted_in_cells: AtomicU64,
+    compactions: AtomicU64,
+    expired_files: AtomicU64,
+    moved_files: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn flushed(&self, file: Option<&LiveFile>) {
+        let bytes = file.map_or(0, |live| live.file.byte_count());
+        self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn compacted(&self, outcome: &CompactionOutcome) {
+        let add = |counter: &AtomicU64, count: u64| counter.fetch_add(count, Ordering::Relaxed);
+        add(&self.compacted_in_bytes, outcome.bytes_in);
+        add(&self.compacted_out_bytes, outcome.bytes_out);
+        add(&self.compacted_in_cells, outcome.cells_in);
+        add(&self.compactions, 1);
+        let moved =
+            outcome.outputs.iter().filter(|file| outcome.inputs.contains(&file.id)).count() as u64;
+        add(&self.moved_files, moved);
+        if outcome.outputs.is_empty() && outcome.bytes_in == 0 {
+            add(&self.expired_files, outcome.inputs.len() as u64);
+        }
+    }
+
+    pub(super) fn figures(&self, runs: &[Arc<Run>]) -> CompactionFigures {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CompactionFigures {
+            flushed_bytes: get(&self.flushed_bytes),
+            compacted_in_bytes: get(&self.compacted_in_bytes),
+            compacted_out_bytes: get(&self.compacted_out_bytes),
+            compacted_in_cells: get(&self.compacted_in_cells),
+            compactions: get(&self.compactions),
+            expired_files: get(&self.expired_files),
+            moved_files: get(&self.moved_files),
+            files: runs.iter().map(|run| run.files().len() as u64).sum(),
+            runs: runs.len() as u64,
+            file_bytes: runs.iter().map(|run| run.byte_count()).sum(),
+            live_bytes: live_bytes(runs),
+        }
+    }
+}
+
+/// Adds up the files of which no older one has rows in their range.
+fn live_bytes(runs: &[Arc<Run>]) -> u64 {
+    let mut bytes = 0;
+    for (index, run) in runs.iter().enumerate() {
+        for live in run.files() {
+            let properties = live.file.properties();
+            let covered = runs[..index]
+                .iter()
+                .any(|older| older.has_rows_in(&properties.first_row, &properties.last_row));
+            if !covered {
+                bytes += live.file.byte_count();
+            }
+        }
+    }
+    bytes
+}

@@ -1,0 +1,112 @@
+//! Compactions of a region's families: planned, carried out, put into the manifest, installed.
+
+use std::sync::atomic::Ordering;
+
+use crate::compaction::{Progress, Request};
+use crate::error::{Error, Result};
+use crate::family_store::{CompactionFigures, CompactionOutcome, CompactionPlan, FamilyStore};
+use crate::manifest::FamilyChange;
+use crate::region::{Region, Surroundings, Upkeep};
+
+impl Region {
+    /// Returns how many runs a family may still get before writers wait; `None` if they never do.
+    pub(crate) fn runs_left(&self, family: usize) -> Option<i64> {
+        self.families.load().get(family)?.runs_left()
+    }
+
+    /// Returns how near the region is to making writers wait: 0 where no merge is due, 1 at the
+    /// limit, more above it.
+    pub(crate) fn compaction_pressure(&self) -> f64 {
+        let families = self.families.load();
+        families.iter().map(|family| family.compaction_pressure()).fold(0.0, f64::max)
+    }
+
+    /// Returns whether writers should wait for compactions.
+    pub(crate) fn has_too_many_files(&self) -> bool {
+        self.too_many_files.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_files(&self) {
+        let families = self.families.load();
+        let blocked =
+            families.iter().any(|family| family.runs_left().is_some_and(|left| left <= 0));
+        self.too_many_files.store(blocked, Ordering::Relaxed);
+    }
+
+    /// Returns whether the region was dropped.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Returns the figures of all families.
+    pub(crate) fn compaction_figures(&self) -> CompactionFigures {
+        let mut figures = CompactionFigures::default();
+        for family in self.families.load().iter() {
+            figures += family.compaction_figures();
+        }
+        figures
+    }
+
+    /// Chooses a compaction of a family, `None` if there is nothing to do that can be done now.
+    pub(crate) fn plan_compaction(
+        &self,
+        family: usize,
+        request: Request,
+        off_peak: bool,
+    ) -> Option<CompactionPlan> {
+        self.families.load().get(family)?.plan_compaction(request, off_peak)
+    }
+
+    /// Carries out a plan of a family.
+    pub(crate) fn compact(
+        &self,
+        index: usize,
+        plan: &CompactionPlan,
+        surroundings: &dyn Surroundings,
+        progress: &impl Progress,
+    ) -> Result<Upkeep> {
+        let families = self.families.load_full();
+        let Some(family) = families.get(index) else { return Ok(Upkeep::default()) };
+        let outcome = family.run_compaction(plan, surroundings.oldest_snapshot(), progress)?;
+        self.install_compaction(index, family, &outcome, surroundings)?;
+        Ok(Upkeep {
+            cells_in: outcome.cells_in,
+            cells_out: outcome.cells_out,
+            files_out: outcome.outputs.len() as u64,
+        })
+    }
+
+    fn install_compaction(
+        &self,
+        index: usize,
+        family: &FamilyStore,
+        outcome: &CompactionOutcome,
+        surroundings: &dyn Surroundings,
+    ) -> Result<()> {
+        let change = FamilyChange {
+            family: index as u8,
+            removed: outcome.inputs.clone(),
+            added: outcome.outputs.clone(),
+        };
+        match self.append_edit(surroundings, vec![change], None) {
+            Ok(()) => {}
+            Err(error @ Error::InvalidRequest(_)) => {
+                family.discard_compaction(outcome);
+                return Err(error);
+            }
+            // The edit may be on disk or not. What it names stays until the next start, which
+            // removes what the manifest then does not list.
+            Err(error) => return Err(error),
+        }
+        family.install_compaction(outcome)?;
+        self.count_files();
+        self.feed_files_to_replicas();
+        tracing::debug!(
+            region = self.id.0,
+            inputs = ?outcome.inputs,
+            outputs = ?outcome.outputs,
+            "compacted"
+        );
+        Ok(())
+    }
+}

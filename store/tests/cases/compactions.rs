@@ -1,0 +1,246 @@
+//! Compactions in the background: files stay few, statements wait for their turn, writers wait for
+//! files, what fails is tried again, and the end of a table or store is prompt.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, LeveledOptions};
+use store::env::fault::{FaultEnv, Unsynced};
+use store::options::{CompactionLimits, Throughput};
+use store::{Error, Options, Store, TableDescriptor};
+
+use crate::cases::{TABLE, begin, descriptor, open, options, put, scan};
+
+fn with(compaction: CompactionOptions) -> TableDescriptor {
+    let mut table = descriptor(&[], 1);
+    table.families[0].compaction = compaction;
+    table
+}
+
+fn leveled() -> CompactionOptions {
+    let small = LeveledOptions { level0_files: 2, base_bytes: 4000, multiplier: 2 };
+    CompactionOptions {
+        file_bytes: 1000,
+        ..CompactionOptions::of(CompactionPolicy::Leveled(small))
+    }
+}
+
+/// Never merges by itself.
+fn lazy(blocking_files: u32) -> CompactionOptions {
+    let lazy = ExploringOptions { min_files: 1000, max_files: 1000, ..ExploringOptions::default() };
+    let policy = CompactionPolicy::Exploring(lazy);
+    CompactionOptions { blocking_files, ..CompactionOptions::of(policy) }
+}
+
+fn fill(store: &Arc<Store>, flushes: u32, rows: u32) {
+    for flush in 0..flushes {
+        for row in 0..rows {
+            put(
+                store,
+                &format!("{:04}", (row * 37 + flush * 11) % (3 * rows)),
+                &format!("{flush}"),
+            );
+        }
+        store.flush_table(TABLE).unwrap();
+    }
+}
+
+/// Returns when nothing runs and nothing waits.
+fn until_idle(store: &Arc<Store>) {
+    while store.status().running_compactions + store.status().queued_compactions > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn every_policy_keeps_the_files_few_and_all_rows() {
+    let policies = [CompactionOptions::default(), leveled()];
+    for compaction in policies {
+        let env = FaultEnv::new(1);
+        let store = open(&env).unwrap();
+        store.create_table(with(compaction.clone())).unwrap();
+        for flush in 0..12 {
+            for row in 0..20 {
+                put(&store, &format!("{:04}", row * 7 + flush), "value");
+            }
+            store.flush(TABLE).unwrap();
+        }
+        until_idle(&store);
+        let before = scan(&begin(&store)).unwrap();
+        let figures = store.compaction_figures(Some(TABLE)).unwrap();
+        assert!(figures.runs < 6, "{figures:?}");
+        assert!(figures.compactions > 0 && figures.flushed_bytes > 0, "{figures:?}");
+        assert!(figures.write_amplification() > 1.0 && figures.space_amplification() >= 1.0);
+        // Another policy takes over what this one has left.
+        let other = if compaction == leveled() { CompactionOptions::default() } else { leveled() };
+        store.alter_table(with(other)).unwrap();
+        until_idle(&store);
+        assert_eq!(scan(&begin(&store)).unwrap(), before);
+        store.compact_table(TABLE, true).unwrap();
+        let figures = store.compaction_figures(None).unwrap();
+        assert_eq!(figures.runs, 1, "{figures:?}");
+        drop(store);
+        let store = open(&env.after_crash(Unsynced::Torn)).unwrap();
+        assert_eq!(scan(&begin(&store)).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_policy_that_cannot_be_is_refused() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    let refused = store.create_table(with(CompactionOptions::of(CompactionPolicy::Fifo)));
+    assert!(
+        matches!(&refused, Err(Error::InvalidRequest(why)) if why.contains("TTL")),
+        "{refused:?}"
+    );
+    store.create_table(with(CompactionOptions::default())).unwrap();
+    let none = CompactionOptions { blocking_files: 0, ..CompactionOptions::default() };
+    assert!(store.alter_table(with(none)).is_err());
+}
+
+#[test]
+fn files_of_expired_cells_go_without_being_read() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    let mut table = with(CompactionOptions::of(CompactionPolicy::Fifo));
+    table.families[0].ttl = Some(Duration::from_secs(60));
+    store.create_table(table).unwrap();
+    fill(&store, 3, 5);
+    env.set_now(30_000_000);
+    fill(&store, 2, 5);
+    assert_eq!(store.compaction_figures(None).unwrap().files, 5);
+    env.set_now(70_000_000);
+    store.compact_table(TABLE, false).unwrap();
+    let figures = store.compaction_figures(None).unwrap();
+    assert_eq!((figures.files, figures.expired_files), (2, 3));
+    assert_eq!(figures.compacted_in_bytes, 0);
+    env.set_now(200_000_000);
+    // Nobody asks: the clock is enough.
+    put(&store, "x", "y");
+    while store.compaction_figures(None).unwrap().files > 0 {
+        store.flush(TABLE).unwrap();
+        env.set_now(store.now_micros() + 100_000_000);
+    }
+    env.set_now(store.now_micros() + 100_000_000);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
+}
+
+#[test]
+fn writers_wait_for_compactions_of_too_many_files_but_not_for_ever() {
+    let env = FaultEnv::new(1);
+    let mut options = options(&env);
+    options.compactions.stall_max = Duration::from_millis(1);
+    let store = Store::open(Path::new("/data"), options).unwrap();
+    store.create_table(with(lazy(4))).unwrap();
+    fill(&store, 6, 5);
+    // No compaction is at it, so waiting would be of no use.
+    put(&store, "a", "b");
+    assert_eq!(store.status().file_stalls, 0);
+    // One that cannot get on.
+    env.fail_after(0);
+    assert!(store.compact_table(TABLE, true).is_err());
+    assert_eq!(store.status().failed_compactions, 1);
+    env.fail_after(u64::MAX >> 1);
+    store.compact_table(TABLE, true).unwrap();
+    assert_eq!(store.compaction_figures(None).unwrap().files, 1);
+}
+
+/// A store whose compactions get one byte a second: they never end by themselves.
+fn crawling(env: &FaultEnv) -> Arc<Store> {
+    let slow = Some(Throughput { low_bytes: 1, high_bytes: 1 });
+    let compactions = CompactionLimits {
+        throughput: slow,
+        stall_max: Duration::from_millis(1),
+        ..CompactionLimits::default()
+    };
+    let options = Options { compactions, ..options(env) };
+    let store = Store::open(Path::new("/data"), options).unwrap();
+    store.create_table(with(lazy(100))).unwrap();
+    fill(&store, 4, 5);
+    store
+}
+
+fn until_running(store: &Arc<Store>) {
+    while store.compactions().iter().all(|running| running.cells_done == 0) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_compaction_ends_early_when_its_table_or_store_does() {
+    for stops in [false, true] {
+        let env = FaultEnv::new(1);
+        let store = crawling(&env);
+        std::thread::scope(|scope| {
+            let major = scope.spawn(|| store.compact_table(TABLE, true));
+            until_running(&store);
+            let running = store.compactions();
+            assert_eq!((running.len(), running[0].files), (1, 4), "{running:?}");
+            assert!(running[0].cells_total >= 20 && running[0].bytes_total > 0);
+            // A second one waits behind it.
+            let behind = scope.spawn(|| store.compact_table(TABLE, true));
+            while store.status().queued_compactions == 0 {
+                std::thread::yield_now();
+            }
+            match stops {
+                true => store.shut_down().unwrap(),
+                false => store.drop_table(TABLE).unwrap(),
+            }
+            for answer in [major.join().unwrap(), behind.join().unwrap()] {
+                assert_eq!(matches!(answer, Err(Error::ShutDown)), stops, "{answer:?}");
+                assert_eq!(answer.is_ok(), !stops);
+            }
+        });
+        drop(store);
+        let files = env.paths();
+        assert_eq!(
+            files
+                .iter()
+                .filter(|path| path.extension().is_some_and(|extension| extension == "store"))
+                .count(),
+            if stops { 4 } else { 0 },
+            "{files:?}"
+        );
+    }
+}
+
+#[test]
+fn writers_wait_while_a_compaction_is_at_it() {
+    let env = FaultEnv::new(1);
+    let store = crawling(&env);
+    store.alter_table(with(lazy(4))).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.compact_table(TABLE, true));
+        until_running(&store);
+        put(&store, "a", "late");
+        assert!(store.status().file_stalls > 0);
+        store.shut_down().unwrap();
+    });
+}
+
+/// A crash at every write, sync and rename of flushes and compactions, by every policy.
+#[test]
+fn a_crash_at_any_step_loses_nothing() {
+    for compaction in [CompactionOptions::default(), leveled()] {
+        for crash_at in 0.. {
+            let env = FaultEnv::new(crash_at);
+            let store = open(&env).unwrap();
+            store.create_table(with(compaction.clone())).unwrap();
+            fill(&store, 4, 8);
+            let before = scan(&begin(&store)).unwrap();
+            env.fail_after(crash_at);
+            let done = store.compact_table(TABLE, false).is_ok()
+                && store.compact_table(TABLE, true).is_ok();
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Holed];
+            let after = env.after_crash(unsynced[crash_at as usize % 3]);
+            drop(store);
+            let store = open(&after).unwrap();
+            assert_eq!(scan(&begin(&store)).unwrap(), before, "crash at {crash_at}");
+            if done {
+                assert!(crash_at > 10);
+                break;
+            }
+        }
+    }
+}
