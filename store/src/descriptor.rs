@@ -110,6 +110,8 @@ pub enum Compression {
     None,
     /// LZ4.
     Lz4,
+    /// Zstandard at its first level: a third smaller than LZ4, two to three times its time.
+    Zstd,
 }
 
 /// What a bloom filter holds.

@@ -123,10 +123,8 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
             family.compression = match word(option)?.as_str() {
                 "none" => Compression::None,
                 "lz4" => Compression::Lz4,
-                "zstd" => {
-                    return Err(Error::not_supported("COMPRESSION = ZSTD", "Use LZ4 or NONE."));
-                }
-                _ => return Err(bad(option, "use LZ4 or NONE")),
+                "zstd" => Compression::Zstd,
+                _ => return Err(bad(option, "use LZ4, ZSTD or NONE")),
             }
         }
         "bloomfilter" => {

@@ -57,7 +57,7 @@ fn family(compression: Compression) -> FamilyDescriptor {
 }
 
 /// Families of both encodings, without compression and with.
-fn families() -> [FamilyDescriptor; 4] {
+fn families() -> [FamilyDescriptor; 6] {
     let shape = |prefix: &[u8], pieces: &[Piece]| ValueShape {
         prefix: prefix.to_vec(),
         pieces: pieces.to_vec(),
@@ -75,6 +75,8 @@ fn families() -> [FamilyDescriptor; 4] {
         family(Compression::Lz4),
         columnar(Compression::None),
         columnar(Compression::Lz4),
+        family(Compression::Zstd),
+        columnar(Compression::Zstd),
     ]
 }
 
@@ -232,7 +234,7 @@ fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> 
 
 #[test]
 fn damage_is_told_wherever_it_is() {
-    let [_, rows, _, columnar] = families();
+    let [_, rows, _, columnar, ..] = families();
     damage_is_told(&rows);
     damage_is_told(&columnar);
 }

@@ -9,6 +9,7 @@ use crate::descriptor::Compression;
 use crate::file::columnar::numbers::append_numbers;
 use crate::file::columnar::strings::StringsBuilder;
 use crate::file::columnar::{CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, PLAIN, Storage};
+use crate::file::compression::{Compressor, LZ4, ZSTD};
 use crate::file::encoding::BlockBuilder;
 use crate::layout::{SectionKind, ValueLayout};
 
@@ -17,6 +18,7 @@ pub(in crate::file) struct ColumnarBuilder {
     layout: ValueLayout,
     encoded_layout: Vec<u8>,
     compression: Compression,
+    compressor: Compressor,
     /// For each shape, whether it has each section.
     present: Vec<Vec<bool>>,
     rows: StringsBuilder,
@@ -56,6 +58,19 @@ impl SectionBuilder {
 }
 
 impl ColumnarBuilder {
+    /// Appends a part. Opening it costs more than reading it, so it must get smaller by an eighth.
+    fn append_part(&mut self, compression: Compression, raw: &[u8], out: &mut Vec<u8>) -> Storage {
+        let limit = raw.len() - raw.len() / 8;
+        match self.compressor.append_below(limit, compression, raw, out) {
+            Some(LZ4) => Storage::Lz4,
+            Some(ZSTD) => Storage::Zstd,
+            _ => {
+                out.extend_from_slice(raw);
+                Storage::Plain
+            }
+        }
+    }
+
     pub(in crate::file) fn new(layout: &ValueLayout, compression: Compression) -> ColumnarBuilder {
         let mut encoded_layout = Vec::new();
         layout.encode(&mut encoded_layout);
@@ -68,6 +83,7 @@ impl ColumnarBuilder {
         ColumnarBuilder {
             encoded_layout,
             compression,
+            compressor: Compressor::default(),
             present: layout.shapes.iter().map(|shape| layout.sections_of(shape)).collect(),
             rows: StringsBuilder::default(),
             row_prefix: 0,
@@ -212,9 +228,11 @@ impl BlockBuilder for ColumnarBuilder {
                     SectionBuilder::Variable(strings) => strings.append(0, &mut raw),
                 },
             }
-            let compression =
-                if part == super::LAYOUT { Compression::None } else { self.compression };
-            let storage = append_part(&raw, unit, compression, out);
+            let storage = match append_repeated(&raw, unit, out) {
+                Some(storage) => storage,
+                None if part == super::LAYOUT => self.append_part(Compression::None, &raw, out),
+                None => self.append_part(self.compression, &raw, out),
+            };
             let end = (out.len() - directory - part_count * ENTRY_BYTES) as u32;
             let entry = &mut out[directory + part * ENTRY_BYTES..][..ENTRY_BYTES];
             entry[..4].copy_from_slice(&end.to_le_bytes());
@@ -226,26 +244,13 @@ impl BlockBuilder for ColumnarBuilder {
     }
 }
 
-/// Appends a part; `unit` is the width of its entries, if they are of one width.
-fn append_part(raw: &[u8], unit: usize, compression: Compression, out: &mut Vec<u8>) -> Storage {
+/// Appends one entry of a part whose entries, of `unit` bytes each, are all the same.
+fn append_repeated(raw: &[u8], unit: usize, out: &mut Vec<u8>) -> Option<Storage> {
     if unit > 0 && raw.len() > unit && raw[unit..] == raw[..raw.len() - unit] {
         out.extend_from_slice(&raw[..unit]);
-        return Storage::Repeated;
+        return Some(Storage::Repeated);
     }
-    if compression == Compression::Lz4 {
-        let start = out.len();
-        out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
-        match lz4_flex::block::compress_into(raw, &mut out[start..]) {
-            // Opening a part costs more than reading it, so it must get smaller by an eighth.
-            Ok(length) if length < raw.len() - raw.len() / 8 => {
-                out.truncate(start + length);
-                return Storage::Lz4;
-            }
-            _ => out.truncate(start),
-        }
-    }
-    out.extend_from_slice(raw);
-    Storage::Plain
+    None
 }
 
 const _: () = assert!(HEAD_BYTES == 32);

@@ -29,6 +29,7 @@ mod builder;
 mod cursor;
 
 use crate::cache::Block;
+use crate::file::compression::{LZ4, ZSTD, can_become, decompress_into};
 use crate::file::encoding::Malformed;
 use crate::file::format::u32_at;
 use crate::layout::EncodedLayout;
@@ -61,6 +62,7 @@ const FIRST_SECTION: usize = 8;
 enum Storage {
     Plain = 0,
     Lz4 = 1,
+    Zstd = 2,
     /// The stored bytes again and again.
     Repeated = 3,
 }
@@ -122,8 +124,8 @@ fn entry<'b>(bytes: &'b [u8], head: &Head, part: usize) -> Option<(&'b [u8], usi
     let raw_length = u32_at(bytes, at + 4)? as usize;
     let storage = match *bytes.get(at + 8)? {
         0 if stored.len() == raw_length => Storage::Plain,
-        // LZ4 cannot shrink by more than 255 times: no more is allocated on the directory's word.
-        1 if raw_length / 256 <= stored.len() => Storage::Lz4,
+        1 if can_become(LZ4, stored.len(), raw_length) => Storage::Lz4,
+        2 if can_become(ZSTD, stored.len(), raw_length) => Storage::Zstd,
         3 if !stored.is_empty() && raw_length / stored.len() <= CELLS_MAX => Storage::Repeated,
         _ => return None,
     };
@@ -133,10 +135,9 @@ fn entry<'b>(bytes: &'b [u8], head: &Head, part: usize) -> Option<(&'b [u8], usi
 fn open_part(stored: &[u8], raw_length: usize, storage: Storage) -> Option<Box<[u8]>> {
     match storage {
         Storage::Plain => Some(stored.into()),
-        Storage::Lz4 => {
-            let mut raw = vec![0; raw_length];
-            let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
-            (length == raw_length).then(|| raw.into_boxed_slice())
+        Storage::Lz4 | Storage::Zstd => {
+            let mut raw = vec![0; raw_length].into_boxed_slice();
+            decompress_into(storage as u8, stored, &mut raw).map(|()| raw)
         }
         Storage::Repeated => {
             let raw = stored.repeat(raw_length / stored.len());
