@@ -116,6 +116,8 @@ pub mod sqlstate {
     pub const LOCK_NOT_AVAILABLE: &str = "55P03";
     /// `query_canceled`
     pub const QUERY_CANCELED: &str = "57014";
+    /// `snapshot_too_old`
+    pub const SNAPSHOT_TOO_OLD: &str = "72000";
     /// `admin_shutdown`
     pub const ADMIN_SHUTDOWN: &str = "57P01";
     /// `io_error`
@@ -199,6 +201,7 @@ impl From<store::Error> for Error {
             }
             Store::LockNotAvailable { .. } => Error::new(sqlstate::LOCK_NOT_AVAILABLE, message),
             Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
+            Store::SnapshotTooOld => Error::new(sqlstate::SNAPSHOT_TOO_OLD, message),
             Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),
             Store::Vetoed(veto) => from_veto(*veto),
             Store::NoSuchTable(_) => Error::new(sqlstate::UNDEFINED_TABLE, message),

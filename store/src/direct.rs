@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::mutation::Consistency;
 use crate::read_path::Caller;
 use crate::scan::{Get, ReadSpec};
+use crate::snapshot::{Holder, SnapshotPurpose};
 use crate::store::Store;
 
 /// Nobody stops a single read: it waits for nothing but a region that is held still.
@@ -20,7 +21,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::NoSuchTable`], [`Error::InvalidRequest`] for a family that is not there,
-    /// [`Error::Io`], [`Error::Corrupt`], [`Error::ShutDown`].
+    /// [`Error::Io`], [`Error::Corrupt`], [`Error::SnapshotTooOld`], [`Error::ShutDown`].
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let engine = self.engine();
         engine.check_running()?;
@@ -28,7 +29,9 @@ impl Store {
         let table = tables.get(&table).ok_or(Error::NoSuchTable(table))?;
         let map = table.regions();
         let region = map.of_row(&get.row);
-        let snapshot = engine.open_snapshot();
+        let now_micros = engine.options().env.now_micros();
+        let (purpose, opened_micros) = (SnapshotPurpose::Get, now_micros);
+        let snapshot = engine.open_snapshot(Holder { purpose, transaction: 0, opened_micros });
         let caller = Caller { consistency: Consistency::Strong, cancelled: &[&NEVER] };
         let source = engine.reads.enter(region, table.id(), snapshot.sequence(), &caller)?;
         let spec = ReadSpec {
@@ -37,8 +40,10 @@ impl Store {
             time_range: get.time_range,
             max_versions: get.max_versions,
             raw: false,
-            now_micros: engine.options().env.now_micros(),
+            now_micros,
         };
-        engine.reads.get(region, &source, (get, &spec), None, out)
+        let found = engine.reads.get(region, &source, (get, &spec), None, out)?;
+        snapshot.check()?;
+        Ok(found)
     }
 }

@@ -36,7 +36,7 @@ use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
 use crate::region::{Region, Surroundings};
 use crate::schedule::Schedule;
-use crate::snapshot::{AppliedMark, Snapshot};
+use crate::snapshot::{AppliedMark, Holder, Snapshot};
 use crate::table::Table;
 use crate::wal::{Record, RegionEdit, Wal};
 
@@ -178,8 +178,8 @@ impl Engine {
     }
 
     /// Opens a snapshot of what is visible.
-    pub(crate) fn open_snapshot(&self) -> Snapshot {
-        self.reads.snapshots.open(|| self.visible())
+    pub(crate) fn open_snapshot(&self, holder: Holder) -> Snapshot {
+        self.reads.snapshots.open(holder, || self.visible())
     }
 
     /// Returns the time of the last commit.
@@ -366,7 +366,7 @@ impl Surroundings for Engine {
     fn oldest_snapshot(&self) -> Sequence {
         // Both marks before the open snapshots: they only rise.
         let mark = self.visible().min(self.reads.feed.applied());
-        self.reads.snapshots.oldest(mark)
+        self.reads.snapshots.oldest(mark, self.options().env.now_micros())
     }
 
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {

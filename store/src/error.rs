@@ -41,6 +41,10 @@ pub enum Error {
     },
     /// The statement was cancelled.
     Cancelled,
+    /// The snapshot was closed, because it was older than
+    /// [`Options::snapshot_age_max`](crate::Options::snapshot_age_max) or one too many: what it
+    /// could see is not kept any more. Roll back and run it again.
+    SnapshotTooOld,
     /// The region did not answer within the time the caller gave it.
     RegionTimeout {
         /// The table.
@@ -126,6 +130,7 @@ impl fmt::Display for Error {
                 write!(f, "could not obtain lock on row")
             }
             Error::Cancelled => write!(f, "canceling statement due to user request"),
+            Error::SnapshotTooOld => write!(f, "snapshot too old"),
             Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),
             Error::Vetoed(veto) => f.write_str(&veto.message),
             Error::NoSuchTable(table) => write!(f, "table {} does not exist in the store", table.0),

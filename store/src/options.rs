@@ -20,6 +20,12 @@ pub struct Options {
     pub flush_threads: usize,
     /// Bounds on compactions.
     pub compactions: CompactionLimits,
+    /// Age at which an open snapshot is closed, so that what only it can see need not be kept: its
+    /// reads then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Looked at by
+    /// flushes and compactions. Default: none.
+    pub snapshot_age_max: Option<Duration>,
+    /// Open snapshots at most; of more, the oldest are closed as above. Default: no limit.
+    pub snapshot_count_max: Option<usize>,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
     pub blocking: Arc<dyn BlockingSection>,
     /// Files, clock and randomness.
@@ -107,6 +113,8 @@ impl Default for Options {
             flush_threads: 1,
             compactions: CompactionLimits::default(),
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            snapshot_age_max: None,
+            snapshot_count_max: None,
             blocking: Arc::new(PlainWait),
             env: Arc::new(crate::env::RealEnv::default()),
         }

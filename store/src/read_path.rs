@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::region::Region;
 use crate::replica::ReplicaFeed;
 use crate::scan::Get;
-use crate::snapshot::{Snapshot, Snapshots};
+use crate::snapshot::{Holder, Snapshot, SnapshotPurpose, Snapshots};
 
 /// The staged cells of one table, by family.
 pub(crate) type StagedFamilies = SmallVec<[Option<Arc<Memstore>>; 2]>;
@@ -71,7 +71,12 @@ impl ReadPath {
         if region.replicas().is_empty() {
             return Err(Error::RegionTimeout { table });
         }
-        let snapshot = self.snapshots.open(|| snapshot.min(self.feed.applied()));
+        let holder = Holder {
+            purpose: SnapshotPurpose::Replica,
+            transaction: 0,
+            opened_micros: self.options.env.now_micros(),
+        };
+        let snapshot = self.snapshots.open(holder, || snapshot.min(self.feed.applied()));
         Ok(Source::Replica(snapshot))
     }
 

@@ -103,6 +103,7 @@ impl Scanner {
                 out.clear();
             }
         }
+        self.rules.snapshot.check()?;
         self.rows_left -= out.row_count() as u64;
         Ok(!out.is_empty())
     }

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
 use crate::replica::{ReplicaFeed, Replicated};
-use crate::snapshot::Snapshots;
+use crate::snapshot::{SnapshotLimits, Snapshots};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
 use crate::wal::{Record, Wal};
@@ -36,6 +36,7 @@ pub use crate::checkpoint::Checkpoint;
 pub use crate::family_store::CompactionFigures;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
 pub use crate::schedule::CompactionStatus;
+pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 
 /// An open data directory.
 pub struct Store {
@@ -68,6 +69,8 @@ pub struct StoreStatus {
     pub failed_compactions: u64,
     /// The last commit that new snapshots see.
     pub visible: Sequence,
+    /// Open snapshots; [`Store::snapshots`] lists them.
+    pub snapshots: usize,
 }
 
 impl Store {
@@ -253,7 +256,13 @@ impl Store {
             queued_compactions: self.engine.schedule.queued_count(),
             failed_compactions: self.engine.schedule.failures(),
             visible: self.engine.visible(),
+            snapshots: self.snapshots().len(),
         }
+    }
+
+    /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.
+    pub fn snapshots(&self) -> Vec<SnapshotStatus> {
+        self.engine.reads.snapshots.status()
     }
 
     /// Flushes the memstores of a table to store files.
@@ -438,7 +447,9 @@ fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
     }
     let (wal, clock) = replay(directory, &options, &manifest, &tables)?;
     let feed = Arc::new(ReplicaFeed::new(clock.sequence, clock.timestamp));
-    let reads = ReadPath { options, snapshots: Arc::new(Snapshots::default()), feed };
+    let limits =
+        SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
+    let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
     let engine = Engine::new(Parts {
         reads: Arc::new(reads),
         context,

@@ -30,7 +30,7 @@ use crate::read_path::{Caller, Source, StagedFamilies};
 use crate::region::Region;
 use crate::scan::{Get, Scan, TimeRange};
 use crate::scanner::ScanRules;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Holder, Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
 use crate::transaction::staging::Staging;
@@ -159,9 +159,17 @@ impl Transaction {
     }
 
     fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
-        let snapshot = Arc::new(self.engine.open_snapshot());
-        statement.snapshot = Some(Arc::clone(&snapshot));
         statement.now_micros = self.engine.options().env.now_micros();
+        let holder = Holder {
+            purpose: match self.options.isolation {
+                Isolation::ReadCommitted => SnapshotPurpose::Statement,
+                Isolation::RepeatableRead => SnapshotPurpose::Transaction,
+            },
+            transaction: self.owner.0,
+            opened_micros: statement.now_micros,
+        };
+        let snapshot = Arc::new(self.engine.open_snapshot(holder));
+        statement.snapshot = Some(Arc::clone(&snapshot));
         snapshot
     }
 
@@ -206,7 +214,15 @@ impl Transaction {
         let table = self.engine.table(table)?;
         let spec = self.spec(get.time_range, get.max_versions, false);
         let staged = self.staged_of(table.id());
-        self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)
+        let consistency = self.options.consistency;
+        let found = self.get_in(&table, (get, &spec), consistency, staged.as_ref(), out)?;
+        self.check_snapshot()?;
+        Ok(found)
+    }
+
+    /// Checks, after a read, that the statement's snapshot was open all the time.
+    fn check_snapshot(&self) -> Result<()> {
+        self.statement.lock().snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
     }
 
     /// Appends those of the rows that exist to `out`, in the order of `gets`.
@@ -217,7 +233,7 @@ impl Transaction {
             let spec = self.spec(get.time_range, get.max_versions, false);
             self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
         }
-        Ok(())
+        self.check_snapshot()
     }
 
     fn get_in(
@@ -312,7 +328,7 @@ impl Transaction {
                 return Err(Error::Serialization { detail: "due to concurrent update".into() });
             }
         }
-        Ok(())
+        self.check_snapshot()
     }
 
     /// Appends the current state of a row that this transaction has locked: its own writes, all of

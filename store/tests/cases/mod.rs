@@ -10,6 +10,7 @@ mod model;
 mod pressure;
 mod replicas;
 mod schedules;
+mod snapshots;
 
 use std::path::Path;
 use std::sync::Arc;
