@@ -10,9 +10,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, CellRef, KeyParts, Sequence, row_of};
-use crate::descriptor::FamilyDescriptor;
+use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
-use crate::file::{Caching, FileCursor};
+use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::ReadSpec;
@@ -92,6 +92,14 @@ impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
             Source::Memstore(cursor) => cursor.seek_row(row),
             Source::File(cursor) => cursor.seek_row(row),
             Source::Run(cursor) => cursor.seek_row(row),
+        }
+    }
+
+    fn open(&mut self) -> Result<bool> {
+        match self {
+            Source::Memstore(cursor) => cursor.open(),
+            Source::File(cursor) => cursor.open(),
+            Source::Run(cursor) => cursor.open(),
         }
     }
 }
@@ -254,7 +262,9 @@ impl ReadView {
             stop: stop.map(<[u8]>::to_vec),
             row: Vec::new(),
             state: RowState::Outside,
-            _view: self.clone(),
+            layout: None,
+            is_first_open: true,
+            view: self.clone(),
         })
     }
 }
@@ -305,8 +315,12 @@ pub struct FamilyScanner {
     /// The row that is being judged.
     row: Vec<u8>,
     state: RowState,
+    /// The encoded layout of values, once columns were asked for.
+    layout: Option<Vec<u8>>,
+    /// Columns were taken, after which the merge may stand on a cell that is not open.
+    is_first_open: bool,
     /// Keeps the files on disk.
-    _view: Arc<ReadView>,
+    view: Arc<ReadView>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,8 +334,49 @@ enum RowState {
 }
 
 impl FamilyScanner {
+    /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells of
+    /// their rows and all visible; the caller reads rows if there are none such. Forward only.
+    pub fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
+        if self.state != RowState::Outside
+            || self.order != RowOrder::Forward
+            || self.view.family.data_block_encoding != DataBlockEncoding::Columnar
+        {
+            return Ok(None);
+        }
+        let layout = self.layout.get_or_insert_with(|| {
+            let mut encoded = Vec::new();
+            self.view.family.value_layout.encode(&mut encoded);
+            encoded
+        });
+        let stop = match (self.merge.rival_row(), self.stop.as_deref()) {
+            (Some(rival), Some(stop)) => Some(rival.min(stop)),
+            (rival, stop) => rival.or(stop),
+        };
+        let stop: Option<SmallVec<[u8; 64]>> = stop.map(SmallVec::from_slice);
+        let retention = &self.retention;
+        let wanted = WantedColumns {
+            layout,
+            stop: stop.as_deref(),
+            row_limit,
+            sees_all: &|span: &Span| {
+                retention.sees_all((span.min_timestamp, span.max_timestamp), span.max_sequence)
+            },
+        };
+        let taken = self.merge.move_first(|source| match source {
+            Source::Memstore(_) => Ok(None),
+            Source::File(cursor) => cursor.take_columns(&wanted),
+            Source::Run(cursor) => cursor.take_columns(&wanted),
+        })?;
+        self.is_first_open = false;
+        Ok(taken.flatten())
+    }
+
     /// Returns the key of the next row that has a visible cell, or `None` at the end.
     pub fn peek_row(&mut self) -> Result<Option<&[u8]>> {
+        if !self.is_first_open {
+            self.is_first_open = true;
+            self.merge.open_first()?;
+        }
         while self.state != RowState::Ready {
             let Some(parts) = self.merge.key().and_then(KeyParts::decode) else {
                 return Ok(None);

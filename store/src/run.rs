@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::cell::{CellType, Sequence, Timestamp};
 use crate::descriptor::FileId;
 use crate::error::Result;
-use crate::file::{Caching, FileCursor, FileProperties, StoreFile};
+use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Where a store file belongs.
@@ -292,6 +292,19 @@ impl RunCursor {
     }
 }
 
+impl RunCursor {
+    /// As [`FileCursor::take_columns`].
+    pub(crate) fn take_columns(
+        &mut self,
+        wanted: &WantedColumns<'_>,
+    ) -> Result<Option<ColumnSlice>> {
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
+        let slice = cursor.take_columns(wanted)?;
+        self.go_on()?;
+        Ok(slice)
+    }
+}
+
 impl Cursor for RunCursor {
     fn key(&self) -> Option<&[u8]> {
         self.cursor.as_ref().and_then(Cursor::key)
@@ -342,5 +355,9 @@ impl Cursor for RunCursor {
             RowOrder::Forward => self.open_from(row),
             RowOrder::Reverse => self.open_before_row(Some(row)),
         }
+    }
+
+    fn open(&mut self) -> Result<bool> {
+        self.cursor.as_mut().map_or(Ok(false), Cursor::open)
     }
 }

@@ -15,6 +15,7 @@ use crate::cell::CellBatch;
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec};
+use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies, count_rows, view_of};
 use crate::region::{Region, RegionMap};
@@ -55,6 +56,18 @@ pub struct Scanner {
     rows_left: u64,
     /// The row at which a join of families stands.
     row: Vec<u8>,
+    /// Rows read in a row before columns are looked for again.
+    row_run: usize,
+}
+
+/// What [`Scanner::next_columns`] came to.
+pub enum ScanStep {
+    /// Some rows, column by column.
+    Columns(ColumnSlice),
+    /// Some rows, in the batch.
+    Rows,
+    /// Nothing: there are no more rows.
+    End,
 }
 
 /// The part of a scan in one region.
@@ -81,6 +94,7 @@ impl Scanner {
             ahead,
             current: None,
             row: Vec::new(),
+            row_run: 1,
         }
     }
 
@@ -106,6 +120,61 @@ impl Scanner {
         self.rules.snapshot.check()?;
         self.rows_left -= out.row_count() as u64;
         Ok(!out.is_empty())
+    }
+
+    /// Reads on, block by block where rows lie in columnar blocks and nothing hides or changes them,
+    /// row by row elsewhere: either gives some rows as columns, or replaces the content of `out` by
+    /// some rows. At most `row_limit`, in the order of the scan.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scanner::next_batch`].
+    pub fn next_columns(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<ScanStep> {
+        out.clear();
+        let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
+        if row_limit == 0 {
+            return Ok(ScanStep::End);
+        }
+        loop {
+            self.check_cancelled()?;
+            if self.current.is_none() && !self.open_next_region()? {
+                return Ok(ScanStep::End);
+            }
+            if let Some(slice) = self.take_columns(row_limit)? {
+                self.row_run = 1;
+                self.rows_left -= slice.row_count() as u64;
+                return Ok(ScanStep::Columns(slice));
+            }
+            // The longer there are no columns, the less often they are looked for.
+            let ended = self.fill(row_limit.min(self.row_run), out)?;
+            self.row_run = (self.row_run * 2).min(ROWS_BETWEEN_CHECKS);
+            if ended {
+                self.current = None;
+                self.row_run = 1;
+            }
+            if !out.is_empty() {
+                self.rows_left -= out.row_count() as u64;
+                return Ok(ScanStep::Rows);
+            }
+            out.clear();
+        }
+    }
+
+    fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
+        if self.scan.filter.is_some() {
+            return Ok(None);
+        }
+        let Some(mut current) = self.current.take() else { return Ok(None) };
+        let held = matches!(current.source, Source::Primary)
+            && matches!(self.enter(&current.region)?, Source::Replica(_));
+        let slice = match current.families.as_mut_slice() {
+            [only] if !held => only.take_columns(row_limit)?,
+            _ => None,
+        };
+        let row_count = slice.as_ref().map_or(0, ColumnSlice::row_count);
+        count_rows(&current.region, &current.source, row_count as u64);
+        self.current = Some(current);
+        Ok(slice)
     }
 
     /// Moves on so that the next row is at or after `row` (at or before it in reverse): the hint of

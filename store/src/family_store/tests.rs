@@ -17,8 +17,12 @@ use crate::descriptor::{
 use crate::descriptor::{DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
+use crate::file::ColumnSlice;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::scan::TimeRange;
+
+mod columnar_rates;
+mod columns;
 
 const NOW: i64 = 1_000_000;
 
@@ -151,6 +155,50 @@ fn scan(
     found.concat()
 }
 
+/// A scan that takes columns where it can; `row_limit` at once.
+fn scan_columns(
+    view: &Arc<ReadView>,
+    spec: &ReadSpec,
+    staged: Option<&Arc<Memstore>>,
+    range: (&[u8], Option<&[u8]>),
+    row_limit: usize,
+) -> Vec<Found> {
+    let mut scanner = view.scanner(range.0, range.1, false, spec, staged.cloned()).unwrap();
+    let mut found: Vec<Found> = Vec::new();
+    let mut batch = CellBatch::new();
+    loop {
+        if let Some(slice) = scanner.take_columns(row_limit).unwrap() {
+            assert!((1..=row_limit).contains(&slice.row_count()));
+            take_slice(&slice, &mut found);
+            continue;
+        }
+        let Some(row) = scanner.peek_row().unwrap().map(<[u8]>::to_vec) else { return found };
+        batch.clear();
+        batch.start_row(&row);
+        scanner.read_row(&mut batch).unwrap();
+        found.extend(take(&batch));
+    }
+}
+
+fn take_slice(slice: &ColumnSlice, found: &mut Vec<Found>) {
+    let (mut keys, mut ends) = (Vec::new(), Vec::new());
+    slice.append_row_keys(&mut keys, &mut ends).unwrap();
+    let versions = slice.timestamps().unwrap().zip(slice.sequences().unwrap());
+    let section = slice.variable(0).unwrap();
+    assert!(slice.fixed(0).is_err() && slice.variable(1).is_err());
+    assert_eq!(slice.only_shape().unwrap(), Some(0));
+    let mut start = 0;
+    for (row, (timestamp, sequence)) in versions.enumerate() {
+        let end = ends[row] as usize;
+        let mut value = Vec::new();
+        slice.append_value(row, &mut value).unwrap();
+        assert_eq!(section.get(row).unwrap(), value);
+        let qualifier = slice.qualifier().unwrap().to_vec();
+        found.push((keys[start..end].to_vec(), qualifier, timestamp.0, sequence.0, value));
+        start = end;
+    }
+}
+
 fn check_reads(
     store: &FamilyStore,
     cells: &[Cell],
@@ -169,6 +217,11 @@ fn check_reads(
         .collect();
     for reverse in [false, true] {
         assert_eq!(scan(&view, spec, staged, (b"b", Some(b"d")), reverse), part, "{context}");
+    }
+    for row_limit in [1, 2, 100] {
+        let columns = |range| scan_columns(&view, spec, staged, range, row_limit);
+        assert_eq!(columns((b"", None)), expected, "columns, {context}");
+        assert_eq!(columns((b"b", Some(b"d"))), part, "columns, {context}");
     }
     for row in [b"a", b"c"] {
         let mut batch = CellBatch::new();

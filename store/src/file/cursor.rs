@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key};
 use crate::error::{Error, Result};
+use crate::file::columnar::{BlockRows, ColumnSlice, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
@@ -239,6 +240,61 @@ impl FileCursor {
     }
 }
 
+impl FileCursor {
+    /// Takes the rows from where it stands on, as far as they lie in one columnar block and each
+    /// has just one cell, and moves past them. `None`, and it has not moved, if the next row is
+    /// none of these. Forward only; the value of the cell it stands on then is there only after
+    /// [`Cursor::open`].
+    pub(crate) fn take_columns(
+        &mut self,
+        wanted: &WantedColumns<'_>,
+    ) -> Result<Option<ColumnSlice>> {
+        let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
+        let columns = cursor.columns(wanted).map_err(|Malformed| self.malformed())?;
+        let Some(BlockRows { block, mut rows }) = columns else { return Ok(None) };
+        let at = self.handle;
+        if rows.end == cursor.cell_count() {
+            if self.leave_block()? {
+                // The last row goes on in the next block.
+                rows.end -= 1;
+                self.index.previous(&self.file, self.caching)?;
+                self.load(at)?;
+                self.move_to(rows.end)?;
+            }
+        } else {
+            self.move_to(rows.end)?;
+        }
+        if rows.is_empty() {
+            self.open()?;
+            return Ok(None);
+        }
+        ColumnSlice::new(block, rows, self.file.clone(), at).map(Some)
+    }
+
+    /// Moves to the first cell of the next block; its value may not be there yet. Returns whether
+    /// it belongs to the last row of the block before.
+    fn leave_block(&mut self) -> Result<bool> {
+        let last = self.index.key().ok_or_else(|| self.malformed())?;
+        let last_row = SearchKey::from_slice(row_of(last));
+        let Some(handle) = self.index.next(&self.file, self.caching)? else {
+            self.close();
+            return Ok(false);
+        };
+        self.load(handle)?;
+        self.cursor.first_key().map_err(|Malformed| self.malformed())?;
+        Ok(self.key().is_some_and(|key| row_of(key) == &last_row[..]))
+    }
+
+    /// Moves to a cell of a columnar block; its value is not there yet.
+    fn move_to(&mut self, index: usize) -> Result<()> {
+        match &mut self.cursor {
+            AnyCursor::Columnar(cursor) => cursor.move_to(index),
+            AnyCursor::Rows(_) => Err(Malformed),
+        }
+        .map_err(|Malformed| self.malformed())
+    }
+}
+
 impl Cursor for FileCursor {
     fn key(&self) -> Option<&[u8]> {
         self.cursor.key()
@@ -308,5 +364,9 @@ impl Cursor for FileCursor {
             RowOrder::Forward => self.seek_key(&row_start_key(row)),
             RowOrder::Reverse => self.seek_before(Some(row_start_key(row))),
         }
+    }
+
+    fn open(&mut self) -> Result<bool> {
+        self.cursor.open_value().map_err(|Malformed| self.malformed()).map(|()| false)
     }
 }

@@ -178,6 +178,24 @@ impl Default for AnyCursor {
     }
 }
 
+impl AnyCursor {
+    /// Moves to the first cell; its value may be there only after [`AnyCursor::open_value`].
+    pub(super) fn first_key(&mut self) -> Result<(), Malformed> {
+        match self {
+            AnyCursor::Rows(cursor) => cursor.first(),
+            AnyCursor::Columnar(cursor) => cursor.move_to(0),
+        }
+    }
+
+    /// Puts the value together of the cell it stands on, if it is not there yet.
+    pub(super) fn open_value(&mut self) -> Result<(), Malformed> {
+        match self {
+            AnyCursor::Rows(_) => Ok(()),
+            AnyCursor::Columnar(cursor) => cursor.open_value(),
+        }
+    }
+}
+
 impl BlockCursor for AnyCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         match (block.encoding(), &mut *self) {

@@ -21,6 +21,8 @@ mod reader;
 mod index_cursor;
 mod cursor;
 
+pub use columnar::{ColumnSlice, VariableColumn};
+pub(crate) use columnar::{Span, WantedColumns};
 pub use cursor::FileCursor;
 pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};

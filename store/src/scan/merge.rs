@@ -152,6 +152,26 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
+    /// Returns the row of the source that comes after the first one, if there is one.
+    pub fn rival_row(&self) -> Option<&[u8]> {
+        let rivals = self.heap.get(1..self.heap.len().min(3))?;
+        let nearest = rivals.iter().copied().reduce(|a, b| if self.precedes(b, a) { b } else { a });
+        self.sources[nearest?.source as usize].key().map(row_of)
+    }
+
+    /// Lets `go` move the first source on. The one that is first then may not be open, which the
+    /// caller makes up for by [`Merge::open_first`] before it reads a cell.
+    ///
+    /// # Errors
+    ///
+    /// Those of `go`.
+    pub fn move_first<T>(&mut self, go: impl FnOnce(&mut C) -> Result<T>) -> Result<Option<T>> {
+        let Some(first) = self.first() else { return Ok(None) };
+        let outcome = go(first)?;
+        self.sink_first();
+        Ok(Some(outcome))
+    }
+
     fn first(&mut self) -> Option<&mut C> {
         self.heap.first().map(|first| &mut self.sources[first.source as usize])
     }
@@ -176,7 +196,11 @@ impl<C: Cursor> Merge<C> {
     }
 
     /// Opens the first source until it is one that was open.
-    fn open_first(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the sources.
+    pub fn open_first(&mut self) -> Result<()> {
         while let Some(first) = self.first() {
             if !first.open()? {
                 break;

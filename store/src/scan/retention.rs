@@ -210,6 +210,19 @@ impl Retention {
         self
     }
 
+    /// Returns whether a read sees every put with these timestamps, up to this sequence, that is the
+    /// only cell of its row.
+    pub(crate) fn sees_all(&self, timestamps: (Timestamp, Timestamp), last: Sequence) -> bool {
+        let Task::Read(spec) = &self.task else { return false };
+        let range = &spec.time_range;
+        !spec.raw
+            && spec.sees(last)
+            && spec.max_versions > 0
+            && range.contains(timestamps.0)
+            && range.contains(timestamps.1)
+            && timestamps.0 >= self.expiry
+    }
+
     /// Begins a row.
     pub fn start_row(&mut self) {
         self.row.ranges.clear();

@@ -15,12 +15,14 @@ mod snapshots;
 use std::path::Path;
 use std::sync::Arc;
 
-use store::descriptor::Durability;
+use store::descriptor::{DataBlockEncoding, Durability};
 use store::env::fault::FaultEnv;
+use store::layout::{Piece, SectionKind, ValueShape};
+use store::scanner::ScanStep;
 use store::transaction::TransactionOptions;
 use store::{
     CellBatch, FamilyDescriptor, Get, Mutation, Options, Result, Scan, Store, TableDescriptor,
-    TableId, Transaction,
+    TableId, Transaction, ValueLayout,
 };
 
 /// The table of all cases.
@@ -80,5 +82,46 @@ fn scan(transaction: &Transaction) -> Result<Vec<(String, String)>> {
             rows.push((text(cell.row), text(cell.value)));
         }
     }
+    assert_eq!(scan_columns(transaction)?, rows, "by columns and by rows");
     Ok(rows)
+}
+
+/// The same by columns, where there are any.
+fn scan_columns(transaction: &Transaction) -> Result<Vec<(String, String)>> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut rows = Vec::new();
+    let mut scanner = transaction.scan(TABLE, Scan::all())?;
+    let mut batch = CellBatch::new();
+    loop {
+        match scanner.next_columns(100, &mut batch)? {
+            ScanStep::End => return Ok(rows),
+            ScanStep::Rows => {
+                let cells = batch.rows().flat_map(|row| row.cells());
+                rows.extend(cells.map(|cell| (text(cell.row), text(cell.value))));
+            }
+            ScanStep::Columns(slice) => {
+                let (mut keys, mut ends) = (Vec::new(), vec![0]);
+                slice.append_row_keys(&mut keys, &mut ends)?;
+                for (row, bounds) in ends.windows(2).enumerate() {
+                    let mut value = Vec::new();
+                    slice.append_value(row, &mut value)?;
+                    rows.push((text(&keys[bounds[0] as usize..bounds[1] as usize]), text(&value)));
+                }
+            }
+        }
+    }
+}
+
+/// A family of small columnar blocks; values of at least a byte follow its layout.
+fn columnar_family() -> FamilyDescriptor {
+    let pieces = vec![Piece::Fixed(0), Piece::Rest(1)];
+    FamilyDescriptor {
+        data_block_encoding: DataBlockEncoding::Columnar,
+        value_layout: ValueLayout {
+            sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
+            shapes: vec![ValueShape { prefix: Vec::new(), pieces }],
+        },
+        block_bytes: 150,
+        ..FamilyDescriptor::new("d")
+    }
 }

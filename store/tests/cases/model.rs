@@ -7,9 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::transaction::{Isolation, TransactionOptions};
-use store::{Mutation, Scan, Store, Transaction};
+use store::{Mutation, Scan, Store, TableDescriptor, Transaction};
 
-use crate::cases::{TABLE, descriptor, get, open, scan};
+use crate::cases::{TABLE, columnar_family, descriptor, get, open, scan};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -71,7 +71,9 @@ impl World {
     fn new() -> World {
         let env = FaultEnv::new(1);
         let store = open(&env).unwrap();
-        store.create_table(descriptor(&["008", "016"], 1)).unwrap();
+        let families = vec![columnar_family()];
+        let table = TableDescriptor { families, ..descriptor(&["008", "016"], 1) };
+        store.create_table(table).unwrap();
         let mut world = World {
             env,
             store: Some(store),

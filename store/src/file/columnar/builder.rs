@@ -8,7 +8,7 @@ use crate::cell::{CellType, KeyParts};
 use crate::descriptor::Compression;
 use crate::file::columnar::numbers::append_numbers;
 use crate::file::columnar::strings::StringsBuilder;
-use crate::file::columnar::{CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, PLAIN, Storage};
+use crate::file::columnar::{CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, PLAIN, Storage};
 use crate::file::compression::{Compressor, LZ4, ZSTD};
 use crate::file::encoding::BlockBuilder;
 use crate::layout::{SectionKind, ValueLayout};
@@ -252,5 +252,3 @@ fn append_repeated(raw: &[u8], unit: usize, out: &mut Vec<u8>) -> Option<Storage
     }
     None
 }
-
-const _: () = assert!(HEAD_BYTES == 32);

@@ -1,15 +1,16 @@
 //! Reads a columnar block cell by cell; puts together again only the cell it stands on.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::cache::Block;
-use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, is_key, split_key};
+use crate::cell::{
+    CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, is_key, row_start_key, split_key,
+};
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::numbers::Numbers;
 use crate::file::columnar::strings::Strings;
-use crate::file::columnar::{
-    FIRST_SECTION, Head, QUALIFIERS, ROWS, SEQUENCES, SHAPES, TIMESTAMPS, TYPES, View, WHOLE,
-};
+use crate::file::columnar::{Head, LAYOUT, QUALIFIERS, ROWS, SEQUENCES, TIMESTAMPS, TYPES, View};
 use crate::file::encoding::{BlockCursor, Malformed};
 
 /// Stands on a cell of a columnar block, or on none.
@@ -21,6 +22,8 @@ pub(in crate::file) struct ColumnarCursor {
     /// Empty if it stands on no cell.
     key: Vec<u8>,
     value: Vec<u8>,
+    /// The value is still to be put together.
+    is_value_pending: bool,
 }
 
 /// The keys of a block.
@@ -102,44 +105,52 @@ impl ColumnarCursor {
         Ok(View { block, head: *head })
     }
 
-    fn cell_count(&self) -> usize {
+    /// Returns the number of cells of the block.
+    pub(in crate::file) fn cell_count(&self) -> usize {
         self.block.as_ref().map_or(0, |(_, head)| head.cell_count)
     }
 
     /// Moves to a cell, or to none if there are not so many.
     fn stand_on(&mut self, index: usize) -> Result<(), Malformed> {
-        self.key.clear();
-        self.value.clear();
+        self.move_to(index)?;
+        self.open_value()
+    }
+
+    /// Does the same but for the value, which is not there before [`ColumnarCursor::open_value`].
+    pub(in crate::file) fn move_to(&mut self, index: usize) -> Result<(), Malformed> {
+        self.leave();
         if index >= self.cell_count() {
             return Ok(());
         }
-        let (mut key, mut value) = (std::mem::take(&mut self.key), std::mem::take(&mut self.value));
-        let built = self.build(index, &mut key, &mut value);
-        if built.is_err() || !is_key(&key) {
+        let mut key = std::mem::take(&mut self.key);
+        Keys::open(self.view()?)?.append(index, &mut key)?;
+        if !is_key(&key) {
             return Err(Malformed);
         }
-        (self.key, self.value, self.index) = (key, value, index);
+        (self.key, self.index, self.is_value_pending) = (key, index, true);
         Ok(())
     }
 
-    fn build(&self, index: usize, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<(), Malformed> {
-        let view = self.view()?;
-        let count = view.head.cell_count;
-        Keys::open(view)?.append(index, key)?;
-        let shape = Numbers::open(view.part(SHAPES)?, count)?.get(index);
-        let Some(shape) = shape.checked_sub(1) else {
-            value.extend_from_slice(Strings::open(view.part(WHOLE)?, count)?.get(index)?);
+    /// Stands on no cell.
+    fn leave(&mut self) {
+        self.key.clear();
+        self.value.clear();
+        self.is_value_pending = false;
+    }
+
+    /// Puts the value together if that was not done yet.
+    pub(in crate::file) fn open_value(&mut self) -> Result<(), Malformed> {
+        if !self.is_value_pending {
             return Ok(());
-        };
-        let layout = view.layout()?;
-        let section = |section: usize| {
-            let part = view.part(FIRST_SECTION + section).ok()?;
-            match layout.width(section)? {
-                0 => Strings::open(part, count).ok()?.get(index).ok(),
-                width => part.get(index * width..(index + 1) * width),
-            }
-        };
-        layout.join(shape as usize, section, value).ok_or(Malformed)
+        }
+        let mut value = std::mem::take(&mut self.value);
+        let built = self.view().and_then(|view| view.append_value(self.index, &mut value));
+        if built.is_err() {
+            self.leave();
+            return Err(Malformed);
+        }
+        (self.value, self.is_value_pending) = (value, false);
+        Ok(())
     }
 
     /// Returns the first cell whose key is not less than `target`.
@@ -160,6 +171,56 @@ impl ColumnarCursor {
     }
 }
 
+/// What is wanted as columns.
+pub(crate) struct WantedColumns<'a> {
+    /// The encoded layout that the reader knows.
+    pub(crate) layout: &'a [u8],
+    /// Row to stop before.
+    pub(crate) stop: Option<&'a [u8]>,
+    /// Rows at most.
+    pub(crate) row_limit: usize,
+    /// Whether the reader sees every put of a block with such versions.
+    pub(crate) sees_all: &'a dyn Fn(&Span) -> bool,
+}
+
+/// Some rows of a plain block.
+pub(in crate::file) struct BlockRows {
+    pub(in crate::file) block: Block,
+    pub(in crate::file) rows: Range<usize>,
+}
+
+/// The versions of a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) min_timestamp: Timestamp,
+    pub(crate) max_timestamp: Timestamp,
+    pub(crate) max_sequence: Sequence,
+}
+
+impl ColumnarCursor {
+    /// Returns the wanted rows from where it stands on, if they can be read as columns. Does not
+    /// move.
+    pub(in crate::file) fn columns(
+        &self,
+        wanted: &WantedColumns<'_>,
+    ) -> Result<Option<BlockRows>, Malformed> {
+        let Some((block, head)) = &self.block else { return Ok(None) };
+        if self.key.is_empty() || !head.is_plain || !(wanted.sees_all)(&head.span) {
+            return Ok(None);
+        }
+        let view = self.view()?;
+        if view.part(LAYOUT)? != wanted.layout {
+            return Ok(None);
+        }
+        let end = match wanted.stop {
+            Some(stop) => self.lower_bound(&row_start_key(stop))?,
+            None => head.cell_count,
+        };
+        let end = end.min(self.index.saturating_add(wanted.row_limit));
+        Ok((end > self.index).then(|| BlockRows { block: block.clone(), rows: self.index..end }))
+    }
+}
+
 impl BlockCursor for ColumnarCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         self.close();
@@ -170,8 +231,7 @@ impl BlockCursor for ColumnarCursor {
 
     fn close(&mut self) {
         self.block = None;
-        self.key.clear();
-        self.value.clear();
+        self.leave();
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -179,6 +239,7 @@ impl BlockCursor for ColumnarCursor {
     }
 
     fn value(&self) -> &[u8] {
+        debug_assert!(!self.is_value_pending, "a value is read before it is put together");
         &self.value
     }
 
@@ -207,15 +268,13 @@ impl BlockCursor for ColumnarCursor {
 
     fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
         let index = self.lower_bound(target);
-        self.key.clear();
-        self.value.clear();
+        self.leave();
         self.stand_on(index?)
     }
 
     fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
         let index = self.lower_bound(target);
-        self.key.clear();
-        self.value.clear();
+        self.leave();
         self.stand_on(index?.wrapping_sub(1))
     }
 }

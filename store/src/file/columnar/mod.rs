@@ -17,25 +17,31 @@
 //! # Invariants
 //!
 //! 1. A block that is *plain* has only puts of different rows, all of one qualifier, and no value
-//!    that is kept whole.
+//!    that is kept whole: what [`ColumnSlice`] can hand out.
 //! 2. All parts have as many entries as the block has cells.
 //!
-//! The builder is in [`builder`], reading cell by cell in [`cursor`], and what parts are made of in
-//! [`numbers`] and [`strings`].
+//! The builder is in [`builder`], reading cell by cell in [`cursor`], reading whole columns in
+//! [`slice`], and what parts are made of in [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
 mod builder;
 mod cursor;
+mod slice;
 
 use crate::cache::Block;
+use crate::cell::{Sequence, Timestamp};
+use crate::file::columnar::numbers::Numbers;
+use crate::file::columnar::strings::Strings;
 use crate::file::compression::{LZ4, ZSTD, can_become, decompress_into};
 use crate::file::encoding::Malformed;
-use crate::file::format::u32_at;
+use crate::file::format::{u32_at, u64_at};
 use crate::layout::EncodedLayout;
 
 pub(super) use builder::ColumnarBuilder;
-pub(super) use cursor::ColumnarCursor;
+pub(super) use cursor::{BlockRows, ColumnarCursor};
+pub(crate) use cursor::{Span, WantedColumns};
+pub use slice::{ColumnSlice, VariableColumn};
 
 /// Cells of a block at most.
 const CELLS_MAX: usize = 1 << 16;
@@ -72,6 +78,8 @@ enum Storage {
 struct Head {
     cell_count: usize,
     section_count: usize,
+    is_plain: bool,
+    span: Span,
 }
 
 impl Head {
@@ -81,7 +89,16 @@ impl Head {
         if cell_count == 0 || cell_count > CELLS_MAX || flags & !PLAIN != 0 {
             return None;
         }
-        Some(Head { cell_count, section_count: usize::from(u16::from_le_bytes([low, high])) })
+        Some(Head {
+            cell_count,
+            section_count: usize::from(u16::from_le_bytes([low, high])),
+            is_plain: flags & PLAIN != 0,
+            span: Span {
+                min_timestamp: Timestamp(u64_at(bytes, 8)? as i64),
+                max_timestamp: Timestamp(u64_at(bytes, 16)? as i64),
+                max_sequence: Sequence(u64_at(bytes, 24)?),
+            },
+        })
     }
 
     fn part_count(&self) -> usize {
@@ -108,6 +125,25 @@ impl<'b> View<'b> {
 
     fn layout(self) -> Result<EncodedLayout<'b>, Malformed> {
         Ok(EncodedLayout(self.part(LAYOUT)?))
+    }
+
+    /// Appends the value of a cell, put together again.
+    fn append_value(self, index: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let count = self.head.cell_count;
+        let shape = Numbers::open(self.part(SHAPES)?, count)?.get(index);
+        let Some(shape) = shape.checked_sub(1) else {
+            out.extend_from_slice(Strings::open(self.part(WHOLE)?, count)?.get(index)?);
+            return Ok(());
+        };
+        let layout = self.layout()?;
+        let section = |section: usize| {
+            let part = self.part(FIRST_SECTION + section).ok()?;
+            match layout.width(section)? {
+                0 => Strings::open(part, count).ok()?.get(index).ok(),
+                width => part.get(index * width..(index + 1) * width),
+            }
+        };
+        layout.join(shape as usize, section, out).ok_or(Malformed)
     }
 }
 

@@ -5,9 +5,6 @@
 
 use crate::file::columnar::Malformed;
 
-/// Bytes before the differences.
-const HEAD_BYTES: usize = 8 + 1;
-
 /// Appends numbers.
 pub(super) fn append_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     let least = numbers.iter().copied().min().unwrap_or(0);
@@ -48,6 +45,9 @@ impl<'b> Numbers<'b> {
         }
         self.least.wrapping_add(u64::from_le_bytes(bytes))
     }
-}
 
-const _: () = assert!(HEAD_BYTES == 9);
+    /// Returns the number that all are, if they are.
+    pub(super) fn only(&self) -> Option<u64> {
+        (self.width == 0).then_some(self.least)
+    }
+}

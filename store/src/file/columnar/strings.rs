@@ -122,4 +122,9 @@ impl<'b> Strings<'b> {
         let end = self.end(index).ok_or(Malformed)?;
         self.bytes.get(start..end).ok_or(Malformed)
     }
+
+    /// Returns the string that all are, if they are.
+    pub(super) fn only(&self) -> Option<&'b [u8]> {
+        (self.end_width == 0 && self.length == 0).then_some(self.prefix)
+    }
 }

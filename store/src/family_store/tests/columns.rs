@@ -1,0 +1,121 @@
+//! Scans take columns where nothing hides or changes a row, and read rows elsewhere; either way
+//! they give what a scan of rows gives.
+
+use super::*;
+
+fn family() -> FamilyDescriptor {
+    FamilyDescriptor {
+        data_block_encoding: DataBlockEncoding::Columnar,
+        value_layout: ValueLayout {
+            sections: vec![SectionKind::Variable],
+            shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
+        },
+        versions: 3,
+        // About ten cells.
+        block_bytes: 300,
+        ..FamilyDescriptor::new("f")
+    }
+}
+
+fn at(row: u64, qualifier: u8, sequence: u64, cell_type: CellType) -> Cell {
+    let row = format!("row{row:03}").into_bytes();
+    Cell { row, ..cell(0, qualifier, sequence as i64, sequence, cell_type) }
+}
+
+fn spec(snapshot: u64) -> ReadSpec {
+    ReadSpec {
+        snapshot: Sequence(snapshot),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    }
+}
+
+/// Returns how many rows came as columns and how many did not.
+fn counts(store: &FamilyStore, spec: &ReadSpec) -> (usize, usize) {
+    let view = store.view();
+    let rows = scan(&view, spec, None, (b"", None), false);
+    assert_eq!(scan_columns(&view, spec, None, (b"", None), 7), rows);
+    let part = (&b"row013"[..], Some(&b"row057"[..]));
+    assert_eq!(scan_columns(&view, spec, None, part, 100), scan(&view, spec, None, part, false));
+    let mut scanner = view.scanner(b"", None, false, spec, None).unwrap();
+    let (mut batch, mut columns, mut others) = (CellBatch::new(), Vec::new(), 0);
+    loop {
+        if let Some(slice) = scanner.take_columns(100).unwrap() {
+            take_slice(&slice, &mut columns);
+        } else if let Some(row) = scanner.peek_row().unwrap() {
+            batch.start_row(row);
+            scanner.read_row(&mut batch).unwrap();
+            others += 1;
+        } else {
+            return (columns.len(), others);
+        }
+    }
+}
+
+/// A hundred rows in one file, the commit of each after that of the one before.
+fn hundred(family: &FamilyDescriptor) -> (FaultEnv, FamilyStore) {
+    let env = FaultEnv::new(1);
+    let store = open(&env, family, &[]);
+    for row in 0..100 {
+        store.apply(&[at(row, 0, row + 1, CellType::Put)]);
+    }
+    flush(&store, 100, 0);
+    (env, store)
+}
+
+#[test]
+fn rows_that_nothing_touches_come_as_columns() {
+    let (_env, store) = hundred(&family());
+    assert_eq!(counts(&store, &spec(100)), (100, 0));
+    store.apply(&[at(50, 0, 101, CellType::Put), at(10, 0, 102, CellType::DeleteFamily)]);
+    assert_eq!(counts(&store, &spec(100)), (98, 2));
+    // Row 10 is hidden; the row after it is the one that is found instead.
+    assert_eq!(counts(&store, &spec(102)), (97, 2));
+    flush(&store, 102, 102);
+    assert_eq!(counts(&store, &spec(102)), (97, 2));
+    compact(&store, true, 102);
+    let (columns, rows) = counts(&store, &spec(102));
+    assert_eq!(columns + rows, 99);
+    // The block of row 50 has two versions of it.
+    assert!((5..20).contains(&rows), "{rows}");
+}
+
+#[test]
+fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
+    let (_env, store) = hundred(&family());
+    let (columns, rows) = counts(&store, &spec(55));
+    assert_eq!(columns + rows, 55);
+    assert!((40..55).contains(&columns), "{columns}");
+    let range = TimeRange { min: Timestamp(20), max: Timestamp(81) };
+    let (columns, rows) = counts(&store, &ReadSpec { time_range: range, ..spec(100) });
+    assert_eq!(columns + rows, 61);
+    assert!((40..61).contains(&columns), "{columns}");
+    assert_eq!(counts(&store, &ReadSpec { max_versions: 0, ..spec(100) }), (0, 0));
+    // Half of it has expired.
+    let expiring =
+        FamilyDescriptor { ttl: Some(Duration::from_micros(NOW as u64 - 50)), ..family() };
+    let (_env, store) = hundred(&expiring);
+    let (columns, rows) = counts(&store, &spec(100));
+    assert_eq!(columns + rows, 51);
+    assert!((35..51).contains(&columns), "{columns}");
+    // A layout that the blocks do not have.
+    store.set_family(Arc::new(FamilyDescriptor {
+        value_layout: ValueLayout::default(),
+        ..family()
+    }));
+    assert_eq!(counts(&store, &spec(100)), (0, 100));
+}
+
+#[test]
+fn a_row_that_goes_on_in_the_next_block_is_read_as_a_row() {
+    let env = FaultEnv::new(1);
+    let store = open(&env, &family(), &[]);
+    store.apply(&(0..5).map(|row| at(row, 0, 1, CellType::Put)).collect::<Vec<_>>());
+    let large = Cell { value: vec![b'x'; 400], ..at(4, 1, 1, CellType::Put) };
+    store.apply(&[large, at(5, 0, 1, CellType::Put), at(6, 0, 1, CellType::Put)]);
+    flush(&store, 1, 0);
+    assert_eq!(counts(&store, &spec(1)), (6, 1));
+}

@@ -1,0 +1,189 @@
+//! Some rows of a plain columnar block, column by column, as they lie in the block.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cache::Block;
+use crate::cell::{Sequence, Timestamp};
+use crate::error::{Error, Result};
+use crate::file::StoreFile;
+use crate::file::columnar::builder::timestamp_of;
+use crate::file::columnar::numbers::Numbers;
+use crate::file::columnar::strings::Strings;
+use crate::file::columnar::{
+    FIRST_SECTION, Head, QUALIFIERS, ROWS, SEQUENCES, SHAPES, TIMESTAMPS, View,
+};
+use crate::file::encoding::Malformed;
+use crate::file::format::BlockHandle;
+
+/// Rows of a store file, column by column: each has one cell, a put of one qualifier, whose value
+/// follows the family's layout. Sections that nobody asks for stay compressed.
+///
+/// Keeps the block in memory and its file on disk.
+pub struct ColumnSlice {
+    block: Block,
+    head: Head,
+    rows: Range<usize>,
+    file: Arc<StoreFile>,
+    handle: BlockHandle,
+}
+
+const MALFORMED: &str = "the block is malformed";
+
+/// A variable section of the rows of a [`ColumnSlice`].
+pub struct VariableColumn<'a> {
+    slice: &'a ColumnSlice,
+    strings: Strings<'a>,
+}
+
+impl ColumnSlice {
+    /// Returns these rows of a block, which is plain.
+    pub(in crate::file) fn new(
+        block: Block,
+        rows: Range<usize>,
+        file: Arc<StoreFile>,
+        handle: BlockHandle,
+    ) -> Result<ColumnSlice> {
+        match Head::read(block.bytes()) {
+            Some(head) => Ok(ColumnSlice { block, head, rows, file, handle }),
+            None => Err(Error::corrupt(file.path(), handle.offset, MALFORMED)),
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View { block: &self.block, head: self.head }
+    }
+
+    fn read<'a, T>(
+        &'a self,
+        read: impl FnOnce(View<'a>) -> std::result::Result<T, Malformed>,
+    ) -> Result<T> {
+        read(self.view()).map_err(|Malformed| self.malformed())
+    }
+
+    #[cold]
+    fn malformed(&self) -> Error {
+        Error::corrupt(self.file.path(), self.handle.offset, MALFORMED)
+    }
+
+    /// Returns the number of rows; at least 1.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns the qualifier of all cells.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`]; so do all that read.
+    pub fn qualifier(&self) -> Result<&[u8]> {
+        self.read(|view| {
+            let strings = Strings::open(view.part(QUALIFIERS)?, self.head.cell_count)?;
+            strings.only().ok_or(Malformed)
+        })
+    }
+
+    /// Appends the keys of all rows to `keys`, end to end, and where each ends to `ends`.
+    pub fn append_row_keys(&self, keys: &mut Vec<u8>, ends: &mut Vec<u32>) -> Result<()> {
+        self.read(|view| {
+            let strings = Strings::open(view.part(ROWS)?, self.head.cell_count)?;
+            for row in self.rows.clone() {
+                keys.extend_from_slice(strings.prefix);
+                keys.extend_from_slice(strings.get(row)?);
+                ends.push(keys.len() as u32);
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the version of each row.
+    pub fn timestamps(&self) -> Result<impl Iterator<Item = Timestamp>> {
+        let numbers = self.numbers(TIMESTAMPS)?;
+        Ok(self.rows.clone().map(move |row| Timestamp(timestamp_of(numbers.get(row)))))
+    }
+
+    /// Returns the commit of each row.
+    pub fn sequences(&self) -> Result<impl Iterator<Item = Sequence>> {
+        let numbers = self.numbers(SEQUENCES)?;
+        Ok(self.rows.clone().map(move |row| Sequence(numbers.get(row))))
+    }
+
+    /// Returns the number of the shape that the value of each row follows.
+    pub fn shapes(&self) -> Result<impl Iterator<Item = usize>> {
+        let numbers = self.numbers(SHAPES)?;
+        Ok(self.rows.clone().map(move |row| (numbers.get(row) as usize).wrapping_sub(1)))
+    }
+
+    /// Returns the number of the shape that all values follow, if they follow one.
+    pub fn only_shape(&self) -> Result<Option<usize>> {
+        Ok(self.numbers(SHAPES)?.only().map(|shape| (shape as usize).wrapping_sub(1)))
+    }
+
+    /// Appends the whole value of a row: for those who need more than some sections of it.
+    pub fn append_value(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        if row >= self.rows.len() {
+            return Err(Error::InvalidRequest(format!("there is no row {row}")));
+        }
+        self.read(|view| view.append_value(self.rows.start + row, out))
+    }
+
+    fn numbers(&self, part: usize) -> Result<Numbers<'_>> {
+        self.read(|view| Numbers::open(view.part(part)?, self.head.cell_count))
+    }
+
+    /// Returns a section of fixed width: the bytes of all rows end to end, so that those of row `n`
+    /// are `n * width .. (n + 1) * width`. Zeros where a value's shape does not have the section.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the layout has no such section of a fixed width.
+    pub fn fixed(&self, section: usize) -> Result<&[u8]> {
+        let width = self.width(section)?;
+        if width == 0 {
+            return Err(wrong_kind(section));
+        }
+        self.read(|view| {
+            let part = view.part(FIRST_SECTION + section)?;
+            if part.len() != width * self.head.cell_count {
+                return Err(Malformed);
+            }
+            Ok(&part[self.rows.start * width..self.rows.end * width])
+        })
+    }
+
+    /// Returns a section of variable length.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the layout has no such variable section.
+    pub fn variable(&self, section: usize) -> Result<VariableColumn<'_>> {
+        if self.width(section)? != 0 {
+            return Err(wrong_kind(section));
+        }
+        let strings = self.read(|view| {
+            Strings::open(view.part(FIRST_SECTION + section)?, self.head.cell_count)
+        })?;
+        Ok(VariableColumn { slice: self, strings })
+    }
+
+    fn width(&self, section: usize) -> Result<usize> {
+        self.read(View::layout)?.width(section).ok_or_else(|| wrong_kind(section))
+    }
+}
+
+impl VariableColumn<'_> {
+    /// Returns the bytes of a row; empty where its value's shape does not have the section.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub fn get(&self, row: usize) -> Result<&[u8]> {
+        let string = self.strings.get(self.slice.rows.start + row);
+        string.map_err(|Malformed| self.slice.malformed())
+    }
+}
+
+#[cold]
+fn wrong_kind(section: usize) -> Error {
+    Error::InvalidRequest(format!("the layout has no section {section} of this kind"))
+}
