@@ -3,7 +3,7 @@
 //! ```text
 //!   staged cells, by region
 //!     -> write gates of the regions
-//!     -> commit mutex: sequence, timestamp, queued in the log
+//!     -> the log: sequence, timestamp, queued
 //!     -> memstores
 //!     -> gates left, applied mark, row locks
 //!     -> ticket: durable, and visible to new snapshots
@@ -13,7 +13,7 @@
 //!
 //! 1. Sequences and timestamps rise strictly, in the order of the log.
 //! 2. A sequence that was given is applied: nothing between the two can fail.
-//! 3. Nobody waits while holding the commit mutex.
+//! 3. Nobody waits for the disk or for another commit while holding a write gate.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -38,7 +38,9 @@ use crate::region::{Region, Surroundings};
 use crate::schedule::Schedule;
 use crate::snapshot::{AppliedMark, Holder, Snapshot};
 use crate::table::Table;
-use crate::wal::{Record, RegionEdit, Wal};
+use crate::wal::{Cells, RegionEdit, Wal};
+
+pub(crate) use crate::wal::CommitClock;
 
 /// The tables by id.
 pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
@@ -63,27 +65,13 @@ pub(crate) struct Engine {
     pub(crate) schedule: Schedule,
     /// What is alive on disk.
     pub(crate) manifest: Mutex<Manifest>,
-    commits: Mutex<CommitClock>,
-    /// The sequence given last.
-    given: AtomicU64,
     applied: AppliedMark,
-    /// All commits up to here were there at the start.
-    recovered: Sequence,
     next_owner: AtomicU64,
     stopped: AtomicBool,
     /// A table's drop failed such that it may be on disk all the same.
     doubtful: AtomicBool,
     pool: OnceLock<rayon_core::ThreadPool>,
     _directory_lock: Box<dyn Send + Sync>,
-}
-
-/// The last commit's place and time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CommitClock {
-    /// Its place.
-    pub(crate) sequence: Sequence,
-    /// Its time.
-    pub(crate) timestamp: Timestamp,
 }
 
 /// What a commit writes, by region.
@@ -97,8 +85,8 @@ pub(crate) struct Writes {
 pub(crate) struct RegionWrites {
     /// The region.
     pub(crate) region: Arc<Region>,
-    /// Its cells, sorted by family.
-    pub(crate) cells: Vec<crate::cell::Cell>,
+    /// Its cells; those of a family stand together.
+    pub(crate) cells: Cells,
     /// Rows among them.
     pub(crate) row_count: u64,
 }
@@ -111,13 +99,13 @@ pub(crate) struct Parts {
     pub(crate) tables: Tables,
     pub(crate) wal: Wal,
     pub(crate) manifest: Manifest,
-    pub(crate) clock: CommitClock,
     pub(crate) directory_lock: Box<dyn Send + Sync>,
 }
 
 impl Engine {
     /// Returns the engine of an opened directory.
     pub(crate) fn new(parts: Parts) -> Engine {
+        let last = parts.wal.clock().sequence;
         Engine {
             schedule: Schedule::new(&parts.context.options),
             pressure: Pressure::new(parts.context.options.memory_bytes),
@@ -128,10 +116,7 @@ impl Engine {
             locks: LockTable::new(),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),
-            given: AtomicU64::new(parts.clock.sequence.0),
-            applied: AppliedMark::new(parts.clock.sequence),
-            recovered: parts.clock.sequence,
-            commits: Mutex::new(parts.clock),
+            applied: AppliedMark::new(last),
             next_owner: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
@@ -174,7 +159,7 @@ impl Engine {
 
     /// Returns the highest sequence that new snapshots see: all up to it is durable and applied.
     pub(crate) fn visible(&self) -> Sequence {
-        self.wal.durable().max(self.recovered).min(self.applied.current())
+        self.wal.durable().min(self.applied.current())
     }
 
     /// Opens a snapshot of what is visible.
@@ -184,19 +169,18 @@ impl Engine {
 
     /// Returns the time of the last commit.
     pub(crate) fn last_timestamp(&self) -> Timestamp {
-        self.commits.lock().timestamp
+        self.clock().timestamp
     }
 
     /// Returns the last commit's place and time.
     pub(crate) fn clock(&self) -> CommitClock {
-        *self.commits.lock()
+        self.wal.clock()
     }
 
     /// Refuses new work from now on.
     pub(crate) fn stop(&self) {
-        // Under the mutex, so that no commit gets a sequence that the log will not take.
-        let _commits = self.commits.lock();
         self.stopped.store(true, Ordering::SeqCst);
+        self.wal.refuse();
     }
 
     /// Returns [`Error::ShutDown`] once the store is stopped.
@@ -257,56 +241,44 @@ impl Engine {
         }
     }
 
-    /// Commits: gives sequence and time, queues the record, applies it.
+    /// Commits: encodes the record, gives it its place, queues it, applies it. On return an ASYNC
+    /// commit was handed to the system.
     ///
     /// # Errors
     ///
-    /// [`Error::ShutDown`]; nothing was committed then.
+    /// Nothing was committed then: [`Error::ShutDown`], [`Error::LogFailed`].
     pub(crate) fn commit(&self, mut writes: Writes, durability: Durability) -> Result<CommitClock> {
         // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
         writes.regions.sort_unstable_by_key(|part| part.region.id());
-        let mut regions: SmallVec<[(Arc<Region>, u64); 4]> = SmallVec::new();
-        let mut edits = Vec::with_capacity(writes.regions.len());
+        let mut regions: SmallVec<[(Arc<Region>, u64); 2]> = SmallVec::new();
+        let mut edits: SmallVec<[RegionEdit; 2]> = SmallVec::new();
         for part in writes.regions {
             edits.push(RegionEdit { region: part.region.id(), cells: part.cells });
             regions.push((part.region, part.row_count));
         }
-        let gates: SmallVec<[RwLockReadGuard<'_, ()>; 4]> =
+        let gates: SmallVec<[RwLockReadGuard<'_, ()>; 2]> =
             regions.iter().map(|(region, _)| region.enter_write()).collect();
-        let record = self.give_place(edits, durability)?;
-        for ((region, rows), edit) in regions.iter().zip(&record.edits) {
-            region.apply(record.sequence, &edit.cells);
+        // Within the gates: a region that gets replicas closes its own before it counts on this.
+        let followed =
+            self.wal.is_followed().then(|| Arc::new(std::mem::take(&mut edits).into_vec()));
+        let edits = followed.as_deref().map_or(&edits[..], Vec::as_slice);
+        let now = Timestamp(self.options().env.now_micros());
+        let clock = self.wal.append(now, durability, edits, followed.as_ref())?;
+        for ((region, rows), edit) in regions.iter().zip(edits) {
+            region.apply(clock.sequence, edit.cells.of(clock));
             region.count_written(*rows);
         }
         drop(gates);
-        self.applied.applied(record.sequence);
+        self.applied.applied(clock.sequence);
         for (region, _) in &regions {
             self.memory_changed(region);
         }
-        Ok(CommitClock { sequence: record.sequence, timestamp: record.timestamp })
-    }
-
-    fn give_place(
-        &self,
-        mut edits: Vec<RegionEdit>,
-        durability: Durability,
-    ) -> Result<Arc<Record>> {
-        let now = Timestamp(self.options().env.now_micros());
-        let mut clock = self.commits.lock();
-        self.check_running()?;
-        clock.sequence = Sequence(clock.sequence.0 + 1);
-        clock.timestamp = now.max(Timestamp(clock.timestamp.0 + 1));
-        for cell in edits.iter_mut().flat_map(|edit| &mut edit.cells) {
-            cell.sequence = clock.sequence;
-            if cell.timestamp == Timestamp::LATEST {
-                cell.timestamp = clock.timestamp;
-            }
+        if durability != Durability::SyncWal && self.wal.hand_over(clock.sequence) {
+            // A failure is told by the commit's ticket.
+            let wait = &mut || drop(self.wal.sync_through(clock.sequence));
+            self.options().blocking.run(wait);
         }
-        let record =
-            Arc::new(Record { sequence: clock.sequence, timestamp: clock.timestamp, edits });
-        self.given.store(clock.sequence.0, Ordering::SeqCst);
-        self.wal.append(Arc::clone(&record), durability);
-        Ok(record)
+        Ok(clock)
     }
 
     /// Returns once compactions have caught up with a region that has too many files, or cannot, or
@@ -353,14 +325,11 @@ impl Engine {
 
 impl Surroundings for Engine {
     fn last_sequence(&self) -> Sequence {
-        Sequence(self.given.load(Ordering::SeqCst))
+        self.clock().sequence
     }
 
     fn wait_durable(&self, sequence: Sequence) -> Result<()> {
-        if sequence <= self.recovered {
-            return Ok(());
-        }
-        self.wal.wait_for(sequence).wait()
+        self.wal.sync_through(sequence)
     }
 
     fn oldest_snapshot(&self) -> Sequence {

@@ -77,9 +77,11 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The log can no longer be written, so no commit can be made. Restart after mending the cause.
+    /// The log cannot be written at present, so no commit can be made. It is tried again all the
+    /// time; retry once the cause (a full disk, say) is mended. A commit that was waiting is made
+    /// then, or found when the store is opened again, or lost.
     LogFailed {
-        /// The first failure.
+        /// Why.
         detail: String,
     },
     /// The store is shutting down.
@@ -144,7 +146,9 @@ impl fmt::Display for Error {
             Error::InUse { path } => {
                 write!(f, "data directory \"{}\" is in use by another process", path.display())
             }
-            Error::LogFailed { detail } => write!(f, "the write-ahead log has failed: {detail}"),
+            Error::LogFailed { detail } => {
+                write!(f, "could not write the write-ahead log: {detail}")
+            }
             Error::ShutDown => write!(f, "the store is shutting down"),
         }
     }

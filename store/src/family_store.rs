@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::cell::{Cell, Sequence, Timestamp};
+use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
 use crate::descriptor::FamilyDescriptor;
 use crate::error::{Error, Result};
@@ -156,7 +156,12 @@ impl FamilyStore {
     /// Puts cells, with sequence and timestamp set, into the active memstore. Concurrent calls are
     /// fine; visibility is by sequence.
     pub fn apply(&self, cells: &[Cell]) {
-        self.view.load().active.insert_cells(cells);
+        self.apply_all(cells.iter().map(|cell| (cell.key_parts(), cell.value.as_slice())));
+    }
+
+    /// The same for cells in any form: key and stored value.
+    pub fn apply_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
+        self.view.load().active.insert_all(cells);
     }
 
     /// Returns the bytes of all memstores.

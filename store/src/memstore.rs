@@ -19,6 +19,7 @@ use std::ops::{Bound, Deref};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::RwLock;
+use smallvec::SmallVec;
 
 use crate::cell::{Cell, CellType, KEY_TAIL_BYTES, KeyParts, SearchKey, Sequence};
 use crate::cell::{column_end_key, column_of, column_start_key, compare_keys};
@@ -198,6 +199,17 @@ impl Memstore {
             .map(|cell| {
                 self.count_family_markers(cell.cell_type);
                 new_entry(&cell.key_parts(), &cell.value)
+            })
+            .collect();
+        self.insert_entries(entries.into_iter());
+    }
+
+    /// Inserts cells under one lock.
+    pub fn insert_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
+        let entries: SmallVec<[Entry; 4]> = cells
+            .map(|(key, value)| {
+                self.count_family_markers(key.cell_type);
+                new_entry(&key, value)
             })
             .collect();
         self.insert_entries(entries.into_iter());

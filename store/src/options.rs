@@ -1,5 +1,6 @@
 //! Settings of a store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ pub struct Options {
     pub memstore_flush_bytes: u64,
     /// Bytes at which a log segment is closed and the next begun. Default 64 MiB.
     pub wal_segment_bytes: u64,
+    /// Where segments of the log go that are not needed any more: another directory, on the same
+    /// file system if they are not to be copied. Default `None`: they are removed.
+    pub wal_archive: Option<PathBuf>,
     /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
     /// Default: the number of cores.
     pub region_threads: usize,
@@ -112,6 +116,7 @@ impl Default for Options {
             wal_segment_bytes: 64 << 20,
             flush_threads: 1,
             compactions: CompactionLimits::default(),
+            wal_archive: None,
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             snapshot_age_max: None,
             snapshot_count_max: None,

@@ -24,12 +24,11 @@ use std::sync::mpsc;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 
-use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::RegionId;
 use crate::family_store::ReadView;
 use crate::memstore::Memstore;
-use crate::wal::{Record, WalFollower};
+use crate::wal::{CommitClock, LoggedCells, RegionEdit, Wal, WalFollower};
 
 /// One copy of a region.
 pub(crate) struct Replica {
@@ -102,7 +101,7 @@ impl Replica {
     }
 
     /// Applies the region's cells of a record.
-    pub(crate) fn apply(&self, sequence: Sequence, cells: &[Cell]) {
+    pub(crate) fn apply(&self, sequence: Sequence, mut cells: LoggedCells<'_>) {
         let state = self.state.load();
         if sequence <= state.flushed {
             return;
@@ -110,9 +109,9 @@ impl Replica {
         let Some(generation) = state.generations.iter().find(|g| sequence <= g.through) else {
             return;
         };
-        for run in cells.chunk_by(|a, b| a.family == b.family) {
-            if let Some(memstore) = generation.memstores.get(usize::from(run[0].family)) {
-                memstore.insert_cells(run);
+        while let Some((family, cells)) = cells.next_family() {
+            if let Some(memstore) = generation.memstores.get(usize::from(family)) {
+                memstore.insert_all(cells);
             }
         }
     }
@@ -171,34 +170,43 @@ impl Replica {
 /// The replicas of a region, as the feed knows them.
 pub(crate) trait Replicated: Send + Sync {
     /// Applies the region's cells of a durable record to all its replicas.
-    fn apply_to_replicas(&self, sequence: Sequence, cells: &[Cell]);
+    fn apply_to_replicas(&self, sequence: Sequence, cells: &LoggedCells<'_>);
 }
 
-/// Brings durable records to the replicas, on a thread of its own, so that the log does not wait.
+/// Brings durable commits to the replicas, on a thread of its own, so that the log does not wait.
+///
+/// Follows the log from the first replica on; without one, commits cost nothing here.
 pub(crate) struct ReplicaFeed {
     applied: AtomicU64,
     applied_timestamp: AtomicI64,
     regions: RwLock<HashMap<RegionId, Weak<dyn Replicated>>>,
-    /// Records on their way to the thread.
+    /// Commits on their way to the thread.
     queued: AtomicU64,
-    sender: Mutex<Option<mpsc::Sender<Arc<Record>>>>,
-    started: AtomicBool,
+    sender: Mutex<Option<mpsc::Sender<Fed>>>,
+    following: AtomicBool,
+}
+
+/// One commit on its way to the replicas.
+struct Fed {
+    clock: CommitClock,
+    edits: Arc<Vec<RegionEdit>>,
 }
 
 impl ReplicaFeed {
-    /// Returns a feed all of whose replicas have all commits up to `applied`.
-    pub(crate) fn new(applied: Sequence, timestamp: Timestamp) -> ReplicaFeed {
+    /// Returns a feed that does not follow the log yet.
+    pub(crate) fn new() -> ReplicaFeed {
         ReplicaFeed {
-            applied: AtomicU64::new(applied.0),
-            applied_timestamp: AtomicI64::new(timestamp.0),
+            applied: AtomicU64::new(u64::MAX),
+            applied_timestamp: AtomicI64::new(i64::MIN),
             regions: RwLock::default(),
             queued: AtomicU64::new(0),
             sender: Mutex::new(None),
-            started: AtomicBool::new(false),
+            following: AtomicBool::new(false),
         }
     }
 
-    /// Returns the sequence up to which replicas have all commits.
+    /// Returns the sequence up to which replicas have all commits; the highest there is while there
+    /// are no replicas.
     pub(crate) fn applied(&self) -> Sequence {
         Sequence(self.applied.load(Ordering::Acquire))
     }
@@ -208,25 +216,36 @@ impl ReplicaFeed {
         Timestamp(self.applied_timestamp.load(Ordering::Acquire))
     }
 
-    /// Feeds a region from now on. The caller holds its write gate and its memstores are empty.
-    pub(crate) fn add(self: &Arc<ReplicaFeed>, region: RegionId, replicated: Weak<dyn Replicated>) {
-        if !self.started.swap(true, Ordering::SeqCst) {
-            let (sender, records) = mpsc::channel::<Arc<Record>>();
-            let feed = Arc::downgrade(self);
-            let thread = std::thread::Builder::new().name("bennu-replicas".into());
-            let spawned = thread.spawn(move || {
-                for record in records {
-                    let Some(feed) = feed.upgrade() else { return };
-                    feed.apply(&record);
-                    feed.queued.fetch_sub(1, Ordering::AcqRel);
-                }
-            });
-            match spawned {
-                Ok(_) => *self.sender.lock() = Some(sender),
-                // Without the thread the log's own does the work.
-                Err(error) => tracing::warn!(%error, "could not start the thread of replicas"),
-            }
+    /// Follows the log, unless it does so already. To be called before a region gets replicas.
+    pub(crate) fn follow_log(self: &Arc<ReplicaFeed>, wal: &Wal) {
+        if self.following.swap(true, Ordering::SeqCst) {
+            return;
         }
+        let (sender, commits) = mpsc::channel::<Fed>();
+        let feed = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("bennu-replicas".into());
+        let spawned = thread.spawn(move || {
+            for commit in commits {
+                let Some(feed) = feed.upgrade() else { return };
+                feed.apply(&commit);
+                feed.queued.fetch_sub(1, Ordering::AcqRel);
+            }
+        });
+        match spawned {
+            Ok(_) => *self.sender.lock() = Some(sender),
+            // Without the thread those who write the log do the work.
+            Err(error) => tracing::warn!(%error, "could not start the thread of replicas"),
+        }
+        // From here on replicas can be behind. Nothing is fed before `follow` has returned what it
+        // begins with, because the marks only rise.
+        let before = wal.durable();
+        self.applied.store(before.0, Ordering::Release);
+        let clock = wal.follow(self.clone());
+        self.advance(clock);
+    }
+
+    /// Feeds a region from now on. The caller holds its write gate and its memstores are empty.
+    pub(crate) fn add(&self, region: RegionId, replicated: Weak<dyn Replicated>) {
         self.regions.write().insert(region, replicated);
     }
 
@@ -240,44 +259,50 @@ impl ReplicaFeed {
         *self.sender.lock() = None;
     }
 
-    fn apply(&self, record: &Record) {
+    fn apply(&self, commit: &Fed) {
         {
             let regions = self.regions.read();
-            for edit in &record.edits {
+            for edit in commit.edits.iter() {
                 if let Some(region) = regions.get(&edit.region).and_then(Weak::upgrade) {
-                    region.apply_to_replicas(record.sequence, &edit.cells);
+                    let cells = edit.cells.of(commit.clock);
+                    region.apply_to_replicas(commit.clock.sequence, &cells);
                 }
             }
         }
-        self.advance(record);
+        self.advance(commit.clock);
     }
 
-    fn advance(&self, record: &Record) {
-        self.applied.fetch_max(record.sequence.0, Ordering::AcqRel);
-        self.applied_timestamp.fetch_max(record.timestamp.0, Ordering::AcqRel);
+    fn advance(&self, clock: CommitClock) {
+        self.applied.fetch_max(clock.sequence.0, Ordering::AcqRel);
+        self.applied_timestamp.fetch_max(clock.timestamp.0, Ordering::AcqRel);
+    }
+
+    fn concerns(&self, edits: &[RegionEdit]) -> bool {
+        let regions = self.regions.read();
+        edits.iter().any(|edit| regions.contains_key(&edit.region))
     }
 }
 
 impl WalFollower for ReplicaFeed {
-    fn follow(&self, record: &Arc<Record>) {
-        // Only the log's thread comes here, so nothing can be queued in between.
+    fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>) {
+        // The log tells of one commit at a time, so nothing can be queued in between.
         let idle = self.queued.load(Ordering::Acquire) == 0;
-        if idle {
-            let regions = self.regions.read();
-            if !record.edits.iter().any(|edit| regions.contains_key(&edit.region)) {
-                self.advance(record);
-                return;
-            }
-        }
+        let edits = match edits {
+            Some(edits) if !idle || self.concerns(edits) => Arc::clone(edits),
+            // A commit that had begun before the log was followed wrote to no region with replicas.
+            None if !idle => Arc::default(),
+            _ => return self.advance(clock),
+        };
         self.queued.fetch_add(1, Ordering::AcqRel);
+        let commit = Fed { clock, edits };
         let sender = self.sender.lock();
         let unsent = match sender.as_ref() {
-            Some(sender) => sender.send(Arc::clone(record)).is_err(),
-            None => true,
+            Some(sender) => sender.send(commit).err().map(|unsent| unsent.0),
+            None => Some(commit),
         };
         drop(sender);
-        if unsent {
-            self.apply(record);
+        if let Some(commit) = unsent {
+            self.apply(&commit);
             self.queued.fetch_sub(1, Ordering::AcqRel);
         }
     }

@@ -30,7 +30,7 @@ use crate::replica::{ReplicaFeed, Replicated};
 use crate::snapshot::{SnapshotLimits, Snapshots};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
-use crate::wal::{Record, Wal};
+use crate::wal::{Record, Wal, WalOptions};
 
 pub use crate::checkpoint::Checkpoint;
 pub use crate::family_store::CompactionFigures;
@@ -55,6 +55,10 @@ pub struct StoreStatus {
     pub memstore_limit_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
+    /// Whether the log cannot be written at present, so that commits are refused.
+    pub log_failed: bool,
+    /// How often records had to be written again to a new segment after a failure.
+    pub log_failures_mended: u64,
     /// Rows that are locked now.
     pub row_locks: usize,
     /// How often a commit had to wait for memory since start.
@@ -81,7 +85,9 @@ impl Store {
     /// [`Error::InUse`], [`Error::Corrupt`], [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Arc<Store>> {
         let engine = Arc::new(open_engine(directory, options)?);
-        engine.wal.follow(engine.reads.feed.clone());
+        if engine.regions().iter().any(|region| !region.replicas().is_empty()) {
+            engine.reads.feed.follow_log(&engine.wal);
+        }
         let store = Store {
             background: Mutex::new(Background::start(&engine)?),
             engine,
@@ -245,10 +251,13 @@ impl Store {
 
     /// Returns the figures of the store.
     pub fn status(&self) -> StoreStatus {
+        let log = self.engine.wal.status();
         StoreStatus {
             memstore_bytes: self.engine.pressure.bytes(),
             memstore_limit_bytes: self.engine.pressure.soft_limit_bytes(),
-            log_bytes: self.engine.wal.byte_count(),
+            log_bytes: log.byte_count,
+            log_failed: log.failed.is_some(),
+            log_failures_mended: log.new_segments,
             row_locks: self.engine.locks.held_count(),
             memory_stalls: self.engine.pressure.stalls(),
             file_stalls: self.engine.pressure.file_stalls(),
@@ -374,6 +383,9 @@ impl Store {
 
     fn set_replicas(&self, table: &Table) -> Result<()> {
         let count = usize::from(table.descriptor().region_replication.saturating_sub(1));
+        if count > 0 {
+            self.engine.reads.feed.follow_log(&self.engine.wal);
+        }
         for region in table.regions().all() {
             region.set_replicas(count, &self.engine.reads.feed, &*self.engine)?;
         }
@@ -445,8 +457,8 @@ fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
         }
         tables.insert(*id, Arc::new(table));
     }
-    let (wal, clock) = replay(directory, &options, &manifest, &tables)?;
-    let feed = Arc::new(ReplicaFeed::new(clock.sequence, clock.timestamp));
+    let wal = replay(directory, &options, &manifest, &tables)?;
+    let feed = Arc::new(ReplicaFeed::new());
     let limits =
         SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
     let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
@@ -457,7 +469,6 @@ fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
         tables,
         wal,
         manifest,
-        clock,
         directory_lock,
     });
     for region in engine.regions() {
@@ -473,9 +484,9 @@ fn replay(
     options: &Options,
     manifest: &Manifest,
     tables: &Tables,
-) -> Result<(Wal, CommitClock)> {
+) -> Result<Wal> {
     let state = manifest.state();
-    let mut clock = CommitClock {
+    let last = CommitClock {
         sequence: Sequence(state.last_sequence),
         timestamp: Timestamp(state.last_timestamp),
     };
@@ -485,36 +496,28 @@ fn replay(
         .map(|region| (region.id(), region))
         .collect();
     let mut record_count = 0u64;
-    let mut apply = |mut record: Record| -> Result<()> {
+    let mut apply = |record: &Record<'_>| -> Result<()> {
         record_count += 1;
-        clock.sequence = clock.sequence.max(record.sequence);
-        clock.timestamp = clock.timestamp.max(record.timestamp);
-        for edit in &mut record.edits {
+        let sequence = record.clock().sequence;
+        for (region, cells) in record.edits() {
             // Regions of dropped tables are not there any more.
-            let Some(region) = regions.get(&edit.region) else { continue };
-            if record.sequence <= region.flushed() {
-                continue;
+            let Some(region) = regions.get(&region) else { continue };
+            if sequence > region.flushed() {
+                region.apply_to_replicas(sequence, &cells);
+                region.apply(sequence, cells);
             }
-            for cell in &mut edit.cells {
-                cell.sequence = record.sequence;
-                if cell.timestamp == Timestamp::LATEST {
-                    cell.timestamp = record.timestamp;
-                }
-            }
-            region.apply(record.sequence, &edit.cells);
-            region.apply_to_replicas(record.sequence, &edit.cells);
         }
         Ok(())
     };
-    let wal = Wal::open(
-        Arc::clone(&options.env),
-        &directory.join("wal"),
-        options.wal_segment_bytes,
-        Sequence(state.released),
-        &mut apply,
-    )?;
-    tracing::info!(records = record_count, last = clock.sequence.0, "replayed the log");
-    Ok((wal, clock))
+    let wal_options = WalOptions {
+        env: Arc::clone(&options.env),
+        directory: directory.join("wal"),
+        segment_bytes: options.wal_segment_bytes,
+        archive: options.wal_archive.clone(),
+    };
+    let wal = Wal::open(wal_options, Sequence(state.released), last, &mut apply)?;
+    tracing::info!(records = record_count, last = wal.clock().sequence.0, "replayed the log");
+    Ok(wal)
 }
 
 /// Removes directories of regions that the manifest does not name.

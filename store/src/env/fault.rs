@@ -15,7 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::env::fault::disk::{Disk, Outcome, Random};
-use crate::env::{AppendFile, Env, ReadFile};
+use crate::env::{AppendFile, Env, ReadFile, SegmentFile};
 use crate::error::{Error, Result};
 
 /// What a crash does to bytes and names that were written but not synced.
@@ -34,11 +34,11 @@ pub enum Unsynced {
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// [`Env::create`]; nothing is created.
+    /// [`Env::create`] and [`Env::create_segment`]; nothing is created.
     Create,
-    /// [`AppendFile::append`]; a part is written.
+    /// [`AppendFile::append`] and [`SegmentFile::write_at`]; a part is written.
     Append,
-    /// [`AppendFile::sync`]; pages reach the disk or not, and a later sync does not try them again.
+    /// [`AppendFile::sync`] and [`SegmentFile::sync`]; pages reach the disk or not, and a later sync does not try them again.
     Sync,
     /// [`Env::rename`]; it may have happened, but is not on disk then.
     Rename,
@@ -113,6 +113,12 @@ struct World {
 }
 
 struct FaultAppend {
+    env: FaultEnv,
+    path: PathBuf,
+    file: usize,
+}
+
+struct FaultSegment {
     env: FaultEnv,
     path: PathBuf,
     file: usize,
@@ -243,6 +249,39 @@ impl FaultEnv {
         }
         run(&mut world).map_err(|kind| Error::io(path, std::io::Error::from(kind)))
     }
+
+    /// Writes bytes to a file, at its end if no offset is given.
+    fn write(&self, path: &Path, file: usize, (at, bytes): (Option<usize>, &[u8])) -> Result<()> {
+        let run = |world: &mut World| {
+            let offset = at.unwrap_or(world.disk.bytes(file).len());
+            let room = match world.capacity_bytes {
+                u64::MAX => u64::MAX,
+                capacity_bytes => capacity_bytes.saturating_sub(world.disk.used_bytes()),
+            };
+            // Only what makes the file longer needs room.
+            let present = world.disk.bytes(file).len().saturating_sub(offset);
+            let fitting = usize::try_from(room).unwrap_or(usize::MAX).saturating_add(present);
+            let fitting = bytes.len().min(fitting);
+            world.disk.write_at(file, offset, &bytes[..fitting]);
+            if fitting < bytes.len() { Err(ErrorKind::StorageFull) } else { Ok(()) }
+        };
+        self.run(Operation::Append, path, run, |world| {
+            let offset = at.unwrap_or(world.disk.bytes(file).len());
+            let kept = world.random.below(bytes.len() + 1);
+            world.disk.write_at(file, offset, &bytes[..kept]);
+        })
+    }
+
+    fn sync(&self, path: &Path, file: usize) -> Result<()> {
+        let run = |world: &mut World| {
+            world.disk.sync(file);
+            Ok(())
+        };
+        self.run(Operation::Sync, path, run, |world| {
+            let World { disk, random, .. } = world;
+            disk.fail_sync(file, random);
+        })
+    }
 }
 
 impl World {
@@ -266,32 +305,22 @@ impl World {
 
 impl AppendFile for FaultAppend {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let file = self.file;
-        let run = |world: &mut World| {
-            let room = match world.capacity_bytes {
-                u64::MAX => u64::MAX,
-                capacity_bytes => capacity_bytes.saturating_sub(world.disk.used_bytes()),
-            };
-            let fitting = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-            world.disk.append(file, &bytes[..fitting]);
-            if fitting < bytes.len() { Err(ErrorKind::StorageFull) } else { Ok(()) }
-        };
-        self.env.run(Operation::Append, &self.path, run, |world| {
-            let kept = world.random.below(bytes.len() + 1);
-            world.disk.append(file, &bytes[..kept]);
-        })
+        self.env.write(&self.path, self.file, (None, bytes))
     }
 
     fn sync(&mut self) -> Result<()> {
-        let file = self.file;
-        let run = |world: &mut World| {
-            world.disk.sync(file);
-            Ok(())
-        };
-        self.env.run(Operation::Sync, &self.path, run, |world| {
-            let World { disk, random, .. } = world;
-            disk.fail_sync(file, random);
-        })
+        self.env.sync(&self.path, self.file)
+    }
+}
+
+impl SegmentFile for FaultSegment {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        self.env.write(&self.path, self.file, (Some(offset), bytes))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.env.sync(&self.path, self.file)
     }
 }
 
@@ -328,6 +357,12 @@ impl Env for FaultEnv {
         let run = |world: &mut World| world.disk.create(path);
         let file = self.run(Operation::Create, path, run, |_| {})?;
         Ok(Box::new(FaultAppend { env: self.clone(), path: path.to_owned(), file }))
+    }
+
+    fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>> {
+        let run = |world: &mut World| world.disk.create(path);
+        let file = self.run(Operation::Create, path, run, |_| {})?;
+        Ok(Arc::new(FaultSegment { env: self.clone(), path: path.to_owned(), file }))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {

@@ -21,6 +21,9 @@ pub trait Env: Send + Sync {
     /// Creates a file for appending; an existing one is emptied.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 
+    /// Creates a file for writing at chosen places; an existing one is emptied.
+    fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>>;
+
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
 
@@ -64,6 +67,20 @@ pub trait AppendFile: Send {
     fn sync(&mut self) -> Result<()>;
 }
 
+/// A segment of the log being written: one thread may write while another one waits for the disk.
+pub trait SegmentFile: Send + Sync {
+    /// Writes bytes at an offset, over what is there or behind the end.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Returns when all bytes written before the call are on disk (fdatasync).
+    ///
+    /// # Errors
+    ///
+    /// What was written since the sync before may then never reach the disk, not even if a later
+    /// call returns well.
+    fn sync(&self) -> Result<()>;
+}
+
 /// A file being read.
 pub trait ReadFile: Send + Sync {
     /// Fills `buffer` from `offset`.
@@ -86,6 +103,11 @@ struct RealAppend {
     path: PathBuf,
 }
 
+struct RealSegment {
+    file: File,
+    path: PathBuf,
+}
+
 struct RealRead {
     file: File,
     path: PathBuf,
@@ -97,6 +119,16 @@ impl AppendFile for RealAppend {
     }
 
     fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(|source| Error::io(&self.path, source))
+    }
+}
+
+impl SegmentFile for RealSegment {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|source| Error::io(&self.path, source))
+    }
+
+    fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|source| Error::io(&self.path, source))
     }
 }
@@ -130,6 +162,11 @@ impl Env for RealEnv {
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         let file = File::create(path).map_err(|source| Error::io(path, source))?;
         Ok(Box::new(RealAppend { file, path: path.to_owned() }))
+    }
+
+    fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>> {
+        let file = File::create(path).map_err(|source| Error::io(path, source))?;
+        Ok(Arc::new(RealSegment { file, path: path.to_owned() }))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {

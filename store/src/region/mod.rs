@@ -32,7 +32,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::error::Result;
@@ -41,6 +40,7 @@ use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::FileRecord;
+use crate::wal::LoggedCells;
 
 /// One replica, for system views.
 #[derive(Debug, Clone)]
@@ -252,13 +252,13 @@ impl Region {
         self.write_gate.read()
     }
 
-    /// Applies the region's cells of a commit, sorted by family. The caller is in the write gate.
-    pub(crate) fn apply(&self, sequence: Sequence, cells: &[Cell]) {
+    /// Applies the region's cells of a commit. The caller is in the write gate.
+    pub(crate) fn apply(&self, sequence: Sequence, mut cells: LoggedCells<'_>) {
         self.unflushed.fetch_min(sequence.0, Ordering::SeqCst);
         let families = self.families.load();
-        for run in cells.chunk_by(|a, b| a.family == b.family) {
-            if let Some(family) = families.get(usize::from(run[0].family)) {
-                family.apply(run);
+        while let Some((family, cells)) = cells.next_family() {
+            if let Some(family) = families.get(usize::from(family)) {
+                family.apply_all(cells);
             }
         }
     }
@@ -536,9 +536,9 @@ fn open_family(
 }
 
 impl Replicated for Region {
-    fn apply_to_replicas(&self, sequence: Sequence, cells: &[Cell]) {
+    fn apply_to_replicas(&self, sequence: Sequence, cells: &LoggedCells<'_>) {
         for replica in self.replicas.load().iter() {
-            replica.apply(sequence, cells);
+            replica.apply(sequence, cells.clone());
         }
     }
 }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::Cell;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::engine::{RegionWrites, Writes};
 use crate::region::RegionMap;
 use crate::transaction::staging::StagedTable;
+use crate::wal::Cells;
 
 /// Adds the final state of a table's staged cells to `writes`.
 pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
@@ -38,15 +38,7 @@ pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
             if column.keeps(&parts) {
                 let part = &mut writes.regions[place.slot];
                 part.row_count += u64::from(new_row && counted == Some(index));
-                part.cells.push(Cell {
-                    row: parts.row.to_vec(),
-                    family: family as u8,
-                    qualifier: parts.qualifier.to_vec(),
-                    timestamp: parts.timestamp,
-                    sequence: Sequence(0),
-                    cell_type: parts.cell_type,
-                    value: value.to_vec(),
-                });
+                part.cells.push(family as u8, &parts, value);
             }
         });
     }
@@ -77,7 +69,7 @@ impl Place<'_> {
             Some(index) => first_of_table + index,
             None => {
                 let region = Arc::clone(region);
-                writes.regions.push(RegionWrites { region, cells: Vec::new(), row_count: 0 });
+                writes.regions.push(RegionWrites { region, cells: Cells::default(), row_count: 0 });
                 writes.regions.len() - 1
             }
         };

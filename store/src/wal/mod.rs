@@ -1,176 +1,263 @@
 //! The write-ahead log: one for all regions of the process.
 //!
-//! A commit is one record, however many regions and tables it touches. Records are framed and
-//! checksummed; a thread of its own writes and syncs whatever has gathered while it was busy (group
-//! commit), so no commit waits on a timer. Byte by byte: `docs/formats/wal.md`.
+//! A commit is one record, however many regions and tables it touches. The log gives commits their
+//! place and time, because its order is theirs. Who waits for the disk writes and syncs for all who
+//! gathered meanwhile (group commit); no commit waits for a timer. Byte by byte:
+//! `docs/formats/wal.md`.
+//!
+//! # What a commit waits for
+//!
+//! * `SyncWal`: its record and all before it are on disk. Survives the loss of power.
+//! * `AsyncWal`: its record was handed to the system by one write, made by the committing thread
+//!   or by one that writes for several. Survives the death of the process, not of the machine; the
+//!   log's own thread syncs it within 50 ms or 4 MiB, without a commit waiting for that. Only once
+//!   64 MiB wait for the disk do ASYNC commits wait too. New snapshots see commits in their order,
+//!   so behind a SYNC commit that is still being synced an ASYNC one becomes visible with it.
+//! * `SkipWal`: nothing is logged. What is not flushed is gone when the process ends.
+//!
+//! # When the disk refuses
+//!
+//! Records that are not known to be on disk are kept in memory. After a failed write or sync they
+//! are written to a new segment at once, and nobody notices. If that fails too (the disk is full),
+//! commits are refused with [`Error::LogFailed`] before they have a place, commits that wait are
+//! told the same (their fate is open), and the log's own thread tries again every half second; when
+//! that works, what was open is committed, and commits are taken again.
 
+mod sync;
+mod cells;
 mod record;
 mod reader;
 mod writer;
+mod queue;
+mod log;
+mod ticket;
 
 use std::io::ErrorKind;
-use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{JoinHandle, Thread};
 
-use parking_lot::Mutex;
-
-use crate::cell::Cell;
 use crate::cell::{Sequence, Timestamp};
-use crate::descriptor::{Durability, RegionId};
-use crate::env::Env;
+use crate::descriptor::Durability;
 use crate::error::{Error, Result};
+use crate::wal::log::Log;
 use crate::wal::reader::{recover, segment_path};
-use crate::wal::writer::{Shared, Writer};
+use crate::wal::sync::{Builder, JoinHandle, Mutex};
+use crate::wal::writer::{Writer, prepare};
 
-/// The cells of one region in a commit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RegionEdit {
-    /// The region.
-    pub region: RegionId,
-    /// Its cells; their `sequence` and LATEST timestamps are replaced by the record's.
-    pub cells: Vec<Cell>,
-}
+pub use crate::wal::cells::{Cells, CommitClock, FamilyCells, LoggedCell, LoggedCells, RegionEdit};
+pub use crate::wal::reader::{Position, WalReader};
+pub use crate::wal::record::{Edits, Record};
+pub use crate::wal::ticket::DurableTicket;
+pub use crate::wal::writer::WalOptions;
 
-/// One commit in the log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// Its place in the order of commits.
-    pub sequence: Sequence,
-    /// Its commit time.
-    pub timestamp: Timestamp,
-    /// What it wrote.
-    pub edits: Vec<RegionEdit>,
-}
-
-/// The open log. Dropping it writes what is queued.
+/// The open log. Dropping it writes and syncs what is queued.
 pub struct Wal {
-    shared: Arc<Shared>,
+    log: Arc<Log>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    next_ticket: AtomicU64,
 }
 
-/// Told, in commit order, of every record once it is durable (or handed over, for ASYNC): feeds
-/// region replicas.
+/// Told, in commit order, of every commit once it is as durable as it wants to be: feeds region
+/// replicas.
 pub trait WalFollower: Send + Sync {
-    /// Called on the log's thread; must be quick.
-    fn follow(&self, record: &Arc<Record>);
+    /// Called by whoever wrote the log; must be quick. `edits` is `None` for a commit that had begun
+    /// before there were followers.
+    fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>);
+}
+
+/// Figures of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalStatus {
+    /// Bytes of all segments.
+    pub byte_count: u64,
+    /// All commits up to here are on disk, whatever they asked for.
+    pub synced: Sequence,
+    /// Why commits are refused at present, if they are.
+    pub failed: Option<String>,
+    /// How often records had to be written again to a new segment after a failure.
+    pub new_segments: u64,
 }
 
 impl Wal {
-    /// Opens the log in `directory`, calls `replay` for each whole record with a sequence above
-    /// `after`, in order, and makes it ready for appending in a new segment.
-    ///
-    /// A torn tail of the last segment is cut.
+    /// Opens the log, calls `replay` for each whole record with a sequence above `released`, in
+    /// order, and makes it ready for appending in a new segment. Its last commit is `last`, or that
+    /// of the last record if that is later.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] for damage before the tail.
+    /// [`Error::Corrupt`] for damage before the tail, and what `replay` returns.
     pub fn open(
-        env: Arc<dyn Env>,
-        directory: &Path,
-        segment_bytes: u64,
-        after: Sequence,
-        replay: &mut dyn FnMut(Record) -> Result<()>,
+        options: WalOptions,
+        released: Sequence,
+        last: CommitClock,
+        replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<Wal> {
-        env.create_directory(directory)?;
-        let segments = recover(&*env, directory, after, replay)?;
-        let highest = segments.iter().map(|segment| segment.highest).max().unwrap_or_default();
-        let durable = highest.max(after);
-        let shared = Shared::new(env, directory.to_owned(), segment_bytes, segments, durable);
-        let shared = Arc::new(shared);
-        let writer = Writer::begin(shared.clone())?;
-        let thread = std::thread::Builder::new()
+        let env = Arc::clone(&options.env);
+        let directory = options.directory.clone();
+        env.create_directory(&directory)?;
+        let mut clock = last;
+        let found = recover(&env, &directory, released, &mut |record| {
+            let place = record.clock();
+            clock.sequence = clock.sequence.max(place.sequence);
+            clock.timestamp = clock.timestamp.max(place.timestamp);
+            replay(record)
+        })?;
+        let begun = (found.last_number + 1, found.last);
+        let writer = Writer::begin(options, found.segments, begun, clock.sequence)?;
+        // Only now: until then they say what the log is.
+        for number in &found.strays {
+            env.remove(&segment_path(&directory, *number))?;
+        }
+        if !found.strays.is_empty() {
+            env.sync_directory(&directory)?;
+        }
+        let log = Arc::new(Log::new(writer, clock));
+        let log_of_thread = Arc::clone(&log);
+        let thread = Builder::new()
             .name("bennu-wal".to_owned())
-            .spawn(move || writer.run())
-            .map_err(|source| Error::io(directory, source))?;
-        let thread = Mutex::new(Some(thread));
-        Ok(Wal { shared, thread, next_ticket: AtomicU64::new(0) })
+            .spawn(move || log_of_thread.run())
+            .map_err(|source| Error::io(&directory, source))?;
+        Ok(Wal { log, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Queues a record; records are written in the order of this call. Returns at once.
-    /// For `SkipWal` records nothing is written, but they take their place in the durable mark.
-    pub fn append(&self, record: Arc<Record>, durability: Durability) {
-        self.shared.append(record, durability);
+    /// Gives a commit its place and time, not before `now`, and queues its record. It is to be
+    /// handed over ([`Wal::hand_over`]) or waited for. `shared` is the same edits, for followers;
+    /// needed if [`Wal::is_followed`].
+    ///
+    /// # Errors
+    ///
+    /// There is no commit then: [`Error::LogFailed`], [`Error::ShutDown`],
+    /// [`Error::InvalidRequest`] if it is too long for a record.
+    pub fn append(
+        &self,
+        now: Timestamp,
+        durability: Durability,
+        edits: &[RegionEdit],
+        shared: Option<&Arc<Vec<RegionEdit>>>,
+    ) -> Result<CommitClock> {
+        self.log.append(now, durability, edits, shared)
     }
 
-    /// Returns the highest sequence such that it and all before it are durable, or were appended
-    /// with a weaker durability and handed to the system.
+    /// Returns when all commits up to `sequence` were handed to the system, by this thread if no
+    /// other one is at it. Returns whether so much is not on disk yet that the caller is to wait
+    /// for that with [`Wal::sync_through`].
+    pub fn hand_over(&self, sequence: Sequence) -> bool {
+        self.log.hand_over(sequence)
+    }
+
+    /// Returns when all commits up to `sequence` are on disk, whatever durability they asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFailed`], [`Error::ShutDown`].
+    pub fn sync_through(&self, sequence: Sequence) -> Result<()> {
+        self.log.sync_through(sequence)
+    }
+
+    /// Returns the highest sequence such that it and all before it are as durable as they asked for.
     pub fn durable(&self) -> Sequence {
-        Sequence(self.shared.durable.load(Ordering::Acquire))
+        self.log.durable()
     }
 
-    /// Returns a future (also waitable by a plain thread) that is ready when `sequence` is durable.
+    /// Returns the place and time of the last commit.
+    pub fn clock(&self) -> CommitClock {
+        self.log.state.lock().clock
+    }
+
+    /// Returns a future (also waitable by a plain thread) that is ready when the commit at
+    /// `sequence` is as durable as it asked for.
     pub fn wait_for(&self, sequence: Sequence) -> DurableTicket {
-        let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        DurableTicket { shared: self.shared.clone(), sequence, ticket, waits: false }
+        DurableTicket::new(Arc::clone(&self.log), sequence)
     }
 
-    /// Adds a follower of all records appended from now on.
-    pub fn follow(&self, follower: Arc<dyn WalFollower>) {
-        self.shared.follow(follower);
+    /// Adds a follower of all commits from now on; returns the last one before.
+    pub fn follow(&self, follower: Arc<dyn WalFollower>) -> CommitClock {
+        self.log.follow(follower)
     }
 
-    /// Removes segments all of whose records are at or below `flushed`, after closing the active
-    /// one if that is true of it. Waits for the log's thread then.
+    /// Returns whether anybody follows.
+    pub fn is_followed(&self) -> bool {
+        self.log.is_followed()
+    }
+
+    /// Removes, or moves to the archive, the segments all of whose commits are at or below
+    /// `flushed`, after closing the active one if that is true of it.
     pub fn release(&self, flushed: Sequence) -> Result<()> {
-        let mut state = self.shared.state.lock();
-        let active = &state.active;
-        let usable = state.failed.is_none() && !state.stopping;
-        if usable && active.highest > Sequence(0) && active.highest <= flushed {
-            state.roll();
-            let number = state.active.number;
-            self.shared.work.notify_one();
-            while state.written_number < number && state.failed.is_none() && !state.stopped {
-                self.shared.rolled.wait(&mut state);
-            }
-        }
-        drop(state);
+        self.close_active(flushed)?;
+        let (env, directory, archive) = {
+            let writer = self.log.writer.lock();
+            let options = writer.options();
+            (Arc::clone(&options.env), options.directory.clone(), options.archive.clone())
+        };
+        let mut removed = false;
         while let Some(number) = self.oldest_obsolete(flushed) {
-            // One by one from the oldest on, each made durable before the next: a crash or a failure
-            // in between must not leave a gap in the log.
-            let path = segment_path(&self.shared.directory, number);
-            match self.shared.env.remove(&path) {
-                // Removed before, when the sync failed.
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-                removed => removed?,
+            let path = segment_path(&directory, number);
+            if let Some(archive) = &archive {
+                env.create_directory(archive)?;
+                env.link(&path, &segment_path(archive, number))
+                    .or_else(ignore(ErrorKind::AlreadyExists))?;
+                env.sync_directory(archive)?;
             }
-            self.shared.env.sync_directory(&self.shared.directory)?;
-            self.shared.state.lock().closed.retain(|segment| segment.number != number);
+            env.remove(&path).or_else(ignore(ErrorKind::NotFound))?;
+            let mut writer = self.log.writer.lock();
+            writer.forget(number);
+            self.log.note(&writer);
+            removed = true;
         }
-        Ok(())
+        if removed { env.sync_directory(&directory) } else { Ok(()) }
     }
 
-    /// Returns the oldest segment if nothing in it is needed and it is not written any more.
+    fn close_active(&self, flushed: Sequence) -> Result<()> {
+        let (options, number) = {
+            let mut writer = self.log.writer.lock();
+            if !writer.active_is_obsolete(flushed) {
+                return Ok(());
+            }
+            (writer.options().clone(), writer.new_number())
+        };
+        // Without the lock: commits go on meanwhile.
+        let next = prepare(&options, number)?;
+        let mut writer = self.log.writer.lock();
+        match writer.active_is_obsolete(flushed) {
+            true => writer.close_active(next),
+            false => {
+                drop(writer);
+                self.log.state.lock().prepared = Some(next);
+                Ok(())
+            }
+        }
+    }
+
     fn oldest_obsolete(&self, flushed: Sequence) -> Option<u32> {
-        let state = self.shared.state.lock();
-        let oldest = state.closed.first()?;
-        let obsolete = oldest.number < state.written_number && oldest.highest <= flushed;
-        obsolete.then_some(oldest.number)
+        self.log.writer.lock().oldest_obsolete(flushed)
     }
 
     /// Returns the bytes of all live segments.
     pub fn byte_count(&self) -> u64 {
-        let state = self.shared.state.lock();
-        let closed: u64 = state.closed.iter().map(|segment| segment.byte_count).sum();
-        closed + state.active.byte_count
+        self.log.byte_count()
     }
 
-    /// Writes and syncs what is queued and stops the thread.
+    /// Returns the figures.
+    pub fn status(&self) -> WalStatus {
+        let (synced, new_segments) = {
+            let writer = self.log.writer.lock();
+            (writer.synced_through(), writer.new_segments())
+        };
+        let failed = self.log.state.lock().failed.clone();
+        WalStatus { byte_count: self.byte_count(), synced, failed, new_segments }
+    }
+
+    /// Takes no more commits.
+    pub fn refuse(&self) {
+        self.log.state.lock().refusing = true;
+    }
+
+    /// Takes no more commits, writes and syncs what is queued and stops the thread.
     pub fn shut_down(&self) {
-        self.shared.state.lock().stopping = true;
-        self.shared.work.notify_one();
+        self.log.state.lock().stopping = true;
+        self.log.work.notify_one();
         let Some(thread) = self.thread.lock().take() else { return };
         if thread.join().is_err() {
             // A bug of ours; those who wait must not wait for ever.
-            let mut state = self.shared.state.lock();
-            state.failed = Some("the log's thread panicked".to_owned());
-            let waiters = std::mem::take(&mut state.waiters);
-            drop(state);
-            waiters.into_values().for_each(Waker::wake);
+            self.log.give_up("the log's thread panicked");
         }
     }
 }
@@ -181,79 +268,11 @@ impl Drop for Wal {
     }
 }
 
-/// Ready when a commit is durable. A `Future`, and [`DurableTicket::wait`] for plain threads.
-///
-/// Fails with [`Error::LogFailed`] if the log could not be written: the commit's fate is then open
-/// until the restart.
-pub struct DurableTicket {
-    shared: Arc<Shared>,
-    sequence: Sequence,
-    /// Tells waiters of one sequence apart.
-    ticket: u64,
-    /// Whether a waker was left with the log.
-    waits: bool,
-}
-
-impl DurableTicket {
-    /// Blocks until the commit is durable.
-    pub fn wait(mut self) -> Result<()> {
-        if self.is_ready() {
-            return Ok(());
-        }
-        let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            if let Poll::Ready(result) = Pin::new(&mut self).poll(&mut context) {
-                return result;
-            }
-            std::thread::park();
-        }
-    }
-
-    /// Returns whether it is durable already.
-    pub fn is_ready(&self) -> bool {
-        self.shared.durable.load(Ordering::Acquire) >= self.sequence.0
-    }
-}
-
-impl Future for DurableTicket {
-    type Output = Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        if self.is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        let key = (self.sequence.0, self.ticket);
-        let shared = self.shared.clone();
-        let mut state = shared.state.lock();
-        if self.is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        if let Some(detail) = &state.failed {
-            return Poll::Ready(Err(Error::LogFailed { detail: detail.clone() }));
-        }
-        if state.stopped {
-            return Poll::Ready(Err(Error::ShutDown));
-        }
-        state.waiters.insert(key, context.waker().clone());
-        self.waits = true;
-        Poll::Pending
-    }
-}
-
-impl Drop for DurableTicket {
-    fn drop(&mut self) {
-        if self.waits && !self.is_ready() {
-            self.shared.state.lock().waiters.remove(&(self.sequence.0, self.ticket));
-        }
-    }
-}
-
-struct ThreadWaker(Thread);
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<ThreadWaker>) {
-        self.0.unpark();
+/// Takes an error of this kind for success.
+fn ignore(kind: ErrorKind) -> impl Fn(Error) -> Result<()> {
+    move |error| match error {
+        Error::Io { source, .. } if source.kind() == kind => Ok(()),
+        error => Err(error),
     }
 }
 

@@ -1,26 +1,87 @@
-//! Recovery: reads the segments of a log and tells a torn tail from damage.
+//! Reads the log: its segments in order, record by record, and tells a torn tail from damage.
 //!
-//! The tail of the last segment may hold anything after a crash: what was never synced may be
-//! missing, cut short, or there with holes in it. A frame says how many bytes of its segment were
-//! on disk when it was made; so a bad place that a later frame knows to have been on disk is
-//! damage, and one that no later frame vouches for is a tail, and is cut.
+//! ```text
+//!   segment 7                      segment 9
+//!   | start | a | b | c |          | start: before it the log ends in 7 after b | c | d | 0 0 0 …
+//!                       `- ignored
+//! ```
+//!
+//! The first record of a segment says where the log before it ends; so the segments form a chain,
+//! read backwards from the newest one, and what is in none of its links was given up: a segment that
+//! was prepared and never used, or records that were written again elsewhere.
+//!
+//! The end of the log may hold anything after a crash: what was never synced may be missing, cut
+//! short, or there with holes in it. Each record says how far the log was on disk when it was made;
+//! so a bad place that a later record knows to have been on disk is damage, and one that no later
+//! record vouches for is a tail, and is cut.
 
+use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cell::Sequence;
-use crate::env::Env;
+use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
-use crate::wal::Record;
-use crate::wal::record::{FRAME_HEADER_BYTES, FrameKind, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC};
-use crate::wal::record::{SEGMENT_VERSION, decode_record, parse_frame, segment_header};
+use crate::wal::record::{Header, Mark, RECORD_HEADER_BYTES, Record, RecordKind};
+use crate::wal::record::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, SEGMENT_VERSION, START_BYTES};
+use crate::wal::record::{parse_header, parse_start, segment_header};
 
-/// A segment that is not written any more.
+/// Bytes that are read at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// A segment as far as it is part of the log.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) number: u32,
+    /// Bytes of it that are part of the log.
     pub(super) byte_count: u64,
-    /// Highest sequence in it; 0 if it has no record.
+    /// The last sequence in the log up to its end.
     pub(super) highest: Sequence,
+}
+
+impl Segment {
+    pub(super) fn end(&self) -> Mark {
+        Mark { segment: self.number, byte_count: self.byte_count }
+    }
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Number of the segment.
+    pub segment: u32,
+    /// Bytes before the record in it.
+    pub offset: u64,
+}
+
+/// Goes through the records of a log, oldest first: of a data directory, also while a store has it
+/// open, of an archive, or of one segment.
+///
+/// Holds one record and a window of a segment in memory. A torn tail is the end.
+pub struct WalReader {
+    env: Arc<dyn Env>,
+    directory: PathBuf,
+    links: Vec<Link>,
+    /// Index of the link after the open one.
+    next: usize,
+    scan: Option<SegmentScan>,
+    from: Bound<Sequence>,
+    to: Bound<Sequence>,
+    last: Sequence,
+    /// The segments read so far.
+    pub(super) segments: Vec<Segment>,
+    /// Segments that are no part of the log.
+    pub(super) strays: Vec<u32>,
+}
+
+/// A segment of the chain.
+#[derive(Debug, Clone)]
+struct Link {
+    number: u32,
+    /// Where the log before it ends.
+    before: Mark,
+    /// The last sequence before it.
+    last: Sequence,
 }
 
 /// Returns the path of a segment.
@@ -32,144 +93,385 @@ fn segment_number(name: &Path) -> Option<u32> {
     name.to_str()?.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
 }
 
-/// Reads all segments, hands the records to `replay`, cuts a torn tail, and returns the segments.
-pub(super) fn recover(
-    env: &dyn Env,
-    directory: &Path,
-    after: Sequence,
-    replay: &mut dyn FnMut(Record) -> Result<()>,
-) -> Result<Vec<Segment>> {
-    let mut numbers: Vec<u32> =
-        env.list(directory)?.iter().filter_map(|name| segment_number(name)).collect();
-    numbers.sort_unstable();
-    let mut segments = Vec::new();
-    for (index, &number) in numbers.iter().enumerate() {
-        let is_last = index + 1 == numbers.len();
-        if let Some(missing) = index.checked_sub(1).map(|before| numbers[before] + 1)
-            && missing != number
-        {
-            let path = segment_path(directory, missing);
-            return Err(Error::corrupt(path, 0, "the segment is missing"));
+impl WalReader {
+    /// Opens the log or archive in a directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if a segment is missing between others, or damaged at its start.
+    pub fn open(env: Arc<dyn Env>, directory: &Path) -> Result<WalReader> {
+        let mut numbers: Vec<u32> =
+            env.list(directory)?.iter().filter_map(|name| segment_number(name)).collect();
+        numbers.sort_unstable();
+        let mut starts = Vec::new();
+        for &number in &numbers {
+            let mut scan = SegmentScan::open(&*env, directory, number)?;
+            starts.push(scan.start()?.map(|(before, last)| Link { number, before, last }));
         }
-        if let Some(segment) = recover_segment(env, directory, number, is_last, after, replay)? {
-            segments.push(segment);
+        // What does not lead back to the beginning was never on disk as a whole.
+        let newest = starts.iter().flatten().rev();
+        let mut links = Vec::new();
+        for newest in newest {
+            let (chain, broken_at) = chain_of(newest, &starts, &numbers);
+            let Some(broken_at) = broken_at else {
+                links = chain;
+                break;
+            };
+            check_start(&*env, directory, broken_at, chain.iter().map(|link| link.number))?;
+        }
+        let is_link = |number: &u32| links.iter().any(|link| link.number == *number);
+        let strays: Vec<u32> = numbers.into_iter().filter(|number| !is_link(number)).collect();
+        for &number in &strays {
+            check_start(&*env, directory, number, std::iter::once(number))?;
+        }
+        Ok(WalReader::of(env, directory, links, strays))
+    }
+
+    /// Opens one segment, whatever is beside it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if it does not begin as a segment does; [`Error::InvalidRequest`] if it
+    /// is not named as one.
+    pub fn open_segment(env: Arc<dyn Env>, path: &Path) -> Result<WalReader> {
+        let named = path.file_name().and_then(|name| segment_number(Path::new(name)));
+        let not_named =
+            || Error::InvalidRequest(format!("\"{}\" is no log segment", path.display()));
+        let number = named.ok_or_else(not_named)?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let (before, last) = SegmentScan::open(&*env, directory, number)?
+            .start()?
+            .ok_or_else(|| Error::corrupt(path, 0, "the segment has no right header"))?;
+        Ok(WalReader::of(env, directory, vec![Link { number, before, last }], Vec::new()))
+    }
+
+    fn of(env: Arc<dyn Env>, directory: &Path, links: Vec<Link>, strays: Vec<u32>) -> WalReader {
+        WalReader {
+            env,
+            directory: directory.to_owned(),
+            last: links.first().map_or(Sequence(0), |link| link.last),
+            links,
+            next: 0,
+            scan: None,
+            from: Bound::Unbounded,
+            to: Bound::Unbounded,
+            segments: Vec::new(),
+            strays,
         }
     }
-    Ok(segments)
-}
 
-/// Reads one segment; `None` if nothing of it is left.
-fn recover_segment(
-    env: &dyn Env,
-    directory: &Path,
-    number: u32,
-    is_last: bool,
-    after: Sequence,
-    replay: &mut dyn FnMut(Record) -> Result<()>,
-) -> Result<Option<Segment>> {
-    let path = segment_path(directory, number);
-    let file = env.open(&path)?;
-    let byte_count = usize::try_from(file.byte_count()?)
-        .map_err(|_| Error::corrupt(&path, 0, "the segment is too large"))?;
-    let mut bytes = vec![0; byte_count];
-    file.read_at(0, &mut bytes)?;
-    let mut highest = Sequence(0);
-    let mut end = 0;
-    if check_header(&path, &bytes, number, is_last)? {
-        let mut scan = SegmentScan { bytes: &bytes, number, position: SEGMENT_HEADER_BYTES };
-        end = scan.position;
-        while let Some(payload) = scan.next_payload() {
-            let record = decode_record(&payload)
-                .ok_or_else(|| Error::corrupt(&path, end as u64, "the record is malformed"))?;
-            highest = highest.max(record.sequence);
-            end = scan.position;
-            if record.sequence > after {
-                replay(record)?;
-            }
-        }
+    /// Returns only records with a sequence in `sequences` from now on.
+    #[must_use]
+    pub fn range(mut self, sequences: impl RangeBounds<Sequence>) -> WalReader {
+        self.from = sequences.start_bound().cloned();
+        self.to = sequences.end_bound().cloned();
+        self
     }
-    if end < bytes.len() {
-        if !is_last || vouched_for(&bytes, number, end) {
-            let detail = "a log record is damaged before the end of the log; restore the segment, \
-                          or cut it here and lose what follows";
-            return Err(Error::corrupt(path, end as u64, detail));
-        }
-        tracing::warn!(segment = number, offset = end, "cut the torn tail of the log");
-    }
-    if end <= SEGMENT_HEADER_BYTES && is_last {
-        env.remove(&path)?;
-        env.sync_directory(directory)?;
-        return Ok(None);
-    }
-    if end < bytes.len() {
-        cut(env, directory, number, &bytes[..end])?;
-    }
-    Ok(Some(Segment { number, byte_count: end as u64, highest }))
-}
 
-/// Returns whether the header is there; `false` only for a torn one.
-fn check_header(path: &Path, bytes: &[u8], number: u32, is_last: bool) -> Result<bool> {
-    let Some(header) = bytes.get(..SEGMENT_HEADER_BYTES) else {
-        if is_last {
-            return Ok(false);
-        }
-        return Err(Error::corrupt(path, 0, "the segment ends within its header"));
-    };
-    if header == segment_header(number) {
-        return Ok(true);
+    /// Returns the last sequence before the first segment: that of the segments that are gone.
+    /// `None` if there is no segment, or none before.
+    pub(super) fn missing_before(&self) -> Option<(PathBuf, Sequence)> {
+        let first = self.links.first()?;
+        let path = segment_path(&self.directory, first.before.segment);
+        (first.before.segment > 0).then_some((path, first.last))
     }
-    let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-    if header[..8] == SEGMENT_MAGIC && version != SEGMENT_VERSION {
-        let detail = format!("segment version {version} is not known, {SEGMENT_VERSION} is");
-        return Err(Error::corrupt(path, 8, detail));
-    }
-    if is_last && !vouched_for(bytes, number, 0) {
-        return Ok(false);
-    }
-    Err(Error::corrupt(path, 0, "the segment has no right header"))
-}
 
-/// Returns whether a frame after `position` knows the bytes there to have been on disk.
-fn vouched_for(bytes: &[u8], number: u32, position: usize) -> bool {
-    (position + 1..bytes.len()).any(|start| {
-        parse_frame(&bytes[start..], number)
-            .is_some_and(|frame| frame.synced_bytes > position as u64)
-    })
-}
-
-/// Replaces a segment by its whole part.
-fn cut(env: &dyn Env, directory: &Path, number: u32, whole: &[u8]) -> Result<()> {
-    let temporary = directory.join("wal-cut.tmp");
-    let mut file = env.create(&temporary)?;
-    file.append(whole)?;
-    file.sync()?;
-    env.rename(&temporary, &segment_path(directory, number))
-}
-
-struct SegmentScan<'a> {
-    bytes: &'a [u8],
-    number: u32,
-    /// After the last whole record.
-    position: usize,
-}
-
-impl SegmentScan<'_> {
-    /// Returns the next whole payload, or `None` at the end or at the first bad byte.
-    fn next_payload(&mut self) -> Option<Vec<u8>> {
-        let mut payload = Vec::new();
-        let mut position = self.position;
+    /// Returns the next record and where it stands, `None` at the end of the log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] for damage before the end.
+    pub fn next_record(&mut self) -> Result<Option<(Position, Record<'_>)>> {
         loop {
-            let frame = parse_frame(self.bytes.get(position..)?, self.number)?;
-            let begins = matches!(frame.kind, FrameKind::Full | FrameKind::First);
-            if begins != payload.is_empty() {
-                return None;
+            let Some(mut scan) = self.scan.take() else {
+                if !self.open_next()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let offset = scan.position;
+            let limit = self.links.get(self.next).map(|link| link.before.byte_count);
+            let at_limit = limit.is_some_and(|limit| offset >= limit);
+            let header = if at_limit { None } else { scan.next_header()? };
+            let Some(header) = header else {
+                self.close(scan, limit)?;
+                continue;
+            };
+            let position = Position { segment: scan.number, offset };
+            self.scan = Some(scan);
+            if header.kind == RecordKind::Start {
+                continue;
             }
-            payload.extend_from_slice(frame.payload);
-            position += FRAME_HEADER_BYTES + frame.payload.len();
-            if matches!(frame.kind, FrameKind::Full | FrameKind::Last) {
-                self.position = position;
-                return Some(payload);
+            if header.clock.sequence <= self.last {
+                return Err(self.corrupt(position, "the sequence of the record does not rise"));
+            }
+            self.last = header.clock.sequence;
+            if (self.from, self.to).contains(&self.last) {
+                return self.record(position, &header);
             }
         }
     }
+
+    fn record(
+        &self,
+        position: Position,
+        header: &Header,
+    ) -> Result<Option<(Position, Record<'_>)>> {
+        let body = self.scan.as_ref().map_or(&[][..], SegmentScan::body);
+        match Record::of(header.clock, body) {
+            Some(record) => Ok(Some((position, record))),
+            None => Err(self.corrupt(position, "the record is malformed")),
+        }
+    }
+
+    fn corrupt(&self, position: Position, detail: &str) -> Error {
+        let path = segment_path(&self.directory, position.segment);
+        Error::corrupt(path, position.offset, detail)
+    }
+
+    fn open_next(&mut self) -> Result<bool> {
+        let Some(link) = self.links.get(self.next) else { return Ok(false) };
+        self.next += 1;
+        let mut scan = SegmentScan::open(&*self.env, &self.directory, link.number)?;
+        scan.position = SEGMENT_HEADER_BYTES as u64;
+        self.scan = Some(scan);
+        Ok(true)
+    }
+
+    /// Ends a segment where its last right record ends; `limit` is where it is to end.
+    fn close(&mut self, mut scan: SegmentScan, limit: Option<u64>) -> Result<()> {
+        let (number, end) = (scan.number, scan.position);
+        self.segments.push(Segment { number, byte_count: end, highest: self.last });
+        if limit == Some(end) {
+            return Ok(());
+        }
+        let bad = Mark { segment: number, byte_count: end };
+        let position = Position { segment: number, offset: end };
+        if limit.is_some_and(|limit| end > limit) {
+            return Err(self.corrupt(position, "the next segment is to begin within the record"));
+        }
+        let mut vouched = scan.vouches_for(bad)?;
+        for link in &self.links[self.next..] {
+            let mut later = SegmentScan::open(&*self.env, &self.directory, link.number)?;
+            vouched = vouched || later.vouches_for(bad)?;
+        }
+        if vouched {
+            let detail = "a log record is damaged before the end of the log; restore the segment, \
+                          or remove it and all after it and lose what they hold";
+            return Err(self.corrupt(position, detail));
+        }
+        // The log ends here.
+        self.strays.extend(self.links.drain(self.next..).map(|link| link.number));
+        Ok(())
+    }
+
+    /// Returns the last sequence that was read, or that was before the first segment.
+    pub(super) fn last(&self) -> Sequence {
+        self.last
+    }
+}
+
+/// Returns the segments that lead up to `newest`, oldest first, and the one among those before it
+/// that is there but does not begin as a segment does.
+fn chain_of(newest: &Link, starts: &[Option<Link>], numbers: &[u32]) -> (Vec<Link>, Option<u32>) {
+    let mut chain = vec![newest.clone()];
+    let mut broken_at = None;
+    let mut before = newest.before.segment;
+    while let Ok(index) = numbers.binary_search(&before) {
+        let Some(link) = &starts[index] else {
+            broken_at = Some(before);
+            break;
+        };
+        chain.push(link.clone());
+        // A segment cannot come after itself; damage could say so.
+        before = link.before.segment.min(link.number.saturating_sub(1));
+    }
+    chain.reverse();
+    (chain, broken_at)
+}
+
+/// Returns an error if a segment does not begin as one and a record in `later` knows that it was on
+/// disk: it was then synced with its start.
+fn check_start(
+    env: &dyn Env,
+    directory: &Path,
+    number: u32,
+    later: impl Iterator<Item = u32>,
+) -> Result<()> {
+    if SegmentScan::open(env, directory, number)?.start()?.is_some() {
+        return Ok(());
+    }
+    for later in later {
+        let mut scan = SegmentScan::open(env, directory, later)?;
+        if scan.vouches_for(Mark { segment: number, byte_count: 0 })? {
+            let path = segment_path(directory, number);
+            return Err(Error::corrupt(path, 0, "the segment has no right header"));
+        }
+    }
+    Ok(())
+}
+
+/// Goes through one segment.
+struct SegmentScan {
+    file: Arc<dyn ReadFile>,
+    path: PathBuf,
+    number: u32,
+    byte_count: u64,
+    /// After the last right record.
+    position: u64,
+    window: Vec<u8>,
+    window_start: u64,
+    /// The body of the last record, within the window.
+    body: std::ops::Range<usize>,
+}
+
+impl SegmentScan {
+    fn open(env: &dyn Env, directory: &Path, number: u32) -> Result<SegmentScan> {
+        let path = segment_path(directory, number);
+        let file = env.open(&path)?;
+        let byte_count = file.byte_count()?;
+        Ok(SegmentScan {
+            file,
+            path,
+            number,
+            byte_count,
+            position: 0,
+            window: Vec::new(),
+            window_start: 0,
+            body: 0..0,
+        })
+    }
+
+    /// Returns what the first record says: where the log before ends, and the last sequence there.
+    /// `None` if the segment does not begin as it should.
+    fn start(&mut self) -> Result<Option<(Mark, Sequence)>> {
+        let right = segment_header(self.number);
+        let Some(header) = self.bytes(0, SEGMENT_HEADER_BYTES)? else { return Ok(None) };
+        let is_right = header == right;
+        let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        if header[..8] == SEGMENT_MAGIC && version != SEGMENT_VERSION {
+            let checksum = crc32c::crc32c(&header[..16]).to_le_bytes();
+            if header[16..20] == checksum {
+                let detail =
+                    format!("segment version {version} is not known, {SEGMENT_VERSION} is");
+                return Err(Error::corrupt(&self.path, 8, detail));
+            }
+        }
+        if !is_right {
+            return Ok(None);
+        }
+        self.position = SEGMENT_HEADER_BYTES as u64;
+        let first = self.next_header()?.filter(|header| header.kind == RecordKind::Start);
+        let Some(header) = first else { return Ok(None) };
+        Ok(parse_start(self.body()).map(|before| (before, header.clock.sequence)))
+    }
+
+    /// Goes to the next record; `None` at the first place where none begins.
+    fn next_header(&mut self) -> Result<Option<Header>> {
+        let number = self.number;
+        let Some(bytes) = self.bytes(self.position, RECORD_HEADER_BYTES)? else { return Ok(None) };
+        let Some(header) = parse_header(bytes, number) else { return Ok(None) };
+        let body_start = self.position + RECORD_HEADER_BYTES as u64;
+        let Some(body) = self.bytes(body_start, header.body_bytes)? else { return Ok(None) };
+        if crc32c::crc32c(body) != header.body_checksum {
+            return Ok(None);
+        }
+        let start = (body_start - self.window_start) as usize;
+        self.body = start..start + header.body_bytes;
+        self.position = body_start + header.body_bytes as u64;
+        Ok(Some(header))
+    }
+
+    fn body(&self) -> &[u8] {
+        &self.window[self.body.clone()]
+    }
+
+    /// Returns bytes of the file, `None` if it ends before.
+    fn bytes(&mut self, offset: u64, length: usize) -> Result<Option<&[u8]>> {
+        if offset + length as u64 > self.byte_count {
+            return Ok(None);
+        }
+        let held = self.window_start..=self.window_start + self.window.len() as u64;
+        if !held.contains(&offset) || !held.contains(&(offset + length as u64)) {
+            let left = self.byte_count - offset;
+            let wanted = left.min(length.max(WINDOW_BYTES) as u64);
+            // Given back first: it may be as large as a record.
+            if self.window.capacity() > 2 * WINDOW_BYTES {
+                self.window = Vec::new();
+            }
+            self.window.resize(wanted as usize, 0);
+            self.window_start = offset;
+            self.file.read_at(offset, &mut self.window)?;
+        }
+        let start = (offset - self.window_start) as usize;
+        Ok(Some(&self.window[start..start + length]))
+    }
+
+    /// Returns whether a record header behind `bad` knows that place to have been on disk.
+    fn vouches_for(&mut self, bad: Mark) -> Result<bool> {
+        let mut offset = match self.number == bad.segment {
+            true => bad.byte_count,
+            false => 0,
+        };
+        let number = self.number;
+        while offset < self.byte_count {
+            let length = (self.byte_count - offset).min(WINDOW_BYTES as u64) as usize;
+            let Some(bytes) = self.bytes(offset, length)? else { return Ok(false) };
+            // Space that was never used is the rule.
+            if bytes.iter().any(|byte| *byte != 0) {
+                let mut starts = 0..length.saturating_sub(RECORD_HEADER_BYTES - 1);
+                let vouches = |start| {
+                    parse_header(&bytes[start..], number).is_some_and(|header| header.synced > bad)
+                };
+                if starts.any(vouches) {
+                    return Ok(true);
+                }
+            }
+            if length < RECORD_HEADER_BYTES {
+                break;
+            }
+            // So that one across the border is found too.
+            offset += (length - RECORD_HEADER_BYTES + 1) as u64;
+        }
+        Ok(false)
+    }
+}
+
+/// What recovery found.
+pub(super) struct Recovered {
+    /// The segments with commits, oldest first.
+    pub(super) segments: Vec<Segment>,
+    /// Segments that are not needed.
+    pub(super) strays: Vec<u32>,
+    /// The highest number of any segment.
+    pub(super) last_number: u32,
+    /// The last sequence in the log, now or before.
+    pub(super) last: Sequence,
+}
+
+/// Hands all records above `after` to `replay`.
+pub(super) fn recover(
+    env: &Arc<dyn Env>,
+    directory: &Path,
+    after: Sequence,
+    replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+) -> Result<Recovered> {
+    let mut reader = WalReader::open(Arc::clone(env), directory)?;
+    let linked = reader.links.iter().map(|link| link.number);
+    let last_number = linked.chain(reader.strays.iter().copied()).max().unwrap_or(0);
+    if let Some((path, last)) = reader.missing_before()
+        && last > after
+    {
+        return Err(Error::corrupt(path, 0, "the segment is missing"));
+    }
+    reader = reader.range((Bound::Excluded(after), Bound::Unbounded));
+    while let Some((_, record)) = reader.next_record()? {
+        replay(&record)?;
+    }
+    let last = reader.last();
+    let WalReader { mut segments, mut strays, .. } = reader;
+    while segments.last().is_some_and(|segment| segment.byte_count <= START_BYTES) {
+        strays.extend(segments.pop().map(|segment| segment.number));
+    }
+    Ok(Recovered { segments, strays, last_number, last })
 }

@@ -1,42 +1,100 @@
-//! How a record becomes bytes: its payload, and the frames that carry the payload.
+//! How a record becomes bytes, and what a segment begins with.
 //!
-//! Byte by byte in `docs/formats/wal.md`. A payload longer than [`FRAGMENT_BYTES_MAX`] is cut into
-//! several frames, so that a reader never trusts a huge length.
+//! A record is a header and a body. The body and its checksum are made before the commit has its
+//! place; the header is completed when the segment is known that it goes to, so that the same bytes
+//! can be written again to another one. Byte by byte in `docs/formats/wal.md`.
 
-use crate::cell::{Cell, CellType, Sequence, Timestamp};
+use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::RegionId;
-use crate::wal::{Record, RegionEdit};
+use crate::error::{Error, Result};
+use crate::wal::cells::{CommitClock, Input, LoggedCells, RegionEdit, push_varint};
 
 /// The first bytes of a segment.
 pub(super) const SEGMENT_MAGIC: [u8; 8] = *b"bennuwal";
 /// The version this code writes and reads.
-pub(super) const SEGMENT_VERSION: u32 = 1;
+pub(super) const SEGMENT_VERSION: u32 = 2;
 /// Magic, version, segment number, checksum.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 4;
-/// Checksum, length, segment number, synced bytes, kind.
-pub(super) const FRAME_HEADER_BYTES: usize = 4 + 4 + 4 + 8 + 1;
-/// Payload bytes of a frame at most.
-pub(super) const FRAGMENT_BYTES_MAX: usize = 4 << 20;
+/// Checksum, body length, checksum of the body, segment number, synced mark, sequence, time, kind.
+pub(super) const RECORD_HEADER_BYTES: usize = 4 + 4 + 4 + 4 + 8 + 8 + 8 + 1;
+/// Number and end of the segment before.
+const START_BODY_BYTES: usize = 4 + 8;
+/// Bytes of a segment without commits: its header and its first record.
+pub(super) const START_BYTES: u64 =
+    (SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + START_BODY_BYTES) as u64;
 
-/// Which part of a record a frame carries.
+/// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameKind {
-    Full = 1,
-    First = 2,
-    Middle = 3,
-    Last = 4,
+pub(super) enum RecordKind {
+    /// What a commit wrote.
+    Commit = 1,
+    /// Where the log stood before this segment; the first record of each.
+    Start = 2,
 }
 
-/// A frame whose checksum is right.
-pub(super) struct Frame<'a> {
-    pub(super) kind: FrameKind,
-    /// Bytes of the segment that were known to be on disk when the frame was made.
-    pub(super) synced_bytes: u64,
-    pub(super) payload: &'a [u8],
+/// A place in the log: all bytes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    pub(super) segment: u32,
+    pub(super) byte_count: u64,
 }
 
-const TIMESTAMP_FOLLOWS: u8 = 0x80;
-const ROW_AS_BEFORE: u8 = 0x40;
+impl Mark {
+    fn to_bytes(self) -> [u8; 8] {
+        // A mark that is too low is right too.
+        let byte_count = u32::try_from(self.byte_count).unwrap_or(u32::MAX);
+        (u64::from(self.segment) << 32 | u64::from(byte_count)).to_le_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; 8]) -> Mark {
+        let packed = u64::from_le_bytes(bytes);
+        Mark { segment: (packed >> 32) as u32, byte_count: packed & 0xffff_ffff }
+    }
+}
+
+/// A header whose checksum is right.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) kind: RecordKind,
+    pub(super) body_bytes: usize,
+    pub(super) body_checksum: u32,
+    /// The log was known to be on disk up to here when the record was written.
+    pub(super) synced: Mark,
+    pub(super) clock: CommitClock,
+}
+
+/// What the header says of a body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Body {
+    byte_count: u32,
+    checksum: u32,
+}
+
+impl Body {
+    /// Returns the figures of the body of a commit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if it is longer than a record can be.
+    pub(super) fn of(edits: &[RegionEdit]) -> Result<Body> {
+        let (mut byte_count, mut checksum) = (0, 0);
+        let mut prefix = Vec::with_capacity(20);
+        for edit in edits {
+            prefix.clear();
+            push_prefix(&mut prefix, edit);
+            byte_count += prefix.len() + edit.cells.bytes().len();
+            checksum = crc32c::crc32c_append(checksum, &prefix);
+            checksum = crc32c::crc32c_append(checksum, edit.cells.bytes());
+        }
+        let too_long = |_| Error::InvalidRequest("the commit is longer than 4 GiB".into());
+        Ok(Body { byte_count: u32::try_from(byte_count).map_err(too_long)?, checksum })
+    }
+}
+
+fn push_prefix(out: &mut Vec<u8>, edit: &RegionEdit) {
+    push_varint(out, edit.region.0);
+    push_varint(out, edit.cells.bytes().len() as u64);
+}
 
 /// Returns the header of a segment.
 pub(super) fn segment_header(number: u32) -> [u8; SEGMENT_HEADER_BYTES] {
@@ -49,254 +107,127 @@ pub(super) fn segment_header(number: u32) -> [u8; SEGMENT_HEADER_BYTES] {
     header
 }
 
-/// Appends the frames of a record. `payload` is scratch.
-pub(super) fn append_frames(
-    record: &Record,
-    segment: u32,
-    synced_bytes: u64,
-    payload: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-) {
-    payload.clear();
-    encode_record(record, payload);
-    let fragment_count = payload.len().div_ceil(FRAGMENT_BYTES_MAX);
-    for (index, fragment) in payload.chunks(FRAGMENT_BYTES_MAX).enumerate() {
-        let kind = match (index, index + 1 == fragment_count) {
-            (0, true) => FrameKind::Full,
-            (0, false) => FrameKind::First,
-            (_, false) => FrameKind::Middle,
-            (_, true) => FrameKind::Last,
-        };
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&(fragment.len() as u32).to_le_bytes());
-        out.extend_from_slice(&segment.to_le_bytes());
-        out.extend_from_slice(&synced_bytes.to_le_bytes());
-        out.push(kind as u8);
-        out.extend_from_slice(fragment);
-        let checksum = crc32c::crc32c(&out[start + 4..]);
-        out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+/// Appends the record of a commit, to be sealed.
+pub(super) fn push_commit(out: &mut Vec<u8>, clock: CommitClock, body: Body, edits: &[RegionEdit]) {
+    out.reserve(RECORD_HEADER_BYTES + body.byte_count as usize);
+    push_header(out, RecordKind::Commit, clock, body);
+    for edit in edits {
+        push_prefix(out, edit);
+        out.extend_from_slice(edit.cells.bytes());
     }
 }
 
-/// Returns the frame at the start of `bytes` if it is whole and right.
-pub(super) fn parse_frame(bytes: &[u8], segment: u32) -> Option<Frame<'_>> {
-    let header = bytes.get(..FRAME_HEADER_BYTES)?;
-    // The segment number first: it makes the search for frames in damaged bytes cheap.
-    if header[8..12] != segment.to_le_bytes() {
+/// Appends the first record of a segment, to be sealed: the log before it ends at `previous`, and
+/// the last record there is at `last`.
+pub(super) fn push_start(out: &mut Vec<u8>, previous: Mark, last: Sequence) {
+    let mut bytes = [0; START_BODY_BYTES];
+    bytes[..4].copy_from_slice(&previous.segment.to_le_bytes());
+    bytes[4..].copy_from_slice(&previous.byte_count.to_le_bytes());
+    let body = Body { byte_count: START_BODY_BYTES as u32, checksum: crc32c::crc32c(&bytes) };
+    let clock = CommitClock { sequence: last, timestamp: Timestamp(0) };
+    push_header(out, RecordKind::Start, clock, body);
+    out.extend_from_slice(&bytes);
+}
+
+fn push_header(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, body: Body) {
+    let mut header = [0; RECORD_HEADER_BYTES];
+    header[4..8].copy_from_slice(&body.byte_count.to_le_bytes());
+    header[8..12].copy_from_slice(&body.checksum.to_le_bytes());
+    header[24..32].copy_from_slice(&clock.sequence.0.to_le_bytes());
+    header[32..40].copy_from_slice(&clock.timestamp.0.to_le_bytes());
+    header[40] = kind as u8;
+    out.extend_from_slice(&header);
+}
+
+/// Completes the headers of all records in `records`: they go to `segment`.
+pub(super) fn seal(records: &mut [u8], segment: u32, synced: Mark) {
+    let mut rest = records;
+    while let Some((header, behind)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
+        header[12..16].copy_from_slice(&segment.to_le_bytes());
+        header[16..24].copy_from_slice(&synced.to_bytes());
+        let checksum = crc32c::crc32c(&header[4..]);
+        header[..4].copy_from_slice(&checksum.to_le_bytes());
+        let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+        rest = behind.get_mut(length..).unwrap_or_default();
+    }
+}
+
+/// Returns the header at the start of `bytes`, if it is whole and right and of this segment.
+pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
+    let header = bytes.first_chunk::<RECORD_HEADER_BYTES>()?;
+    // The segment number first: it makes the search for records in damaged bytes cheap.
+    if header[12..16] != segment.to_le_bytes() {
         return None;
     }
-    let length = u32::from_le_bytes(header[4..8].try_into().ok()?) as usize;
-    if length == 0 || length > FRAGMENT_BYTES_MAX {
-        return None;
-    }
-    let payload = bytes[FRAME_HEADER_BYTES..].get(..length)?;
-    let kind = match header[20] {
-        1 => FrameKind::Full,
-        2 => FrameKind::First,
-        3 => FrameKind::Middle,
-        4 => FrameKind::Last,
+    let kind = match header[40] {
+        1 => RecordKind::Commit,
+        2 => RecordKind::Start,
         _ => return None,
     };
-    let checksum = crc32c::crc32c(&bytes[4..FRAME_HEADER_BYTES + length]);
-    if header[..4] != checksum.to_le_bytes() {
+    if header[..4] != crc32c::crc32c(&header[4..]).to_le_bytes() {
         return None;
     }
-    let synced_bytes = u64::from_le_bytes(header[12..20].try_into().ok()?);
-    Some(Frame { kind, synced_bytes, payload })
-}
-
-fn encode_record(record: &Record, out: &mut Vec<u8>) {
-    out.extend_from_slice(&record.sequence.0.to_le_bytes());
-    out.extend_from_slice(&record.timestamp.0.to_le_bytes());
-    push_varint(out, record.edits.len() as u64);
-    for edit in &record.edits {
-        push_varint(out, edit.region.0);
-        push_varint(out, edit.cells.len() as u64);
-        let mut previous_row: Option<&[u8]> = None;
-        for cell in &edit.cells {
-            encode_cell(cell, record.timestamp, previous_row, out);
-            previous_row = Some(&cell.row);
-        }
-    }
-}
-
-fn encode_cell(cell: &Cell, commit: Timestamp, previous_row: Option<&[u8]>, out: &mut Vec<u8>) {
-    let own_timestamp = cell.timestamp != commit && cell.timestamp != Timestamp::LATEST;
-    let same_row = previous_row == Some(&cell.row);
-    let mut code = cell.cell_type as u8;
-    code |= if own_timestamp { TIMESTAMP_FOLLOWS } else { 0 };
-    code |= if same_row { ROW_AS_BEFORE } else { 0 };
-    out.push(code);
-    out.push(cell.family);
-    if own_timestamp {
-        out.extend_from_slice(&cell.timestamp.0.to_le_bytes());
-    }
-    if !same_row {
-        push_varint(out, cell.row.len() as u64);
-        out.extend_from_slice(&cell.row);
-    }
-    push_varint(out, cell.qualifier.len() as u64);
-    out.extend_from_slice(&cell.qualifier);
-    push_varint(out, cell.value.len() as u64);
-    out.extend_from_slice(&cell.value);
-}
-
-/// Returns the record of a payload, or `None` if the bytes are not one.
-pub(super) fn decode_record(payload: &[u8]) -> Option<Record> {
-    let mut input = Input { bytes: payload };
+    let mut input = Input { bytes: &header[4..12] };
+    let body_bytes = u32::from_le_bytes(input.array()?) as usize;
+    let body_checksum = u32::from_le_bytes(input.array()?);
+    input.bytes = &header[16..40];
+    let synced = Mark::from_bytes(input.array()?);
     let sequence = Sequence(u64::from_le_bytes(input.array()?));
     let timestamp = Timestamp(i64::from_le_bytes(input.array()?));
-    let edit_count = input.varint()?;
-    let mut edits = Vec::new();
-    for _ in 0..edit_count {
+    let clock = CommitClock { sequence, timestamp };
+    Some(Header { kind, body_bytes, body_checksum, synced, clock })
+}
+
+/// Returns where the log before a segment ends, as its first record says.
+pub(super) fn parse_start(body: &[u8]) -> Option<Mark> {
+    let mut input = Input { bytes: body };
+    let segment = u32::from_le_bytes(input.array()?);
+    let byte_count = u64::from_le_bytes(input.array()?);
+    input.bytes.is_empty().then_some(Mark { segment, byte_count })
+}
+
+/// One commit, as it was read from the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    clock: CommitClock,
+    body: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Returns the record of a body, or `None` if the bytes are not one.
+    pub(super) fn of(clock: CommitClock, body: &'a [u8]) -> Option<Record<'a>> {
+        let record = Record { clock, body };
+        let mut edits = record.edits();
+        let whole = edits.by_ref().all(|(_, cells)| cells.is_whole());
+        (whole && edits.input.bytes.is_empty()).then_some(record)
+    }
+
+    /// Returns its place in the order of commits and its time.
+    pub fn clock(&self) -> CommitClock {
+        self.clock
+    }
+
+    /// Returns what it wrote to each region.
+    pub fn edits(&self) -> Edits<'a> {
+        Edits { input: Input { bytes: self.body }, clock: self.clock }
+    }
+}
+
+/// Goes through what a commit wrote to each region.
+#[derive(Debug, Clone)]
+pub struct Edits<'a> {
+    input: Input<'a>,
+    clock: CommitClock,
+}
+
+impl<'a> Iterator for Edits<'a> {
+    type Item = (RegionId, LoggedCells<'a>);
+
+    fn next(&mut self) -> Option<(RegionId, LoggedCells<'a>)> {
+        let mut input = self.input.clone();
         let region = RegionId(input.varint()?);
-        let cell_count = input.varint()?;
-        let mut cells: Vec<Cell> = Vec::new();
-        for _ in 0..cell_count {
-            let cell = decode_cell(&mut input, cells.last(), sequence, timestamp)?;
-            cells.push(cell);
-        }
-        edits.push(RegionEdit { region, cells });
-    }
-    input.bytes.is_empty().then_some(Record { sequence, timestamp, edits })
-}
-
-fn decode_cell(
-    input: &mut Input<'_>,
-    previous: Option<&Cell>,
-    sequence: Sequence,
-    commit: Timestamp,
-) -> Option<Cell> {
-    let [code, family] = input.array()?;
-    let cell_type = CellType::from_code(code & !(TIMESTAMP_FOLLOWS | ROW_AS_BEFORE))?;
-    let timestamp = if code & TIMESTAMP_FOLLOWS == 0 {
-        commit
-    } else {
-        Timestamp(i64::from_le_bytes(input.array()?))
-    };
-    let row =
-        if code & ROW_AS_BEFORE == 0 { input.slice()?.to_vec() } else { previous?.row.clone() };
-    let qualifier = input.slice()?.to_vec();
-    let value = input.slice()?.to_vec();
-    Some(Cell { row, family, qualifier, timestamp, sequence, cell_type, value })
-}
-
-fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-struct Input<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Input<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.bytes.split_at_checked(length)?;
-        self.bytes = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn slice(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.varint()?).ok()?;
-        self.take(length)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cell(row: &[u8], timestamp: i64, value: Vec<u8>) -> Cell {
-        Cell {
-            row: row.to_vec(),
-            family: 1,
-            qualifier: b"q".to_vec(),
-            timestamp: Timestamp(timestamp),
-            sequence: Sequence(7),
-            cell_type: CellType::Put,
-            value,
-        }
-    }
-
-    #[test]
-    fn records_survive_and_latest_becomes_the_commit_time() {
-        let record = Record {
-            sequence: Sequence(7),
-            timestamp: Timestamp(99),
-            edits: vec![RegionEdit {
-                region: RegionId(300),
-                cells: vec![
-                    cell(b"a", i64::MAX, b"v".to_vec()),
-                    cell(b"a", -5, Vec::new()),
-                    cell(b"b", 99, vec![1; FRAGMENT_BYTES_MAX * 2]),
-                ],
-            }],
-        };
-        let (mut payload, mut frames) = (Vec::new(), Vec::new());
-        append_frames(&record, 3, 20, &mut payload, &mut frames);
-        let (mut position, mut joined, mut kinds) = (0, Vec::new(), Vec::new());
-        while position < frames.len() {
-            let frame = parse_frame(&frames[position..], 3).unwrap();
-            assert_eq!(frame.synced_bytes, 20);
-            kinds.push(frame.kind);
-            joined.extend_from_slice(frame.payload);
-            position += FRAME_HEADER_BYTES + frame.payload.len();
-        }
-        assert_eq!(kinds, [FrameKind::First, FrameKind::Middle, FrameKind::Last]);
-        let decoded = decode_record(&joined).unwrap();
-        assert_eq!(decoded.edits[0].cells[0].timestamp, Timestamp(99));
-        let mut expected = record;
-        expected.edits[0].cells[0].timestamp = Timestamp(99);
-        assert_eq!(decoded, expected);
-        for length in 0..40 {
-            assert_eq!(decode_record(&joined[..length]), None);
-        }
-        assert!(parse_frame(&frames, 4).is_none(), "the frame of another segment");
-    }
-
-    /// The example of `docs/formats/wal.md`.
-    #[test]
-    fn the_documented_example_holds() {
-        let record = Record {
-            sequence: Sequence(7),
-            timestamp: Timestamp(9),
-            edits: vec![RegionEdit {
-                region: RegionId(1),
-                cells: vec![cell(b"r", 9, b"v".to_vec())],
-            }],
-        };
-        let mut bytes = segment_header(1).to_vec();
-        append_frames(&record, 1, 20, &mut Vec::new(), &mut bytes);
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let documented: String = include_str!("../../../docs/formats/wal.md")
-            .lines()
-            .skip_while(|line| *line != "```hex")
-            .skip(1)
-            .take_while(|line| *line != "```")
-            .flat_map(|line| line.split_once('|').map_or(line, |(hex, _)| hex).chars())
-            .filter(|c| !c.is_whitespace())
-            .collect();
-        assert_eq!(hex, documented);
+        let bytes = input.slice()?;
+        self.input = input;
+        Some((region, LoggedCells::new(bytes, self.clock)))
     }
 }

@@ -1,315 +1,528 @@
-//! The thread that writes the log, and what it shares with those who append and wait.
+//! The files of the log: which segment is written, what of it is on disk, and what is done when
+//! the disk refuses.
 //!
 //! ```text
-//!   append --> queue (bytes, records) --take all--> write --> fdatasync --> durable mark
-//!                 ^  gathers while the thread is busy                         |
-//!                 `-------------- group commit              wake tickets, call followers
+//!   queue --take all--> sealed for the segment --write--> unsynced --sync begun--> syncing --> gone
+//!                                                            |                        |
+//!                                 a write or a sync fails:   `---- written again -----'
+//!                                                                to a new segment
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. Bytes are queued, written and acknowledged in the order of the calls of `append`.
-//! 2. A record lies in one segment. A segment is synced before the next one is created.
-//! 3. `durable` never passes a record that could not be written.
+//! 1. Records are written in the order of their sequences, each to one segment.
+//! 2. What is not known to be on disk is kept in memory. After a failed write or sync nobody asks
+//!    the same file again: all that was kept goes to a new segment, whose first record says where
+//!    the log before it ends, and only then is anything acknowledged.
+//! 3. One thread syncs at a time, without the writer's lock, so that others can write meanwhile.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
-
-use parking_lot::{Condvar, Mutex};
 
 use crate::cell::Sequence;
-use crate::descriptor::Durability;
-use crate::env::{AppendFile, Env};
-use crate::error::Result;
+use crate::env::{Env, SegmentFile};
+use crate::error::{Error, Result};
+use crate::wal::queue::{Batch, State};
 use crate::wal::reader::{Segment, segment_path};
-use crate::wal::record::{SEGMENT_HEADER_BYTES, append_frames, segment_header};
-use crate::wal::{Record, WalFollower};
+use crate::wal::record::{
+    Mark, SEGMENT_HEADER_BYTES, START_BYTES, push_start, seal, segment_header,
+};
 
-/// A buffer that grew beyond this is given back after use.
-const BUFFER_BYTES_KEPT: usize = 4 << 20;
+/// Zeros that are written ahead of small synced records: a sync of bytes that the file has already
+/// does not have to change the file system's own records.
+const AHEAD_BYTES_MAX: u64 = 256 << 10;
+/// Batches from this size on are not worth zeros ahead.
+const SMALL_BATCH_BYTES: usize = 32 << 10;
+/// Batches from this size on are kept as they are, smaller ones are gathered.
+const KEPT_CHUNK_BYTES: usize = 256 << 10;
 
-/// What the thread shares with the callers.
-pub(super) struct Shared {
-    pub(super) env: Arc<dyn Env>,
-    pub(super) directory: PathBuf,
-    pub(super) segment_bytes: u64,
-    pub(super) durable: AtomicU64,
-    pub(super) state: Mutex<State>,
-    /// Signalled when there is work or the end for the thread.
-    pub(super) work: Condvar,
-    /// Signalled when the thread has closed a segment, failed or ended.
-    pub(super) rolled: Condvar,
+/// Where the log is and how it is cut.
+#[derive(Clone)]
+pub struct WalOptions {
+    /// Files and clock.
+    pub env: Arc<dyn Env>,
+    /// Where the segments are.
+    pub directory: PathBuf,
+    /// Bytes at which a segment is closed and the next begun.
+    pub segment_bytes: u64,
+    /// Where segments go that are not needed any more; `None`: they are removed.
+    pub archive: Option<PathBuf>,
 }
 
-pub(super) struct State {
-    pub(super) queue: Queue,
-    /// The segment that appends go to, and its bytes and highest sequence, queued ones included.
-    pub(super) active: Segment,
-    /// Bytes of the active segment known to be on disk.
-    synced_bytes: u64,
-    /// Segments not written any more, ascending.
-    pub(super) closed: Vec<Segment>,
-    /// The segment that the thread writes.
-    pub(super) written_number: u32,
-    pub(super) failed: Option<String>,
-    pub(super) stopping: bool,
-    pub(super) stopped: bool,
-    /// By sequence and ticket.
-    pub(super) waiters: BTreeMap<(u64, u64), Waker>,
-    followers: Vec<(u64, Arc<dyn WalFollower>)>,
-    /// Calls of `append` so far.
-    append_count: u64,
-    payload: Vec<u8>,
-    /// An empty buffer for the next chunk.
-    spare: Vec<u8>,
-}
-
-/// What was appended since the thread looked last.
-#[derive(Default)]
-pub(super) struct Queue {
-    /// Bytes for each segment, ascending; a new number begins a new segment.
-    chunks: Vec<(u32, Vec<u8>)>,
-    records: Vec<(u64, Arc<Record>)>,
-    highest: Sequence,
-    wants_sync: bool,
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.records.is_empty()
-    }
-}
-
-impl Shared {
-    /// Returns the state of a log whose first record goes to segment `number`.
-    pub(super) fn new(
-        env: Arc<dyn Env>,
-        directory: PathBuf,
-        segment_bytes: u64,
-        closed: Vec<Segment>,
-        durable: Sequence,
-    ) -> Shared {
-        let number = closed.last().map_or(1, |last| last.number + 1);
-        Shared {
-            env,
-            directory,
-            segment_bytes,
-            durable: AtomicU64::new(durable.0),
-            state: Mutex::new(State {
-                queue: Queue::default(),
-                active: new_segment(number),
-                synced_bytes: SEGMENT_HEADER_BYTES as u64,
-                closed,
-                written_number: number,
-                failed: None,
-                stopping: false,
-                stopped: false,
-                waiters: BTreeMap::new(),
-                followers: Vec::new(),
-                append_count: 0,
-                payload: Vec::new(),
-                spare: Vec::new(),
-            }),
-            work: Condvar::new(),
-            rolled: Condvar::new(),
-        }
-    }
-
-    /// Queues a record.
-    pub(super) fn append(&self, record: Arc<Record>, durability: Durability) {
-        let mut state = self.state.lock();
-        if state.failed.is_some() || state.stopping {
-            return;
-        }
-        if durability != Durability::SkipWal {
-            if state.active.byte_count >= self.segment_bytes {
-                state.roll();
-            }
-            state.queue_bytes(&record);
-        }
-        state.queue.wants_sync |= durability == Durability::SyncWal;
-        state.queue.highest = state.queue.highest.max(record.sequence);
-        let index = state.append_count;
-        state.append_count += 1;
-        state.queue.records.push((index, record));
-        drop(state);
-        self.work.notify_one();
-    }
-
-    /// Adds a follower of what is appended from now on.
-    pub(super) fn follow(&self, follower: Arc<dyn WalFollower>) {
-        let mut state = self.state.lock();
-        let from = state.append_count;
-        state.followers.push((from, follower));
-    }
-
-    fn fail(&self, detail: String) {
-        tracing::error!(%detail, "the write-ahead log has failed");
-        let mut state = self.state.lock();
-        state.failed = Some(detail);
-        state.queue = Queue::default();
-        let waiters = std::mem::take(&mut state.waiters);
-        drop(state);
-        self.rolled.notify_all();
-        waiters.into_values().for_each(Waker::wake);
-    }
-
-    fn publish(&self, queue: &Queue) {
-        let mut state = self.state.lock();
-        let durable = self.durable.load(Ordering::Relaxed).max(queue.highest.0);
-        self.durable.store(durable, Ordering::Release);
-        let later = state.waiters.split_off(&(durable.saturating_add(1), 0));
-        let ready = std::mem::replace(&mut state.waiters, later);
-        let followers = state.followers.clone();
-        drop(state);
-        ready.into_values().for_each(Waker::wake);
-        for (index, record) in &queue.records {
-            for (from, follower) in &followers {
-                // A follower that panics must not take the log with it.
-                let call = AssertUnwindSafe(|| follower.follow(record));
-                if index >= from && catch_unwind(call).is_err() {
-                    tracing::error!(sequence = record.sequence.0, "a follower of the log panicked");
-                }
-            }
-        }
-    }
-}
-
-fn new_segment(number: u32) -> Segment {
-    Segment { number, byte_count: SEGMENT_HEADER_BYTES as u64, highest: Sequence(0) }
-}
-
-impl State {
-    /// Lets the records that follow go to a new segment.
-    pub(super) fn roll(&mut self) {
-        let number = self.active.number + 1;
-        let closed = std::mem::replace(&mut self.active, new_segment(number));
-        self.closed.push(closed);
-        self.synced_bytes = SEGMENT_HEADER_BYTES as u64;
-        self.queue.chunks.push((number, Vec::new()));
-    }
-
-    fn queue_bytes(&mut self, record: &Record) {
-        let number = self.active.number;
-        if self.queue.chunks.last().is_none_or(|(last, _)| *last != number) {
-            let buffer = std::mem::take(&mut self.spare);
-            self.queue.chunks.push((number, buffer));
-        }
-        let Some((_, bytes)) = self.queue.chunks.last_mut() else { return };
-        let length_before = bytes.len();
-        append_frames(record, number, self.synced_bytes, &mut self.payload, bytes);
-        self.active.byte_count += (bytes.len() - length_before) as u64;
-        self.active.highest = self.active.highest.max(record.sequence);
-        if self.payload.capacity() > BUFFER_BYTES_KEPT {
-            self.payload = Vec::new();
-        }
-    }
-}
-
-/// The thread's side.
-pub(super) struct Writer {
-    shared: Arc<Shared>,
-    file: Box<dyn AppendFile>,
+/// A segment that was made before it is needed.
+pub(super) struct Prepared {
     number: u32,
+    file: Arc<dyn SegmentFile>,
+}
+
+/// Records that are not known to be on disk.
+#[derive(Debug, Default)]
+struct Unsynced {
+    chunks: Vec<Vec<u8>>,
     byte_count: u64,
-    /// Whether bytes were written since the last sync.
-    dirty: bool,
+    /// The first sequence among them that must be on disk before it is acknowledged.
+    first_synced: Option<Sequence>,
+}
+
+impl Unsynced {
+    /// Takes the records of a batch.
+    fn keep(&mut self, batch: &mut Batch) {
+        self.byte_count += batch.bytes.len() as u64;
+        self.first_synced = self.first_synced.or(batch.first_synced);
+        let length = batch.bytes.len();
+        match self.chunks.last_mut() {
+            _ if length == 0 => {}
+            Some(last) if last.capacity() - last.len() >= length => {
+                last.extend_from_slice(&batch.bytes);
+            }
+            _ if length >= KEPT_CHUNK_BYTES / 4 => {
+                self.chunks.push(std::mem::take(&mut batch.bytes))
+            }
+            _ => {
+                let mut chunk = Vec::with_capacity(KEPT_CHUNK_BYTES);
+                chunk.extend_from_slice(&batch.bytes);
+                self.chunks.push(chunk);
+            }
+        }
+        batch.clear();
+    }
+
+    fn clear(&mut self) {
+        // One buffer stays for the next time.
+        self.chunks.truncate(1);
+        self.chunks.retain(|chunk| chunk.capacity() == KEPT_CHUNK_BYTES);
+        self.chunks.iter_mut().for_each(Vec::clear);
+        self.byte_count = 0;
+        self.first_synced = None;
+    }
+}
+
+/// A sync that is to be made.
+pub(super) struct SyncJob {
+    files: Vec<Arc<dyn SegmentFile>>,
+    synced: Mark,
+    last_logged: Sequence,
+    written: Sequence,
+    epoch: u64,
+}
+
+impl SyncJob {
+    /// Waits for the disk.
+    pub(super) fn run(&self) -> Result<()> {
+        self.files.iter().try_for_each(|file| file.sync())
+    }
+}
+
+/// The files of the log.
+pub(super) struct Writer {
+    options: WalOptions,
+    file: Arc<dyn SegmentFile>,
+    /// The segment that is written.
+    active: Segment,
+    /// Bytes that the active file has, whether they are used or not.
+    allocated_bytes: u64,
+    /// Segments that are not written any more, oldest first.
+    closed: Vec<Segment>,
+    /// Their files that are not known to be on disk.
+    closing: Vec<Arc<dyn SegmentFile>>,
+    /// The log is on disk up to here …
+    synced: Mark,
+    /// … with this sequence as the last one in it …
+    synced_logged: Sequence,
+    /// … and all commits up to this one.
+    synced_through: Sequence,
+    unsynced: Unsynced,
+    syncing: Unsynced,
+    /// All commits up to here were handed to the system.
+    written: Sequence,
+    batch: Batch,
+    /// The number given to a segment last.
+    last_number: u32,
+    /// Changes when records were written again: a sync begun before says nothing any more.
+    epoch: u64,
+    /// How often records were written again to a new segment.
+    new_segments: u64,
+    health: Health,
+}
+
+/// Whether the log can be written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Health {
+    /// Rises with each change.
+    pub(super) version: u64,
+    /// Why nothing can be written at present.
+    pub(super) failed: Option<String>,
 }
 
 impl Writer {
-    /// Creates the first segment to write.
-    pub(super) fn begin(shared: Arc<Shared>) -> Result<Writer> {
-        let number = shared.state.lock().active.number;
-        let file = create_segment(&shared, number)?;
-        let byte_count = SEGMENT_HEADER_BYTES as u64;
-        Ok(Writer { shared, file, number, byte_count, dirty: false })
+    /// Begins a new segment behind `closed`, the segments that are there. The last commit is `last`,
+    /// the last one in the log `logged`.
+    pub(super) fn begin(
+        options: WalOptions,
+        closed: Vec<Segment>,
+        (number, logged): (u32, Sequence),
+        last: Sequence,
+    ) -> Result<Writer> {
+        let end = closed.last().map_or(Mark { segment: 0, byte_count: 0 }, Segment::end);
+        let (file, synced) = begin_segment(&options, number, (end, logged), &mut [])?;
+        Ok(Writer {
+            options,
+            file,
+            active: Segment { number, byte_count: synced.byte_count, highest: logged },
+            allocated_bytes: synced.byte_count,
+            closed,
+            closing: Vec::new(),
+            synced,
+            synced_logged: logged,
+            synced_through: last,
+            unsynced: Unsynced::default(),
+            syncing: Unsynced::default(),
+            written: last,
+            batch: Batch::default(),
+            last_number: number,
+            epoch: 0,
+            new_segments: 0,
+            health: Health::default(),
+        })
     }
 
-    /// Writes until told to stop.
-    pub(super) fn run(mut self) {
-        loop {
-            let queue = {
-                let mut state = self.shared.state.lock();
-                while state.queue.is_empty() && !state.stopping {
-                    self.shared.work.wait(&mut state);
-                }
-                if state.queue.is_empty() {
-                    break;
-                }
-                std::mem::take(&mut state.queue)
-            };
-            if let Err(error) = self.write(&queue) {
-                self.shared.fail(error.to_string());
-                break;
-            }
-            self.shared.publish(&queue);
-            self.recycle(queue);
-        }
-        // What was appended without a sync must not depend on the system's mercy any longer.
-        if self.shared.state.lock().failed.is_none()
-            && let Err(error) = self.sync()
-        {
-            self.shared.fail(error.to_string());
-        }
-        let mut state = self.shared.state.lock();
-        state.stopping = true;
-        state.stopped = true;
-        let waiters = std::mem::take(&mut state.waiters);
-        drop(state);
-        self.shared.rolled.notify_all();
-        waiters.into_values().for_each(Waker::wake);
+    /// Returns the empty batch that is to be exchanged with the queue.
+    pub(super) fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
     }
 
-    fn write(&mut self, queue: &Queue) -> Result<()> {
-        for (number, bytes) in &queue.chunks {
-            if *number != self.number {
-                self.sync()?;
-                self.file = create_segment(&self.shared, *number)?;
-                self.number = *number;
-                self.byte_count = SEGMENT_HEADER_BYTES as u64;
-                self.shared.state.lock().written_number = *number;
-                self.shared.rolled.notify_all();
-            }
-            if !bytes.is_empty() {
-                self.dirty = true;
-                self.file.append(bytes)?;
-                self.byte_count += bytes.len() as u64;
-            }
+    /// Writes the batch. What cannot be written is kept.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be written at present, not to a new segment either.
+    pub(super) fn write(&mut self, roll: Roll) -> Result<()> {
+        let last = self.batch.last;
+        if self.batch.bytes.is_empty() {
+            self.written = last;
+            return self.check();
         }
-        if queue.wants_sync { self.sync() } else { Ok(()) }
+        let last_logged = self.batch.last_logged;
+        let outcome = self.check().and_then(|()| self.roll(roll)).and_then(|()| self.write_batch());
+        self.unsynced.keep(&mut self.batch);
+        self.active.highest = last_logged;
+        self.written = last;
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => self.mend(&error),
+        }
     }
 
-    fn sync(&mut self) -> Result<()> {
-        if self.dirty {
-            self.file.sync()?;
-            self.dirty = false;
-            let mut state = self.shared.state.lock();
-            if state.active.number == self.number {
-                state.synced_bytes = self.byte_count;
+    /// Returns an error if nothing can be written at present.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.health.failed {
+            Some(detail) => Err(Error::LogFailed { detail: detail.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the log can be written.
+    pub(super) fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Returns the settings.
+    pub(super) fn options(&self) -> &WalOptions {
+        &self.options
+    }
+
+    fn write_batch(&mut self) -> Result<()> {
+        let start = self.active.byte_count;
+        let bytes = &mut self.batch.bytes;
+        seal(bytes, self.active.number, self.synced);
+        self.file.write_at(start, bytes)?;
+        self.active.byte_count += bytes.len() as u64;
+        let small = self.batch.first_synced.is_some() && bytes.len() < SMALL_BATCH_BYTES;
+        if self.active.byte_count > self.allocated_bytes {
+            self.allocated_bytes = self.active.byte_count;
+            if small {
+                self.allocate_ahead();
             }
         }
         Ok(())
     }
 
-    /// Gives the buffer back, so that steady work allocates nothing.
-    fn recycle(&self, mut queue: Queue) {
-        let Some((_, mut bytes)) = queue.chunks.pop() else { return };
-        bytes.clear();
-        if bytes.capacity() > BUFFER_BYTES_KEPT {
-            return;
+    fn allocate_ahead(&mut self) {
+        static ZEROS: [u8; AHEAD_BYTES_MAX as usize] = [0; AHEAD_BYTES_MAX as usize];
+        let wanted = AHEAD_BYTES_MAX.min(self.options.segment_bytes / 16);
+        let zeros = &ZEROS[..wanted as usize];
+        // It is no failure if there is no room for them.
+        if self.file.write_at(self.allocated_bytes, zeros).is_ok() {
+            self.allocated_bytes += wanted;
         }
-        self.shared.state.lock().spare = bytes;
+    }
+
+    /// Goes on to the next segment if the active one is full. Waits for none that is not prepared,
+    /// unless the active one is twice as long as it is to be.
+    fn roll(&mut self, roll: Roll) -> Result<()> {
+        let next = match roll {
+            Roll::No => return Ok(()),
+            Roll::To(prepared) if prepared.number > self.active.number => prepared,
+            Roll::To(_) | Roll::IfLong => {
+                // A prepared one that came too late stays for the next start to be removed.
+                if self.active.byte_count < self.options.segment_bytes * 2 {
+                    return Ok(());
+                }
+                let number = self.new_number();
+                prepare(&self.options, number)?
+            }
+        };
+        let mut start = Vec::new();
+        push_start(&mut start, self.active.end(), self.active.highest);
+        seal(&mut start, next.number, self.synced);
+        next.file.write_at(SEGMENT_HEADER_BYTES as u64, &start)?;
+        let highest = self.active.highest;
+        let opened = Segment { number: next.number, byte_count: START_BYTES, highest };
+        self.closing.push(std::mem::replace(&mut self.file, next.file));
+        self.closed.push(std::mem::replace(&mut self.active, opened));
+        self.allocated_bytes = START_BYTES;
+        Ok(())
+    }
+
+    /// Returns whether the next segment is soon wanted.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.active.byte_count >= self.options.segment_bytes / 2
+    }
+
+    /// Returns whether the next segment is wanted now.
+    pub(super) fn is_full(&self) -> bool {
+        self.active.byte_count >= self.options.segment_bytes
+    }
+
+    /// Returns a number for a new segment.
+    pub(super) fn new_number(&mut self) -> u32 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Returns the sync that all who wait need, `None` if all is on disk.
+    pub(super) fn begin_sync(&mut self) -> Option<SyncJob> {
+        if self.check().is_err() {
+            return None;
+        }
+        if self.unsynced.byte_count == 0 && self.closing.is_empty() {
+            self.synced_through = self.written;
+            return None;
+        }
+        // Nothing is here unless the sync before failed and was mended.
+        debug_assert!(self.syncing.byte_count == 0, "two syncs at a time");
+        std::mem::swap(&mut self.syncing, &mut self.unsynced);
+        let mut files = std::mem::take(&mut self.closing);
+        files.push(Arc::clone(&self.file));
+        Some(SyncJob {
+            files,
+            synced: self.active.end(),
+            last_logged: self.active.highest,
+            written: self.written,
+            epoch: self.epoch,
+        })
+    }
+
+    /// Takes note of how a sync went.
+    pub(super) fn end_sync(&mut self, job: &SyncJob, result: Result<()>) -> Result<()> {
+        if job.epoch != self.epoch {
+            // All of it was written and synced elsewhere meanwhile.
+            return Ok(());
+        }
+        match result {
+            Ok(()) => {
+                self.synced = job.synced;
+                self.synced_logged = job.last_logged;
+                self.synced_through = job.written;
+                self.syncing.clear();
+                Ok(())
+            }
+            Err(error) => self.mend(&error),
+        }
+    }
+
+    /// Writes all that is not known to be on disk to a new segment.
+    fn mend(&mut self, error: &Error) -> Result<()> {
+        tracing::warn!(%error, "could not write the log; trying a new segment");
+        self.begin_anew().inspect_err(|_| {
+            self.health.version += 1;
+            self.health.failed = Some(error.to_string());
+        })
+    }
+
+    /// Tries again after a failure.
+    pub(super) fn begin_anew(&mut self) -> Result<()> {
+        let number = self.new_number();
+        let mut chunks: Vec<&mut [u8]> = Vec::new();
+        for kept in [&mut self.syncing, &mut self.unsynced] {
+            chunks.extend(kept.chunks.iter_mut().map(Vec::as_mut_slice));
+        }
+        let before = (self.synced, self.synced_logged);
+        let begun = begin_segment(&self.options, number, before, &mut chunks);
+        let (file, synced) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                // It is not known what is in it.
+                let path = segment_path(&self.options.directory, number);
+                drop(self.options.env.remove(&path));
+                return Err(error);
+            }
+        };
+        self.forget_after_synced();
+        let highest = self.active.highest;
+        self.active = Segment { number, byte_count: synced.byte_count, highest };
+        self.file = file;
+        self.allocated_bytes = synced.byte_count;
+        self.closing.clear();
+        self.unsynced.clear();
+        self.syncing.clear();
+        self.synced = synced;
+        self.synced_logged = highest;
+        self.synced_through = self.written;
+        self.epoch += 1;
+        self.new_segments += 1;
+        self.health.version += 1;
+        self.health.failed = None;
+        Ok(())
+    }
+
+    /// Forgets the segments behind the synced mark, whose records are in the new segment.
+    fn forget_after_synced(&mut self) {
+        self.closed.push(self.active.clone());
+        for segment in &mut self.closed {
+            if segment.number == self.synced.segment {
+                segment.byte_count = self.synced.byte_count;
+                segment.highest = self.synced_logged;
+            }
+        }
+        let synced = self.synced.segment;
+        for gone in self.closed.extract_if(.., |segment| segment.number > synced) {
+            let path = segment_path(&self.options.directory, gone.number);
+            if let Err(error) = self.options.env.remove(&path) {
+                // The next start finds that it has no place in the log.
+                tracing::warn!(%error, "could not remove a segment that was given up");
+            }
+        }
+    }
+
+    /// Returns the highest sequence such that it and all before it are as durable as they want.
+    pub(super) fn durable(&self) -> Sequence {
+        let waiting = self.syncing.first_synced.or(self.unsynced.first_synced);
+        match waiting {
+            _ if self.health.failed.is_some() => Sequence(0),
+            Some(first) => Sequence(first.0 - 1),
+            None => self.written,
+        }
+    }
+
+    /// Returns whether a commit waits for the disk.
+    pub(super) fn wants_sync(&self) -> bool {
+        self.unsynced.first_synced.is_some()
+    }
+
+    /// Returns the bytes that are not known to be on disk.
+    pub(super) fn unsynced_bytes(&self) -> u64 {
+        self.unsynced.byte_count + self.syncing.byte_count
+    }
+
+    /// Returns the last commit that is on disk with all before it.
+    pub(super) fn synced_through(&self) -> Sequence {
+        self.synced_through
+    }
+
+    /// Returns the last commit that was handed to the system.
+    pub(super) fn written(&self) -> Sequence {
+        self.written
+    }
+
+    /// Returns the bytes of all segments.
+    pub(super) fn byte_count(&self) -> u64 {
+        let closed: u64 = self.closed.iter().map(|segment| segment.byte_count).sum();
+        closed + self.active.byte_count
+    }
+
+    /// Returns whether the active segment holds commits, all of them at or below `flushed`.
+    pub(super) fn active_is_obsolete(&self, flushed: Sequence) -> bool {
+        let holds_any = self.active.byte_count > START_BYTES;
+        self.check().is_ok() && holds_any && self.active.highest <= flushed
+    }
+
+    /// Closes the active segment.
+    pub(super) fn close_active(&mut self, next: Prepared) -> Result<()> {
+        match self.roll(Roll::To(next)) {
+            Ok(()) => Ok(()),
+            Err(error) => self.mend(&error),
+        }
+    }
+
+    /// Returns the oldest segment, if nothing in it is needed once all up to `flushed` is elsewhere
+    /// and it is not written any more.
+    pub(super) fn oldest_obsolete(&self, flushed: Sequence) -> Option<u32> {
+        let oldest = self.closed.first()?;
+        (oldest.highest <= flushed).then_some(oldest.number)
+    }
+
+    /// Takes note that a closed segment is gone.
+    pub(super) fn forget(&mut self, number: u32) {
+        self.closed.retain(|segment| segment.number != number);
+    }
+
+    /// Returns how often records had to be written again to a new segment.
+    pub(super) fn new_segments(&self) -> u64 {
+        self.new_segments
     }
 }
 
-fn create_segment(shared: &Shared, number: u32) -> Result<Box<dyn AppendFile>> {
-    let mut file = shared.env.create(&segment_path(&shared.directory, number))?;
-    file.append(&segment_header(number))?;
+/// Whether to go on to the next segment.
+pub(super) enum Roll {
+    /// The active one is not full.
+    No,
+    /// It is full, and this is the next.
+    To(Prepared),
+    /// It is full, and the next is not there yet.
+    IfLong,
+}
+
+impl Roll {
+    /// Returns what to do with a full segment.
+    pub(super) fn of_full(state: &mut State) -> Roll {
+        state.prepared.take().map_or(Roll::IfLong, Roll::To)
+    }
+}
+
+/// Creates a segment without records; it is on disk with its name on return.
+pub(super) fn prepare(options: &WalOptions, number: u32) -> Result<Prepared> {
+    let file = options.env.create_segment(&segment_path(&options.directory, number))?;
+    file.write_at(0, &segment_header(number))?;
     file.sync()?;
-    shared.env.sync_directory(&shared.directory)?;
-    Ok(file)
+    options.env.sync_directory(&options.directory)?;
+    Ok(Prepared { number, file })
+}
+
+/// Creates a segment with these records, behind the given end of the log; it is on disk with its
+/// name on return.
+fn begin_segment(
+    options: &WalOptions,
+    number: u32,
+    (end, last): (Mark, Sequence),
+    chunks: &mut [&mut [u8]],
+) -> Result<(Arc<dyn SegmentFile>, Mark)> {
+    let file = options.env.create_segment(&segment_path(&options.directory, number))?;
+    let mut byte_count = START_BYTES;
+    for chunk in chunks.iter_mut() {
+        seal(chunk, number, end);
+        file.write_at(byte_count, chunk)?;
+        byte_count += chunk.len() as u64;
+    }
+    if !chunks.is_empty() {
+        file.sync()?;
+    }
+    // Last: it puts this segment in the place of what is behind `end`.
+    let mut start = segment_header(number).to_vec();
+    push_start(&mut start, end, last);
+    seal(&mut start[SEGMENT_HEADER_BYTES..], number, end);
+    file.write_at(0, &start)?;
+    file.sync()?;
+    options.env.sync_directory(&options.directory)?;
+    Ok((file, Mark { segment: number, byte_count }))
 }

@@ -238,11 +238,16 @@ impl Disk {
         &self.files[file].bytes
     }
 
-    pub(super) fn append(&mut self, file: usize, bytes: &[u8]) {
+    /// Writes bytes over what is there or behind the end; a gap before them is filled with zeros.
+    pub(super) fn write_at(&mut self, file: usize, offset: usize, bytes: &[u8]) {
         let file = &mut self.files[file];
-        let start = file.bytes.len();
-        file.bytes.extend_from_slice(bytes);
-        file.dirty.push(start..file.bytes.len());
+        let start = file.bytes.len().min(offset);
+        let end = offset + bytes.len();
+        if file.bytes.len() < end {
+            file.bytes.resize(end, 0);
+        }
+        file.bytes[offset..end].copy_from_slice(bytes);
+        file.dirty.push(start..end);
     }
 
     pub(super) fn sync(&mut self, file: usize) {

@@ -1,0 +1,92 @@
+//! Measures the commit path: `commits DURABILITY THREADS COMMITS [PUTS]`, with durability `sync`,
+//! `async` or `skip`, so many commits by each thread, so many puts in each.
+//!
+//! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory. Prints how long
+//! a commit took; `strace -c -f` counts its system calls and `perf stat` its instructions.
+
+#![expect(clippy::print_stdout, reason = "this is its purpose")]
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::descriptor::Durability;
+use store::transaction::TransactionOptions;
+use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TableId};
+
+const TABLE: TableId = TableId(1);
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize, default: u64| {
+        words.get(index).map_or(default, |word| word.parse::<u64>().unwrap())
+    };
+    let durability = match words.first().map(String::as_str) {
+        Some("sync") | None => Durability::SyncWal,
+        Some("async") => Durability::AsyncWal,
+        Some("skip") => Durability::SkipWal,
+        Some(other) => panic!("unknown durability {other}"),
+    };
+    let (threads, commits, puts) = (number(1, 1), number(2, 10_000), number(3, 1));
+    let directory =
+        std::env::var_os("BENNU_DIRECTORY").map_or("commits-data".into(), PathBuf::from);
+    drop(std::fs::remove_dir_all(&directory));
+    let store = Store::open(&directory, Options::default()).unwrap();
+    store
+        .create_table(TableDescriptor {
+            id: TABLE,
+            name: "t".into(),
+            families: vec![FamilyDescriptor::new("f")],
+            region_replication: 1,
+            durability,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+        })
+        .unwrap();
+    let start = Instant::now();
+    let mut times: Vec<Duration> = std::thread::scope(|scope| {
+        let run = |thread: u64| {
+            let store = Arc::clone(&store);
+            scope.spawn(move || work(&store, thread, commits, puts))
+        };
+        let running: Vec<_> = (0..threads).map(run).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let elapsed = start.elapsed();
+    times.sort_unstable();
+    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e6;
+    println!(
+        "{durability:?} x{threads}, {puts} a commit: {:.0} commits/s, p50 {:.1} µs, p99 {:.1} µs, \
+         p99.9 {:.1} µs, max {:.1} µs",
+        times.len() as f64 / elapsed.as_secs_f64(),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0)
+    );
+    drop(store);
+    drop(std::fs::remove_dir_all(&directory));
+}
+
+fn work(store: &Arc<Store>, thread: u64, commits: u64, puts: u64) -> Vec<Duration> {
+    let value = vec![7; 100];
+    let mut next = thread << 40;
+    let mut times = Vec::with_capacity(commits as usize);
+    for _ in 0..commits {
+        let mut mutations = Vec::with_capacity(puts as usize);
+        for _ in 0..puts {
+            next += 1;
+            // Spread, as keys of a load are not.
+            let row = next.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let row = [row, next.to_be_bytes()].concat();
+            mutations.push(Mutation::new(row).put(0, "q", value.clone()));
+        }
+        let begun = Instant::now();
+        let transaction = store.begin(TransactionOptions::default());
+        transaction.mutate(TABLE, mutations).unwrap();
+        transaction.commit().unwrap().durable.wait().unwrap();
+        times.push(begun.elapsed());
+    }
+    times
+}

@@ -1,0 +1,236 @@
+//! The cells that a commit writes to a region, in the form that they have in the log.
+//!
+//! A commit encodes its cells once. The same bytes are copied to the log's queue, are what the
+//! memstores are filled from, and are what followers are given. Byte by byte in
+//! `docs/formats/wal.md`.
+
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::descriptor::RegionId;
+
+const TIMESTAMP_FOLLOWS: u8 = 0x80;
+const ROW_AS_BEFORE: u8 = 0x40;
+
+/// What a commit writes to one region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionEdit {
+    /// The region.
+    pub region: RegionId,
+    /// Its cells.
+    pub cells: Cells,
+}
+
+/// Cells in the form of the log; a cell without a time of its own has that of its commit.
+#[derive(Debug, Clone, Default)]
+pub struct Cells {
+    bytes: Vec<u8>,
+    /// Where the row of the last cell stands in `bytes`.
+    row_start: usize,
+    row_length: usize,
+}
+
+impl PartialEq for Cells {
+    fn eq(&self, other: &Cells) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Cells {}
+
+/// The place of a commit in the order of commits, and its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitClock {
+    /// Its place.
+    pub sequence: Sequence,
+    /// Its time.
+    pub timestamp: Timestamp,
+}
+
+/// One cell of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedCell<'a> {
+    /// Index of the family.
+    pub family: u8,
+    /// Its key within the family.
+    pub key: KeyParts<'a>,
+    /// The value as it is stored.
+    pub value: &'a [u8],
+}
+
+/// Goes through the cells of a commit in one region.
+#[derive(Debug, Clone)]
+pub struct LoggedCells<'a> {
+    input: Input<'a>,
+    row: &'a [u8],
+    clock: CommitClock,
+}
+
+impl Cells {
+    /// Returns an empty list with room for so many bytes.
+    pub fn with_capacity(byte_count: usize) -> Cells {
+        Cells { bytes: Vec::with_capacity(byte_count), row_start: 0, row_length: 0 }
+    }
+
+    /// Adds a cell. Its sequence is not looked at, and [`Timestamp::LATEST`] stands for the time of
+    /// the commit. Cells of a family stand together, in any order of families.
+    pub fn push(&mut self, family: u8, key: &KeyParts<'_>, value: &[u8]) {
+        let own_timestamp = key.timestamp != Timestamp::LATEST;
+        let before = self.bytes.get(self.row_start..self.row_start + self.row_length);
+        let same_row = !self.bytes.is_empty() && before == Some(key.row);
+        // In one step: a cell is at most so much longer than its parts.
+        self.bytes.reserve(key.row.len() + key.qualifier.len() + value.len() + 2 + 8 + 3 * 10);
+        let mut code = key.cell_type as u8;
+        code |= if own_timestamp { TIMESTAMP_FOLLOWS } else { 0 };
+        code |= if same_row { ROW_AS_BEFORE } else { 0 };
+        self.bytes.extend_from_slice(&[code, family]);
+        if own_timestamp {
+            self.bytes.extend_from_slice(&key.timestamp.0.to_le_bytes());
+        }
+        if !same_row {
+            push_varint(&mut self.bytes, key.row.len() as u64);
+            (self.row_start, self.row_length) = (self.bytes.len(), key.row.len());
+            self.bytes.extend_from_slice(key.row);
+        }
+        push_varint(&mut self.bytes, key.qualifier.len() as u64);
+        self.bytes.extend_from_slice(key.qualifier);
+        push_varint(&mut self.bytes, value.len() as u64);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Returns whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Returns the cells as those of a commit.
+    pub fn of(&self, clock: CommitClock) -> LoggedCells<'_> {
+        LoggedCells::new(&self.bytes, clock)
+    }
+
+    /// Returns the encoded bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<'a> LoggedCells<'a> {
+    pub(super) fn new(bytes: &'a [u8], clock: CommitClock) -> LoggedCells<'a> {
+        LoggedCells { input: Input { bytes }, row: &[], clock }
+    }
+
+    /// Returns whether the bytes are cells up to their end.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut cells = self.clone();
+        while cells.next().is_some() {}
+        cells.input.bytes.is_empty()
+    }
+
+    /// Takes the cells from the front that are of the family of the first one.
+    pub fn next_family(&mut self) -> Option<(u8, FamilyCells<'_, 'a>)> {
+        let family = self.family()?;
+        Some((family, FamilyCells { cells: self, family }))
+    }
+
+    fn family(&self) -> Option<u8> {
+        self.input.bytes.get(1).copied()
+    }
+}
+
+impl<'a> Iterator for LoggedCells<'a> {
+    type Item = LoggedCell<'a>;
+
+    /// Ends at the first byte that is no cell: bytes from a file are checked before.
+    #[inline]
+    fn next(&mut self) -> Option<LoggedCell<'a>> {
+        let mut input = Input { bytes: self.input.bytes };
+        let [code, family] = input.array()?;
+        let cell_type = CellType::from_code(code & !(TIMESTAMP_FOLLOWS | ROW_AS_BEFORE))?;
+        let timestamp = match code & TIMESTAMP_FOLLOWS {
+            0 => self.clock.timestamp,
+            _ => Timestamp(i64::from_le_bytes(input.array()?)),
+        };
+        if code & ROW_AS_BEFORE == 0 {
+            self.row = input.slice()?;
+        }
+        let qualifier = input.slice()?;
+        let value = input.slice()?;
+        self.input = input;
+        let sequence = self.clock.sequence;
+        let key = KeyParts { row: self.row, qualifier, timestamp, sequence, cell_type };
+        Some(LoggedCell { family, key, value })
+    }
+}
+
+/// The cells of one family; what is not taken is passed over.
+pub struct FamilyCells<'b, 'a> {
+    cells: &'b mut LoggedCells<'a>,
+    family: u8,
+}
+
+impl<'a> Iterator for FamilyCells<'_, 'a> {
+    type Item = (KeyParts<'a>, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<(KeyParts<'a>, &'a [u8])> {
+        if self.cells.family() != Some(self.family) {
+            return None;
+        }
+        self.cells.next().map(|cell| (cell.key, cell.value))
+    }
+}
+
+impl Drop for FamilyCells<'_, '_> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+    }
+}
+
+/// Appends an unsigned LEB128 number.
+pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// What is left to be read.
+#[derive(Debug, Clone)]
+pub(super) struct Input<'a> {
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(*taken)
+    }
+
+    #[inline]
+    pub(super) fn varint(&mut self) -> Option<u64> {
+        if let [byte @ 0..0x80, rest @ ..] = self.bytes {
+            self.bytes = rest;
+            return Some(u64::from(*byte));
+        }
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub(super) fn slice(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        self.take(length)
+    }
+}

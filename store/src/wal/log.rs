@@ -1,0 +1,485 @@
+//! Who writes and who waits.
+//!
+//! ```text
+//!   append --> queue --.
+//!                       \            lead: write all that is queued, sync, publish the durable
+//!   ticket.wait() -------+--> leader       mark, appoint who leads next, wake who is served
+//!   ticket polled --> log's thread leads, if nobody else does
+//!   ASYNC commit --> writes what is queued itself, without being leader
+//! ```
+//!
+//! The records of those who come while the leader waits for the disk gather in the queue: the next
+//! leader writes them all (group commit). No commit waits for a timer. A thread that has to wait
+//! anyway leads, because handing its bytes to another thread and being woken again would cost half
+//! as much as the disk does; the log's own thread leads for waiters that are no threads, syncs what
+//! was committed ASYNC soon after, prepares segments, and tries again after failures.
+//!
+//! # Invariants
+//!
+//! 1. At most one leads ([`State::led`]); only a leader syncs. As long as anybody waits, somebody
+//!    leads or the log has failed.
+//! 2. Locks are taken in this order: writer, state.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::Durability;
+use crate::error::{Error, Result};
+use crate::wal::WalFollower;
+use crate::wal::cells::{CommitClock, RegionEdit};
+use crate::wal::queue::{Followed, State, Waiter};
+use crate::wal::record::Body;
+use crate::wal::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
+use crate::wal::writer::{Health, Roll, Writer, prepare};
+
+/// How long records of ASYNC commits lie before they are synced.
+const SYNC_DELAY: Duration = Duration::from_millis(50);
+/// So many bytes are synced at once, whatever their age.
+const SYNC_SOON_BYTES: u64 = 4 << 20;
+/// ASYNC commits wait for the disk once so many bytes do.
+const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
+/// How long a log that cannot be written rests before it is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What all who have to do with the log share.
+pub(super) struct Log {
+    durable: AtomicU64,
+    /// All commits up to here were handed to the system.
+    written: AtomicU64,
+    /// All commits up to here are on disk, whatever they asked for.
+    synced: AtomicU64,
+    /// Bytes of all segments.
+    byte_count: AtomicU64,
+    /// Whether anybody follows.
+    is_followed: AtomicBool,
+    pub(super) state: Mutex<State>,
+    pub(super) writer: Mutex<Writer>,
+    followers: Mutex<Vec<(Sequence, Arc<dyn WalFollower>)>>,
+    /// Signalled when there is something for the log's own thread.
+    pub(super) work: Condvar,
+}
+
+impl Log {
+    pub(super) fn new(writer: Writer, clock: CommitClock) -> Log {
+        Log {
+            durable: AtomicU64::new(clock.sequence.0),
+            written: AtomicU64::new(clock.sequence.0),
+            synced: AtomicU64::new(clock.sequence.0),
+            byte_count: AtomicU64::new(writer.byte_count()),
+            is_followed: AtomicBool::new(false),
+            state: Mutex::new(State::new(clock)),
+            writer: Mutex::new(writer),
+            followers: Mutex::new(Vec::new()),
+            work: Condvar::new(),
+        }
+    }
+
+    pub(super) fn durable(&self) -> Sequence {
+        Sequence(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(super) fn byte_count(&self) -> u64 {
+        self.byte_count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_followed(&self) -> bool {
+        self.is_followed.load(Ordering::Acquire)
+    }
+
+    /// Gives a commit its place and queues its record.
+    pub(super) fn append(
+        &self,
+        now: Timestamp,
+        durability: Durability,
+        edits: &[RegionEdit],
+        shared: Option<&Arc<Vec<RegionEdit>>>,
+    ) -> Result<CommitClock> {
+        let body = Body::of(edits)?;
+        let mut state = self.state.lock();
+        if state.stopping || state.refusing {
+            return Err(Error::ShutDown);
+        }
+        state.check()?;
+        let clock = state.append(now, durability, (body, edits));
+        if state.is_followed {
+            state.followed.push_back(Followed { clock, edits: shared.cloned() });
+        }
+        if durability == Durability::SyncWal && !state.armed {
+            // Should nobody wait for it, it is synced all the same.
+            state.armed = true;
+            self.work.notify_one();
+        }
+        Ok(clock)
+    }
+
+    /// Returns when all commits up to `sequence` were handed to the system: writes them if need be.
+    /// Returns whether so much waits for the disk that the caller is to wait for it too.
+    pub(super) fn hand_over(&self, sequence: Sequence) -> bool {
+        if self.written.load(Ordering::Acquire) >= sequence.0 {
+            return false;
+        }
+        let mut writer = self.writer.lock();
+        if writer.written() >= sequence {
+            return false;
+        }
+        // A failure is told by the ticket.
+        drop(self.write_queued(&mut writer));
+        let unsynced_bytes = writer.unsynced_bytes();
+        let health = self.note(&writer);
+        drop(writer);
+        self.publish(health, unsynced_bytes);
+        unsynced_bytes > UNSYNCED_BYTES_MAX
+    }
+
+    /// Returns when all commits up to `sequence` are on disk, whatever they asked for.
+    pub(super) fn sync_through(&self, sequence: Sequence) -> Result<()> {
+        loop {
+            let mut state = self.state.lock();
+            if self.synced.load(Ordering::Acquire) >= sequence.0 {
+                return Ok(());
+            }
+            state.check()?;
+            if !state.led {
+                state.led = true;
+                drop(state);
+                self.lead(Sync::Always);
+                continue;
+            }
+            let (parked, waiter) = Waiter::of_this_thread();
+            state.sync_waiters.push(waiter);
+            drop(state);
+            parked.wait();
+        }
+    }
+
+    /// Returns when `sequence` is as durable as it wants to be.
+    pub(super) fn wait_durable(&self, sequence: Sequence) -> Result<()> {
+        while self.durable() < sequence {
+            let mut state = self.state.lock();
+            if self.durable() >= sequence {
+                break;
+            }
+            state.check_given(sequence)?;
+            if !state.led {
+                state.led = true;
+                drop(state);
+                self.lead(Sync::IfWanted);
+                continue;
+            }
+            let (parked, waiter) = Waiter::of_this_thread();
+            let key = (sequence.0, state.new_ticket());
+            state.waiters.insert(key, waiter);
+            drop(state);
+            if parked.wait() {
+                self.lead(Sync::IfWanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether `sequence` is as durable as it wants to be; if not, `waker` is called when it
+    /// is worth to look again. `ticket` is where it waits, 0 if nowhere yet.
+    pub(super) fn poll_durable(
+        &self,
+        sequence: Sequence,
+        ticket: &mut u64,
+        waker: &Waker,
+    ) -> Poll<Result<()>> {
+        let mut state = self.state.lock();
+        if self.durable() >= sequence {
+            return Poll::Ready(Ok(()));
+        }
+        if let Err(error) = state.check_given(sequence) {
+            return Poll::Ready(Err(error));
+        }
+        if *ticket == 0 {
+            *ticket = state.new_ticket();
+        }
+        state.waiters.insert((sequence.0, *ticket), Waiter::Task(waker.clone()));
+        if !state.led {
+            state.led = true;
+            state.thread_appointed = true;
+            self.work.notify_one();
+        }
+        Poll::Pending
+    }
+
+    /// Writes what is queued, syncs it if anybody wants that, tells all, and lets another one lead.
+    /// The caller was made leader.
+    pub(super) fn lead(&self, sync: Sync) {
+        let leading = Leading { log: self };
+        let mut writer = self.writer.lock();
+        let written = self.write_queued(&mut writer);
+        let wanted = sync == Sync::Always || writer.wants_sync();
+        if written.is_ok()
+            && wanted
+            && let Some(job) = writer.begin_sync()
+        {
+            drop(writer);
+            let result = job.run();
+            writer = self.writer.lock();
+            // What it leads to is in the writer's health.
+            drop(writer.end_sync(&job, result));
+        }
+        let health = self.note(&writer);
+        drop(writer);
+        std::mem::forget(leading);
+        self.resign(health);
+    }
+
+    /// Tries to write again what could not be written. The caller was made leader.
+    fn retry(&self) {
+        let leading = Leading { log: self };
+        let mut writer = self.writer.lock();
+        if writer.check().is_err()
+            && let Err(error) = writer.begin_anew()
+        {
+            tracing::warn!(%error, "the write-ahead log still cannot be written");
+        }
+        let health = self.note(&writer);
+        drop(writer);
+        std::mem::forget(leading);
+        self.resign(health);
+    }
+
+    fn write_queued(&self, writer: &mut Writer) -> Result<()> {
+        let mut roll = Roll::No;
+        let mut state = self.state.lock();
+        state.take_queue(writer.batch());
+        if writer.is_half_full() {
+            if writer.is_full() {
+                roll = Roll::of_full(&mut state);
+            }
+            if state.prepared.is_none() && !state.wants_segment && state.failed.is_none() {
+                state.wants_segment = true;
+                self.work.notify_one();
+            }
+        }
+        drop(state);
+        writer.write(roll)
+    }
+
+    /// Raises the marks to what the writer says.
+    pub(super) fn note(&self, writer: &Writer) -> Health {
+        self.written.fetch_max(writer.written().0, Ordering::AcqRel);
+        self.synced.fetch_max(writer.synced_through().0, Ordering::AcqRel);
+        self.durable.fetch_max(writer.durable().0, Ordering::AcqRel);
+        self.byte_count.store(writer.byte_count(), Ordering::Relaxed);
+        writer.health()
+    }
+
+    /// Tells those who wait for what was written, after a write without a sync.
+    fn publish(&self, health: Health, unsynced_bytes: u64) {
+        let mut state = self.state.lock();
+        state.note_health(health);
+        let ready = state.take_ready(self.durable());
+        state.crowded |= unsynced_bytes > SYNC_SOON_BYTES;
+        if unsynced_bytes > 0 && (!state.armed || state.crowded) {
+            state.armed = true;
+            self.work.notify_one();
+        }
+        drop(state);
+        wake_all(ready);
+        self.tell_followers();
+    }
+
+    /// Tells those who wait how it went, and lets another one lead.
+    fn resign(&self, health: Health) {
+        let mut state = self.state.lock();
+        state.note_health(health);
+        let ready = state.take_ready(self.durable());
+        let sync_waiters = std::mem::take(&mut state.sync_waiters);
+        let next = state.appoint();
+        if state.thread_appointed || state.failed.is_some() || state.stopping {
+            self.work.notify_one();
+        }
+        drop(state);
+        if let Some(next) = next {
+            // First, so that the disk does not rest while the others are woken.
+            next.appoint();
+        }
+        wake_all(ready);
+        sync_waiters.into_iter().for_each(Waiter::wake);
+        self.tell_followers();
+    }
+
+    /// Adds a follower of all commits appended from now on; returns the last one before.
+    pub(super) fn follow(&self, follower: Arc<dyn WalFollower>) -> CommitClock {
+        let mut followers = self.followers.lock();
+        let mut state = self.state.lock();
+        state.is_followed = true;
+        self.is_followed.store(true, Ordering::Release);
+        followers.push((state.clock.sequence, follower));
+        state.clock
+    }
+
+    fn tell_followers(&self) {
+        if !self.is_followed() {
+            return;
+        }
+        // Held while they are told, so that they are told in order.
+        let followers = self.followers.lock();
+        loop {
+            let durable = self.durable();
+            let mut state = self.state.lock();
+            let next = state.followed.front().is_some_and(|next| next.clock.sequence <= durable);
+            let Some(commit) = next.then(|| state.followed.pop_front()).flatten() else { return };
+            drop(state);
+            for (after, follower) in followers.iter() {
+                if commit.clock.sequence <= *after {
+                    continue;
+                }
+                // A follower that panics must not take the log with it.
+                let edits = commit.edits.as_ref();
+                let call = AssertUnwindSafe(|| follower.follow(commit.clock, edits));
+                if catch_unwind(call).is_err() {
+                    let sequence = commit.clock.sequence.0;
+                    tracing::error!(sequence, "a follower of the log panicked");
+                }
+            }
+        }
+    }
+
+    /// What the log's own thread does, until the log is shut down.
+    pub(super) fn run(&self) {
+        let mut synced_at_end = false;
+        loop {
+            let mut state = self.state.lock();
+            match state.next_task(&mut synced_at_end) {
+                Task::End => break,
+                Task::Wait => {
+                    self.work.wait(&mut state);
+                }
+                Task::WaitFor(time) => {
+                    if self.work.wait_for(&mut state, time).timed_out() {
+                        state.elapsed = true;
+                    }
+                }
+                Task::Lead(sync) => {
+                    drop(state);
+                    self.lead(sync);
+                }
+                Task::Retry => {
+                    drop(state);
+                    self.retry();
+                }
+                Task::Prepare => {
+                    drop(state);
+                    self.prepare_segment();
+                }
+            }
+        }
+        let mut state = self.state.lock();
+        state.stopped = true;
+        let waiters = std::mem::take(&mut state.waiters);
+        let sync_waiters = std::mem::take(&mut state.sync_waiters);
+        drop(state);
+        wake_all(waiters);
+        sync_waiters.into_iter().for_each(Waiter::wake);
+    }
+
+    fn prepare_segment(&self) {
+        let (options, number) = {
+            let mut writer = self.writer.lock();
+            (writer.options().clone(), writer.new_number())
+        };
+        let prepared = prepare(&options, number);
+        let mut state = self.state.lock();
+        state.wants_segment = false;
+        match prepared {
+            Ok(prepared) => state.prepared = Some(prepared),
+            // The next write asks again.
+            Err(error) => tracing::warn!(%error, "could not prepare a segment of the log"),
+        }
+    }
+
+    /// Ends all waiting because of a bug of ours.
+    pub(super) fn give_up(&self, detail: &str) {
+        let mut state = self.state.lock();
+        state.failed = Some(detail.to_owned());
+        state.health_version = u64::MAX;
+        state.stopping = true;
+        state.stopped = true;
+        let waiters = std::mem::take(&mut state.waiters);
+        let sync_waiters = std::mem::take(&mut state.sync_waiters);
+        drop(state);
+        wake_all(waiters);
+        sync_waiters.into_iter().for_each(Waiter::wake);
+    }
+}
+
+/// When a leader syncs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// If a commit waits for it.
+    IfWanted,
+    /// In any case.
+    Always,
+}
+
+/// What the log's own thread does next.
+pub(super) enum Task {
+    Lead(Sync),
+    Retry,
+    Prepare,
+    Wait,
+    WaitFor(Duration),
+    End,
+}
+
+impl State {
+    fn next_task(&mut self, synced_at_end: &mut bool) -> Task {
+        if std::mem::take(&mut self.thread_appointed) {
+            return Task::Lead(Sync::IfWanted);
+        }
+        let elapsed = std::mem::take(&mut self.elapsed);
+        if self.stopping {
+            if self.led {
+                return Task::Wait;
+            }
+            if *synced_at_end {
+                return Task::End;
+            }
+            *synced_at_end = true;
+            self.led = true;
+            return if self.failed.is_some() { Task::Retry } else { Task::Lead(Sync::Always) };
+        }
+        if self.failed.is_some() {
+            if elapsed && !self.led {
+                self.led = true;
+                return Task::Retry;
+            }
+            return Task::WaitFor(RETRY);
+        }
+        if self.wants_segment {
+            return Task::Prepare;
+        }
+        if self.armed && (elapsed || self.crowded) && !self.led {
+            self.armed = false;
+            self.crowded = false;
+            self.led = true;
+            return Task::Lead(Sync::Always);
+        }
+        if self.armed { Task::WaitFor(SYNC_DELAY) } else { Task::Wait }
+    }
+}
+
+/// Ends all waiting if the leader panics.
+struct Leading<'a> {
+    log: &'a Log,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.log.give_up("the leader panicked");
+    }
+}
+
+fn wake_all(waiters: BTreeMap<(u64, u64), Waiter>) {
+    waiters.into_values().for_each(Waiter::wake);
+}

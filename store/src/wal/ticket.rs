@@ -1,0 +1,58 @@
+//! What a commit returns: something to wait with until it is durable.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::cell::Sequence;
+use crate::error::Result;
+use crate::wal::log::Log;
+
+/// Ready when a commit is as durable as it asked for. A `Future`, and [`DurableTicket::wait`] for
+/// plain threads.
+///
+/// Fails with [`Error::LogFailed`](crate::Error::LogFailed) if the log could not be written: the
+/// commit's fate is then open until the log can be written again or the store is opened again.
+pub struct DurableTicket {
+    log: Arc<Log>,
+    sequence: Sequence,
+    /// Tells those who wait for one sequence apart; 0 while it does not wait.
+    ticket: u64,
+}
+
+impl DurableTicket {
+    pub(super) fn new(log: Arc<Log>, sequence: Sequence) -> DurableTicket {
+        DurableTicket { log, sequence, ticket: 0 }
+    }
+
+    /// Blocks until the commit is durable. The calling thread may write and sync the log for
+    /// itself and others.
+    pub fn wait(self) -> Result<()> {
+        self.log.wait_durable(self.sequence)
+    }
+
+    /// Returns whether it is durable already.
+    pub fn is_ready(&self) -> bool {
+        self.log.durable() >= self.sequence
+    }
+}
+
+impl Future for DurableTicket {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let ticket = &mut *self;
+        ticket.log.poll_durable(ticket.sequence, &mut ticket.ticket, context.waker())
+    }
+}
+
+impl Drop for DurableTicket {
+    fn drop(&mut self) {
+        if self.ticket != 0 && !self.is_ready() {
+            self.log.state.lock().waiters.remove(&(self.sequence.0, self.ticket));
+        }
+    }
+}
