@@ -1,21 +1,150 @@
-//! Reads for programs that need no transaction of their own: one call sees one snapshot, the newest.
+//! Single calls for programs that need no transaction: a get of the newest snapshot, and puts that
+//! read nothing.
+//!
+//! [`Store::put`] stages nothing and leaves no row locks: the cells are encoded once, as they go to
+//! the log, and while nobody has locked one of the rows they are applied at once. Where that cannot
+//! be (a row is locked, the table has observers) the same puts go through a [`Transaction`].
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::cell::CellBatch;
-use crate::cell::Sequence;
-use crate::descriptor::TableId;
+use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, Timestamp};
+use crate::descriptor::{Durability, TableId};
+use crate::engine::{CommitClock, RegionWrites, Writes};
 use crate::error::{Error, Result};
-use crate::mutation::Consistency;
+use crate::mutation::{Consistency, Edit, Mutation};
 use crate::read_path::Caller;
 use crate::scan::{Get, ReadSpec};
 use crate::snapshot::{Holder, SnapshotPurpose};
 use crate::store::Store;
+use crate::table::Table;
+use crate::transaction::{Commit, TransactionOptions};
+use crate::wal::{Cells, LoggedCells};
 
-/// Nobody stops a single read: it waits for nothing but a region that is held still.
+/// The place of cells that have none yet.
+const UNPLACED: CommitClock = CommitClock { sequence: Sequence(0), timestamp: Timestamp::LATEST };
+
+/// Nobody stops a single call.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
+/// Puts that are committed together: all of them or none.
+///
+/// Of two puts to the same version of a column the later one counts.
+#[derive(Debug, Clone, Default)]
+pub struct PutBatch {
+    cells: Cells,
+    /// Rows, where puts of the same row follow each other.
+    row_count: u64,
+    row_bytes_max: usize,
+    family_max: u8,
+}
+
+impl PutBatch {
+    /// Returns an empty batch.
+    pub fn new() -> PutBatch {
+        PutBatch::default()
+    }
+
+    /// Returns an empty batch with room for so many bytes of keys and values.
+    pub fn with_capacity(byte_count: usize) -> PutBatch {
+        PutBatch { cells: Cells::with_capacity(byte_count), ..PutBatch::default() }
+    }
+
+    /// Adds a version of a column; with [`Timestamp::LATEST`] that of the commit's time.
+    pub fn put(&mut self, column: Column<'_>, timestamp: Timestamp, value: &[u8]) {
+        let Column { row, family, qualifier } = column;
+        let sequence = Sequence::default();
+        let key = KeyParts { row, qualifier, timestamp, sequence, cell_type: CellType::Put };
+        self.row_count += u64::from(self.cells.push(family, &key, value));
+        self.row_bytes_max = self.row_bytes_max.max(row.len());
+        self.family_max = self.family_max.max(family);
+    }
+
+    /// Returns whether there is no put.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+}
+
+/// Names a column of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// The row key.
+    pub row: &'a [u8],
+    /// Index of the family.
+    pub family: u8,
+    /// The qualifier.
+    pub qualifier: &'a [u8],
+}
+
 impl Store {
+    /// Commits puts; on return they are applied, and durable when the ticket says so. Without
+    /// `durability` it is the table's.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is committed then: [`Error::NoSuchTable`], [`Error::InvalidRequest`] for a row key
+    /// that is too long or a family that is not there, [`Error::LogFailed`], [`Error::ShutDown`],
+    /// and what an observer of the table refuses.
+    pub fn put(
+        self: &Arc<Store>,
+        table: TableId,
+        batch: PutBatch,
+        durability: Option<Durability>,
+    ) -> Result<Commit> {
+        let engine = self.engine();
+        let present = engine.table(table)?;
+        check(&present, &batch)?;
+        let durability = durability.unwrap_or(present.descriptor().durability);
+        let blocking = &*engine.options().blocking;
+        engine.pressure.wait_for_memory(&NEVER, blocking)?;
+        engine.settle_tables()?;
+        let is_plain = !batch.is_empty() && !present.is_observed();
+        let writes = by_region(&present, batch);
+        if !is_plain {
+            return self.put_in_transaction(table, &writes, durability);
+        }
+        for part in &writes.regions {
+            part.region.service().enter(None, &[&NEVER], blocking)?;
+        }
+        let rows = writes.regions.iter().flat_map(|part| cells_of(part).map(|cell| cell.key.row));
+        let Some(held) = engine.locks.exclude(table, rows) else {
+            return self.put_in_transaction(table, &writes, durability);
+        };
+        let place = engine.commit_holding(writes, durability, held)?;
+        engine.wait_applied(place.sequence);
+        Ok(Commit {
+            sequence: Some(place.sequence),
+            timestamp: place.timestamp,
+            durable: engine.wal.wait_for(place.sequence),
+        })
+    }
+
+    /// Commits puts the long way: with row locks, past the observers.
+    fn put_in_transaction(
+        self: &Arc<Store>,
+        table: TableId,
+        writes: &Writes,
+        durability: Durability,
+    ) -> Result<Commit> {
+        let durability = Some(durability);
+        let transaction = self.begin(TransactionOptions { durability, ..Default::default() });
+        let mutations = writes.regions.iter().flat_map(cells_of).map(|cell| {
+            let mut mutation = Mutation::new(cell.key.row);
+            let at = cell.key.timestamp;
+            mutation.edits.push(Edit::Put {
+                family: cell.family,
+                qualifier: cell.key.qualifier.to_vec(),
+                timestamp: (at != Timestamp::LATEST).then_some(at),
+                value: cell.value.to_vec(),
+            });
+            mutation
+        });
+        transaction.mutate(table, mutations.collect())?;
+        transaction.commit()
+    }
+
     /// Appends one row, as the newest visible commits left it, to `out`; returns whether it exists.
     ///
     /// # Errors
@@ -46,4 +175,46 @@ impl Store {
         snapshot.check()?;
         Ok(found)
     }
+}
+
+fn check(table: &Table, batch: &PutBatch) -> Result<()> {
+    if batch.row_bytes_max > ROW_BYTES_MAX {
+        return Err(Error::InvalidRequest(format!(
+            "row key of {} bytes is longer than {ROW_BYTES_MAX} bytes",
+            batch.row_bytes_max
+        )));
+    }
+    let descriptor = table.descriptor();
+    if usize::from(batch.family_max) >= descriptor.families.len() {
+        return Err(Error::InvalidRequest(format!(
+            "table \"{}\" has no column family {}",
+            descriptor.name, batch.family_max
+        )));
+    }
+    Ok(())
+}
+
+/// Gives each region its puts.
+fn by_region(table: &Table, batch: PutBatch) -> Writes {
+    let map = table.regions();
+    let mut writes = Writes::default();
+    if let [only] = map.all() {
+        let row_count = batch.row_count;
+        writes.regions.push(RegionWrites {
+            region: Arc::clone(only),
+            cells: batch.cells,
+            row_count,
+        });
+        return writes;
+    }
+    for cell in batch.cells.of(UNPLACED) {
+        let slot = writes.slot_of(map.of_row(cell.key.row), 0);
+        let part = &mut writes.regions[slot];
+        part.row_count += u64::from(part.cells.push(cell.family, &cell.key, cell.value));
+    }
+    writes
+}
+
+fn cells_of(part: &RegionWrites) -> LoggedCells<'_> {
+    part.cells.of(UNPLACED)
 }

@@ -81,6 +81,21 @@ pub(crate) struct Writes {
     pub(crate) regions: Vec<RegionWrites>,
 }
 
+impl Writes {
+    /// Returns the index of the entry of a region; it is added if need be, after `first`.
+    pub(crate) fn slot_of(&mut self, region: &Arc<Region>, first: usize) -> usize {
+        let found = self.regions[first..].iter().position(|part| Arc::ptr_eq(&part.region, region));
+        found.map_or_else(
+            || {
+                let region = Arc::clone(region);
+                self.regions.push(RegionWrites { region, cells: Cells::default(), row_count: 0 });
+                self.regions.len() - 1
+            },
+            |index| first + index,
+        )
+    }
+}
+
 /// What a commit writes to one region.
 pub(crate) struct RegionWrites {
     /// The region.
@@ -247,7 +262,18 @@ impl Engine {
     /// # Errors
     ///
     /// Nothing was committed then: [`Error::ShutDown`], [`Error::LogFailed`].
-    pub(crate) fn commit(&self, mut writes: Writes, durability: Durability) -> Result<CommitClock> {
+    pub(crate) fn commit(&self, writes: Writes, durability: Durability) -> Result<CommitClock> {
+        self.commit_holding(writes, durability, ())
+    }
+
+    /// Commits like [`Engine::commit`], and drops `held` as soon as the cells are applied, before
+    /// it has to do with the disk.
+    pub(crate) fn commit_holding<H>(
+        &self,
+        mut writes: Writes,
+        durability: Durability,
+        held: H,
+    ) -> Result<CommitClock> {
         // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
         writes.regions.sort_unstable_by_key(|part| part.region.id());
         let mut regions: SmallVec<[(Arc<Region>, u64); 2]> = SmallVec::new();
@@ -269,6 +295,7 @@ impl Engine {
             region.count_written(*rows);
         }
         drop(gates);
+        drop(held);
         self.applied.applied(clock.sequence);
         for (region, _) in &regions {
             self.memory_changed(region);

@@ -58,6 +58,7 @@ mod direct;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
+pub use direct::{Column, PutBatch};
 pub use error::{Error, Result};
 pub use layout::ValueLayout;
 pub use options::Options;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use store::descriptor::{Compression, Durability};
 use store::transaction::TransactionOptions;
-use store::{CellBatch, FamilyDescriptor, Get, Mutation, Options, Scan, Store, TableDescriptor, TableId};
+use store::{
+    CellBatch, Column, FamilyDescriptor, Get, Options, PutBatch, Scan, Store, TableDescriptor, TableId,
+    Timestamp,
+};
 
 use crate::peer::{Entries, Peer, Settings};
 
@@ -49,30 +52,28 @@ impl Bennu {
         Bennu { store }
     }
 
-    fn write(&self, mutations: Vec<Mutation>, durability: Durability) {
-        let options = TransactionOptions { durability: Some(durability), ..TransactionOptions::default() };
-        let transaction = self.store.begin(options);
-        transaction.mutate(TABLE, mutations).expect("mutate");
-        transaction.commit().expect("commit").durable.wait().expect("log");
+    fn write<'e>(&self, entries: impl Iterator<Item = (&'e [u8], &'e [u8])>, durability: Durability) {
+        let (few, _) = entries.size_hint();
+        let mut batch = PutBatch::with_capacity(few * 128);
+        for (row, value) in entries {
+            batch.put(Column { row, family: 0, qualifier: b"" }, Timestamp::LATEST, value);
+        }
+        let commit = self.store.put(TABLE, batch, Some(durability)).expect("put");
+        commit.durable.wait().expect("log");
     }
-}
-
-fn put(key: &[u8], value: &[u8]) -> Mutation {
-    Mutation::new(key).put(0, Vec::new(), value.to_vec())
 }
 
 impl Peer for Bennu {
     fn put(&self, key: &[u8], value: &[u8]) {
-        self.write(vec![put(key, value)], Durability::AsyncWal);
+        self.write(std::iter::once((key, value)), Durability::AsyncWal);
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) {
-        self.write(vec![put(key, value)], Durability::SyncWal);
+        self.write(std::iter::once((key, value)), Durability::SyncWal);
     }
 
     fn put_batch(&self, entries: &[([u8; 16], &[u8])]) {
-        let mutations = entries.iter().map(|(key, value)| put(key, value)).collect();
-        self.write(mutations, Durability::AsyncWal);
+        self.write(entries.iter().map(|(key, value)| (&key[..], *value)), Durability::AsyncWal);
     }
 
     fn ingest(&self, _entries: Entries<'_>) -> bool {

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
-use crate::engine::{RegionWrites, Writes};
+use crate::engine::Writes;
 use crate::region::RegionMap;
 use crate::transaction::staging::StagedTable;
-use crate::wal::Cells;
 
 /// Adds the final state of a table's staged cells to `writes`.
 pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
@@ -62,17 +61,7 @@ impl Place<'_> {
             return;
         }
         self.region = self.map.index_of(row);
-        let region = &self.map.all()[self.region];
-        let of_table = &writes.regions[first_of_table..];
-        let found = of_table.iter().position(|part| Arc::ptr_eq(&part.region, region));
-        self.slot = match found {
-            Some(index) => first_of_table + index,
-            None => {
-                let region = Arc::clone(region);
-                writes.regions.push(RegionWrites { region, cells: Cells::default(), row_count: 0 });
-                writes.regions.len() - 1
-            }
-        };
+        self.slot = writes.slot_of(&self.map.all()[self.region], first_of_table);
     }
 }
 

@@ -71,8 +71,9 @@ impl Cells {
     }
 
     /// Adds a cell. Its sequence is not looked at, and [`Timestamp::LATEST`] stands for the time of
-    /// the commit. Cells of a family stand together, in any order of families.
-    pub fn push(&mut self, family: u8, key: &KeyParts<'_>, value: &[u8]) {
+    /// the commit. Cells of a family stand together, in any order of families. Returns whether it
+    /// begins another row.
+    pub fn push(&mut self, family: u8, key: &KeyParts<'_>, value: &[u8]) -> bool {
         let own_timestamp = key.timestamp != Timestamp::LATEST;
         let before = self.bytes.get(self.row_start..self.row_start + self.row_length);
         let same_row = !self.bytes.is_empty() && before == Some(key.row);
@@ -94,6 +95,7 @@ impl Cells {
         self.bytes.extend_from_slice(key.qualifier);
         push_varint(&mut self.bytes, value.len() as u64);
         self.bytes.extend_from_slice(value);
+        !same_row
     }
 
     /// Returns whether there is no cell.

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use store::descriptor::Durability;
 use store::env::fault::FaultEnv;
-use store::{CellBatch, Error, Get, Mutation, Store, TableId};
+use store::transaction::{LockMode, LockWait};
+use store::{CellBatch, Column, Error, Get, Mutation, PutBatch, Store, TableId, Timestamp};
 
 use crate::cases::{TABLE, begin, descriptor, open, put, value};
 
@@ -35,6 +37,93 @@ fn a_get_sees_what_is_committed() {
     assert_eq!(get(&store, "z"), None);
 }
 
+fn column(row: &str) -> Column<'_> {
+    Column { row: row.as_bytes(), family: 0, qualifier: b"q" }
+}
+
+fn batch(puts: &[(&str, &str)]) -> PutBatch {
+    let mut batch = PutBatch::new();
+    for (row, value) in puts {
+        batch.put(column(row), Timestamp::LATEST, value.as_bytes());
+    }
+    batch
+}
+
+#[test]
+fn puts_are_committed_together_over_regions() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    let commit = store.put(TABLE, batch(&[("z", "1"), ("a", "2"), ("z", "3")]), None).unwrap();
+    commit.durable.wait().unwrap();
+    assert_eq!(get(&store, "z").as_deref(), Some("3"), "the later put counts");
+    assert_eq!(get(&store, "a").as_deref(), Some("2"));
+    let mut old = PutBatch::with_capacity(100);
+    old.put(column("a"), Timestamp(5), b"old");
+    store.put(TABLE, old, Some(Durability::SkipWal)).unwrap();
+    assert_eq!(get(&store, "a").as_deref(), Some("2"), "a version of long ago is not the newest");
+    let rows: u64 = store.regions(TABLE).unwrap().iter().map(|region| region.rows_written).sum();
+    assert_eq!(rows, 3);
+    let nothing = store.put(TABLE, PutBatch::new(), None).unwrap();
+    assert_eq!(nothing.sequence, None);
+}
+
+#[test]
+fn a_put_waits_for_who_has_locked_the_row() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    put(&store, "n", "1");
+    for many in [&["n"][..], &["other", "n"]] {
+        let holder = begin(&store);
+        holder.lock_row(TABLE, b"n", LockMode::Exclusive, LockWait::Wait).unwrap();
+        let puts: Vec<(&str, &str)> = many.iter().map(|row| (*row, "blind")).collect();
+        std::thread::scope(|scope| {
+            let blind = scope.spawn(|| store.put(TABLE, batch(&puts), None).unwrap().sequence);
+            let held = holder.mutate(TABLE, vec![Mutation::new(*b"n").put(0, "q", b"2".into())]);
+            held.unwrap();
+            let first = holder.commit().unwrap();
+            first.durable.wait().unwrap();
+            assert!(
+                blind.join().unwrap() > first.sequence,
+                "the put came before the lock was free"
+            );
+        });
+        store.wait_for_commits().unwrap();
+        assert_eq!(get(&store, "n").as_deref(), Some("blind"));
+    }
+}
+
+#[test]
+fn increments_and_blind_puts_lose_nothing() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    put(&store, "n", "0");
+    // Each put adds 1000 to what is counted below it; an increment that read before the put and
+    // wrote after it would take that away again.
+    std::thread::scope(|scope| {
+        let counter = scope.spawn(|| {
+            for _ in 0..500 {
+                let transaction = begin(&store);
+                transaction.lock_row(TABLE, b"n", LockMode::Exclusive, LockWait::Wait).unwrap();
+                let mut out = CellBatch::new();
+                transaction.get_locked(TABLE, &Get::new("n"), &mut out).unwrap();
+                let count: u64 = value(&out).unwrap().parse().unwrap();
+                let next = (count + 1).to_string().into_bytes();
+                let mutation = Mutation::new(*b"n").put(0, "q", next);
+                transaction.mutate(TABLE, vec![mutation]).unwrap();
+                transaction.commit().unwrap();
+            }
+        });
+        for thousands in 1..=50 {
+            let now = (thousands * 1000).to_string();
+            store.put(TABLE, batch(&[("n", &now)]), None).unwrap();
+        }
+        counter.join().unwrap();
+    });
+    store.wait_for_commits().unwrap();
+    let count: u64 = get(&store, "n").unwrap().parse().unwrap();
+    assert!((50_000..=50_500).contains(&count), "{count}");
+}
+
 #[test]
 fn what_is_not_there_is_an_error() {
     let store = open(&FaultEnv::new(1)).unwrap();
@@ -42,6 +131,12 @@ fn what_is_not_there_is_an_error() {
     let missing = store.get(TableId(9), &Get::new("a"), &mut out);
     assert!(matches!(missing, Err(Error::NoSuchTable(TableId(9)))));
     store.create_table(descriptor(&[], 1)).unwrap();
+    let mut wrong = PutBatch::new();
+    wrong.put(Column { family: 3, ..column("a") }, Timestamp::LATEST, b"v");
+    assert!(matches!(store.put(TABLE, wrong, None), Err(Error::InvalidRequest(_))));
+    let long = "x".repeat(40_000);
+    let long = store.put(TABLE, batch(&[(&long, "v")]), None);
+    assert!(matches!(long, Err(Error::InvalidRequest(_))));
     let family = Get { families: Some(vec![3]), ..Get::new("a") };
     assert!(matches!(store.get(TABLE, &family, &mut out), Err(Error::InvalidRequest(_))));
     assert!(out.is_empty());
