@@ -37,7 +37,7 @@ fn value(n: u64, out: &mut Vec<u8>) {
 
 fn key(n: u64) -> Vec<u8> {
     let mut key = Vec::new();
-    let parts = crate::cell::KeyParts {
+    let parts = KeyParts {
         row: &n.to_be_bytes(),
         qualifier: b"",
         timestamp: Timestamp(1000 + n as i64),
