@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use store::cache::BlockCache;
+use store::cache::{BlockCache, FamilyCache};
 use store::cell::{CellType, KeyParts, row_of};
 use store::descriptor::Compression;
 use store::env::{Env, RealEnv};
@@ -135,7 +135,8 @@ fn main() {
     measure(&all, "write", count, &mut || write(&settings, &env, &path));
 
     let cache = Arc::new(BlockCache::new(count * 300 + (64 << 20)));
-    let file = Arc::new(StoreFile::open(env.clone(), &path, cache.clone()).expect("it opens"));
+    let family = Arc::new(FamilyCache::new(cache.clone()));
+    let file = Arc::new(StoreFile::open(env.clone(), &path, family.clone()).expect("it opens"));
     println!("{} bytes", file.byte_count());
     let forward = |caching| FileCursor::forward(file.clone(), b"", caching).expect("it opens");
     let reverse = || FileCursor::reverse(file.clone(), None, Caching::Keep).expect("it opens");
@@ -189,5 +190,5 @@ fn main() {
             }
         });
     }
-    println!("{:?}", cache.status());
+    println!("{:?} {:?}", cache.status(), family.usage());
 }

@@ -3,7 +3,7 @@
 //! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it
 //! can push out one that is in use, so a long scan does not empty the cache.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -92,8 +92,116 @@ impl Block {
 /// The block cache.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Block, BlockWeighter, ahash::RandomState>,
-    hit_count: AtomicU64,
-    miss_count: AtomicU64,
+}
+
+/// A family's way to the block cache: counts what its reads find there, and may keep its data blocks
+/// out of it.
+pub struct FamilyCache {
+    blocks: Arc<BlockCache>,
+    hits: Counter,
+    misses: Counter,
+    takes_data: AtomicBool,
+}
+
+/// A count to which threads add on cache lines of their own.
+#[derive(Default)]
+struct Counter {
+    stripes: [Stripe; STRIPES],
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Stripe(AtomicU64);
+
+const STRIPES: usize = 8;
+
+impl Counter {
+    fn add_one(&self) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local!(static STRIPE: usize = NEXT.fetch_add(1, Relaxed) % STRIPES);
+        STRIPE.with(|stripe| self.stripes[*stripe].0.fetch_add(1, Relaxed));
+    }
+
+    fn total(&self) -> u64 {
+        self.stripes.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
+    }
+}
+
+/// How often reads of a family, a region or a table found a block in the cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Blocks found.
+    pub hit_count: u64,
+    /// Blocks that had to be read.
+    pub miss_count: u64,
+}
+
+impl std::ops::AddAssign for CacheUse {
+    fn add_assign(&mut self, other: CacheUse) {
+        self.hit_count += other.hit_count;
+        self.miss_count += other.miss_count;
+    }
+}
+
+impl FamilyCache {
+    /// Returns the way of a family that was not read yet; its data blocks are taken.
+    pub fn new(blocks: Arc<BlockCache>) -> FamilyCache {
+        FamilyCache {
+            blocks,
+            hits: Counter::default(),
+            misses: Counter::default(),
+            takes_data: AtomicBool::new(true),
+        }
+    }
+
+    /// Lets data blocks that are read from now on into the cache or keeps them out. Index and bloom
+    /// blocks always enter it.
+    pub fn set_takes_data(&self, takes_data: bool) {
+        self.takes_data.store(takes_data, Relaxed);
+    }
+
+    /// Returns whether data blocks enter the cache.
+    pub fn takes_data(&self) -> bool {
+        self.takes_data.load(Relaxed)
+    }
+
+    /// Returns a block, from the cache or from `read`, which enters the cache if `enters`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub fn block_or_read<E>(
+        &self,
+        key: BlockKey,
+        enters: impl FnOnce() -> bool,
+        read: impl FnOnce() -> Result<Block, E>,
+    ) -> Result<Block, E> {
+        if let Some(block) = self.blocks.blocks.get(&key) {
+            self.hits.add_one();
+            return Ok(block);
+        }
+        self.misses.add_one();
+        let block = read()?;
+        if enters() {
+            self.blocks.blocks.insert(key, block.clone());
+        }
+        Ok(block)
+    }
+
+    /// Returns a block if it is there; counts nothing and keeps nothing warm.
+    pub fn peek(&self, key: BlockKey) -> Option<Block> {
+        self.blocks.blocks.peek(&key)
+    }
+
+    /// Forgets a block.
+    pub fn remove(&self, key: BlockKey) {
+        self.blocks.blocks.remove(&key);
+    }
+
+    /// Returns what was found and what was not.
+    pub fn usage(&self) -> CacheUse {
+        CacheUse { hit_count: self.hits.total(), miss_count: self.misses.total() }
+    }
 }
 
 #[derive(Clone)]
@@ -108,10 +216,6 @@ impl Weighter<BlockKey, Block> for BlockWeighter {
 /// Figures of the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Blocks found.
-    pub hit_count: u64,
-    /// Blocks that had to be read.
-    pub miss_count: u64,
     /// Blocks held.
     pub block_count: u64,
     /// Bytes held.
@@ -136,44 +240,12 @@ impl BlockCache {
             ahash::RandomState::default(),
             DefaultLifecycle::default(),
         );
-        BlockCache { blocks, hit_count: AtomicU64::new(0), miss_count: AtomicU64::new(0) }
-    }
-
-    /// Returns a block, from the cache or from `read`.
-    ///
-    /// # Errors
-    ///
-    /// Those of `read`.
-    pub fn block_or_read<E>(
-        &self,
-        key: BlockKey,
-        read: impl FnOnce() -> Result<Block, E>,
-    ) -> Result<Block, E> {
-        if let Some(block) = self.blocks.get(&key) {
-            self.hit_count.fetch_add(1, Relaxed);
-            return Ok(block);
-        }
-        self.miss_count.fetch_add(1, Relaxed);
-        let block = read()?;
-        self.blocks.insert(key, block.clone());
-        Ok(block)
-    }
-
-    /// Returns a block if it is there; counts nothing and keeps nothing warm.
-    pub fn peek(&self, key: BlockKey) -> Option<Block> {
-        self.blocks.peek(&key)
-    }
-
-    /// Forgets a block.
-    pub fn remove(&self, key: BlockKey) {
-        self.blocks.remove(&key);
+        BlockCache { blocks }
     }
 
     /// Returns the figures.
     pub fn status(&self) -> CacheStatus {
         CacheStatus {
-            hit_count: self.hit_count.load(Relaxed),
-            miss_count: self.miss_count.load(Relaxed),
             block_count: self.blocks.len() as u64,
             byte_count: self.blocks.weight(),
             capacity_bytes: self.blocks.capacity(),
@@ -185,20 +257,60 @@ impl BlockCache {
 mod tests {
     use super::*;
 
+    fn key(offset: u64) -> BlockKey {
+        BlockKey { file_number: 1, offset }
+    }
+
+    fn read(family: &FamilyCache, offset: u64) {
+        let read = || Ok::<_, ()>(Block::new(0, &[7; 32 << 10]));
+        family.block_or_read(key(offset), || family.takes_data(), read).unwrap();
+    }
+
     #[test]
     fn blocks_are_read_once_and_bounded() {
-        let cache = BlockCache::new(1 << 20);
-        let key = |offset| BlockKey { file_number: 1, offset };
-        let read = |key| cache.block_or_read::<()>(key, || Ok(Block::new(0, &[7; 32 << 10])));
-        read(key(0)).unwrap();
-        read(key(0)).unwrap();
-        assert_eq!((cache.status().hit_count, cache.status().miss_count), (1, 1));
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let family = FamilyCache::new(cache.clone());
+        read(&family, 0);
+        read(&family, 0);
+        assert_eq!(family.usage(), CacheUse { hit_count: 1, miss_count: 1 });
         for offset in 1..200 {
-            read(key(offset)).unwrap();
+            read(&family, offset);
         }
         assert!(cache.status().byte_count <= 1 << 20);
         assert!(cache.status().block_count > 16);
-        let failed = cache.block_or_read(key(999), || Err("no disk"));
+        let failed = family.block_or_read(key(999), || true, || Err("no disk"));
         assert_eq!(failed.err(), Some("no disk"));
+    }
+
+    #[test]
+    fn a_long_scan_leaves_what_is_in_use() {
+        let cache = Arc::new(BlockCache::new(32 << 20));
+        let (points, scans) = (FamilyCache::new(cache.clone()), FamilyCache::new(cache));
+        // 12 MiB that are read again and again, and eight times the cache that is read once.
+        let hot = 384;
+        for offset in (0..hot).chain(0..hot).chain(0..hot) {
+            read(&points, offset);
+        }
+        for offset in hot..hot + 8192 {
+            read(&scans, offset);
+        }
+        let before = points.usage();
+        (0..hot).for_each(|offset| read(&points, offset));
+        let hits = points.usage().hit_count - before.hit_count;
+        assert!(hits * 10 >= hot * 9, "{hits} of {hot} blocks are still there");
+        assert_eq!(scans.usage().hit_count, 0);
+    }
+
+    #[test]
+    fn a_family_can_stay_out() {
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let family = FamilyCache::new(cache.clone());
+        family.set_takes_data(false);
+        read(&family, 0);
+        read(&family, 0);
+        assert_eq!((family.usage().miss_count, cache.status().block_count), (2, 0));
+        family.set_takes_data(true);
+        read(&family, 0);
+        assert_eq!(cache.status().block_count, 1);
     }
 }

@@ -71,6 +71,8 @@ pub struct FamilyDescriptor {
     pub value_layout: ValueLayout,
     /// How store files are merged.
     pub compaction: CompactionOptions,
+    /// Whether data blocks that are read stay in the block cache.
+    pub block_cache: bool,
 }
 
 impl FamilyDescriptor {
@@ -88,6 +90,7 @@ impl FamilyDescriptor {
             data_block_encoding: DataBlockEncoding::Rows,
             value_layout: ValueLayout::default(),
             compaction: CompactionOptions::default(),
+            block_cache: true,
         }
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
 use crate::descriptor::FamilyDescriptor;
@@ -45,6 +46,7 @@ pub struct StoreContext {
 /// One family of one region.
 pub struct FamilyStore {
     context: Arc<StoreContext>,
+    cache: Arc<FamilyCache>,
     directory: PathBuf,
     family_index: u8,
     view: ArcSwap<ReadView>,
@@ -99,6 +101,8 @@ pub struct FamilyStatus {
     pub files: Vec<(u64, u64)>,
     /// Cells in files.
     pub file_cells: u64,
+    /// What its reads found in the block cache.
+    pub cache: CacheUse,
 }
 
 impl FamilyStore {
@@ -121,10 +125,12 @@ impl FamilyStore {
                 env.remove(&directory.join(&name))?;
             }
         }
+        let cache = Arc::new(FamilyCache::new(Arc::clone(&context.cache)));
+        cache.set_takes_data(family.block_cache);
         let mut live = Vec::with_capacity(files.len());
         for &record in files {
             let path = directory.join(file_name(family_index, record.id));
-            let file = Arc::new(StoreFile::open(env.clone(), &path, context.cache.clone())?);
+            let file = Arc::new(StoreFile::open(env.clone(), &path, cache.clone())?);
             let created_micros = record.created_micros;
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
@@ -138,6 +144,7 @@ impl FamilyStore {
         };
         Ok(FamilyStore {
             context,
+            cache,
             directory,
             family_index,
             view: ArcSwap::from_pointee(view),
@@ -150,6 +157,7 @@ impl FamilyStore {
 
     /// Replaces the rules of the family: for views taken from now on, flushes and compactions.
     pub fn set_family(&self, family: Arc<FamilyDescriptor>) {
+        self.cache.set_takes_data(family.block_cache);
         self.change_view(|view| view.family = family);
     }
 
@@ -263,7 +271,7 @@ impl FamilyStore {
         };
         let mut files = Vec::with_capacity(outputs.len());
         for output in &outputs {
-            match StoreFile::open(env.clone(), &output.path, self.context.cache.clone()) {
+            match StoreFile::open(env.clone(), &output.path, self.cache.clone()) {
                 Ok(file) => {
                     let created_micros = env.now_micros();
                     let live = LiveFile { id: output.id, created_micros, file: Arc::new(file) };
@@ -325,6 +333,7 @@ impl FamilyStore {
             memstore_bytes: view.memstores().map(|memstore| memstore.byte_count()).sum(),
             files: view.files().map(|live| (live.id.0, live.file.byte_count())).collect(),
             file_cells: view.files().map(|live| live.file.properties().cell_count).sum(),
+            cache: self.cache.usage(),
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
 use crate::wal::{Record, Wal, WalOptions};
 
+pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::family_store::CompactionFigures;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
@@ -267,6 +268,12 @@ impl Store {
             visible: self.engine.visible(),
             snapshots: self.snapshots().len(),
         }
+    }
+
+    /// Returns the figures of the block cache. What reads of a table found in it is in the figures
+    /// of its regions.
+    pub fn cache(&self) -> CacheStatus {
+        self.engine.context.cache.status()
     }
 
     /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.

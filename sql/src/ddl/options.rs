@@ -135,6 +135,13 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
                 _ => return Err(bad(option, "use ROW, ROWCOL or NONE")),
             }
         }
+        "blockcache" => {
+            family.block_cache = match word(option)?.as_str() {
+                "true" => true,
+                "false" => false,
+                _ => return Err(bad(option, "use TRUE or FALSE")),
+            }
+        }
         "blocksize" => family.block_bytes = integer(option, 1 << 10, 1 << 24)? as u32,
         name if NOT_YET.contains(&name) => {
             return Err(Error::not_supported(

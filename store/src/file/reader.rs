@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::{Block, BlockCache, BlockKey};
+use crate::cache::{Block, BlockKey, FamilyCache};
 use crate::cell::row_start_key;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
@@ -26,7 +26,7 @@ static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
 /// An open store file.
 pub struct StoreFile {
     env: Arc<dyn Env>,
-    cache: Arc<BlockCache>,
+    cache: Arc<FamilyCache>,
     path: PathBuf,
     file: Arc<dyn ReadFile>,
     file_number: u64,
@@ -63,7 +63,7 @@ impl StoreFile {
     /// # Errors
     ///
     /// [`Error::Corrupt`] if the trailer or the properties are not right.
-    pub fn open(env: Arc<dyn Env>, path: &Path, cache: Arc<BlockCache>) -> Result<StoreFile> {
+    pub fn open(env: Arc<dyn Env>, path: &Path, cache: Arc<FamilyCache>) -> Result<StoreFile> {
         let file = env.open(path)?;
         let byte_count = file.byte_count()?;
         let Some(trailer_at) = byte_count.checked_sub(TRAILER_BYTES as u64) else {
@@ -192,7 +192,7 @@ impl StoreFile {
         handle: BlockHandle,
         caching: Caching,
     ) -> Result<Block> {
-        self.block_or_read(handle, caching, || self.read(kind, handle))
+        self.block_or_read(kind, handle, caching, || self.read(kind, handle))
     }
 
     /// Returns a data block, from the cache, else from what was read ahead, else from the file.
@@ -202,7 +202,7 @@ impl StoreFile {
         caching: Caching,
         ahead: &mut ReadAhead,
     ) -> Result<Block> {
-        self.block_or_read(handle, caching, || {
+        self.block_or_read(BlockKind::Data, handle, caching, || {
             let range = self.checked(handle)?;
             if !ahead.holds(&range) {
                 let range = ahead.choose(&range, self.byte_count);
@@ -222,13 +222,17 @@ impl StoreFile {
 
     fn block_or_read(
         &self,
+        kind: BlockKind,
         handle: BlockHandle,
         caching: Caching,
         read: impl FnOnce() -> Result<Block>,
     ) -> Result<Block> {
         let key = BlockKey { file_number: self.file_number, offset: handle.offset };
         match caching {
-            Caching::Keep => self.cache.block_or_read(key, read),
+            Caching::Keep => {
+                let enters = || kind != BlockKind::Data || self.cache.takes_data();
+                self.cache.block_or_read(key, enters, read)
+            }
             Caching::Bypass => self.cache.peek(key).map_or_else(read, Ok),
         }
     }
@@ -284,7 +288,7 @@ fn checked_range(path: &Path, end: u64, handle: BlockHandle) -> Result<Range<u64
 /// How a cursor keeps blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
-    /// Blocks that are read stay in the cache.
+    /// Blocks that are read stay in the cache, if the family's may.
     Keep,
     /// Blocks in the cache are used, those that are read do not enter it: for compactions.
     Bypass,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::env::Env;
@@ -89,7 +89,7 @@ fn write(env: &FaultEnv, pairs: &Pairs, family: &FamilyDescriptor) -> Option<Fil
 }
 
 fn open(env: &FaultEnv) -> Result<Arc<StoreFile>> {
-    let cache = Arc::new(BlockCache::new(1 << 20));
+    let cache = Arc::new(FamilyCache::new(Arc::new(BlockCache::new(1 << 20))));
     StoreFile::open(Arc::new(env.clone()), Path::new(PATH), cache).map(Arc::new)
 }
 

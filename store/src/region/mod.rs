@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
+use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::error::Result;
@@ -78,6 +79,8 @@ pub struct RegionStatus {
     pub rows_read: u64,
     /// Rows written since start.
     pub rows_written: u64,
+    /// What its reads found in the block cache since start.
+    pub cache: CacheUse,
     /// Its replicas, the primary not among them.
     pub replicas: Vec<ReplicaStatus>,
 }
@@ -486,10 +489,12 @@ impl Region {
     /// Returns the figures.
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
         let (mut file_count, mut file_bytes) = (0, 0);
+        let mut cache = CacheUse::default();
         for family in self.families.load().iter() {
             let status = family.status();
             file_count += status.files.len();
             file_bytes += status.files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            cache += status.cache;
         }
         let replicas = self.replicas.load();
         let replicas = replicas.iter().zip(1..).map(|(replica, number)| ReplicaStatus {
@@ -509,6 +514,7 @@ impl Region {
             file_bytes,
             rows_read: self.rows_read.load(Ordering::Relaxed),
             rows_written: self.rows_written.load(Ordering::Relaxed),
+            cache,
             replicas: replicas.collect(),
         }
     }

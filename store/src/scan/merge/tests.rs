@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::FamilyDescriptor;
 use crate::env::fault::FaultEnv;
@@ -215,7 +215,12 @@ fn sources(parts: &[Vec<Vec<u8>>; 3], order: RowOrder) -> SmallVec<[Tested; 1]> 
     let mut writer = FileWriter::new(env.clone(), path, &family);
     parts[1].iter().for_each(|key| writer.add(key, b"v").unwrap());
     if writer.finish().unwrap().is_some() {
-        let file = StoreFile::open(env, path, Arc::new(BlockCache::new(1 << 20))).map(Arc::new);
+        let file = StoreFile::open(
+            env,
+            path,
+            Arc::new(FamilyCache::new(Arc::new(BlockCache::new(1 << 20)))),
+        )
+        .map(Arc::new);
         sources.push(Tested::File(match order {
             RowOrder::Forward => FileCursor::forward(file.unwrap(), b"", Caching::Keep).unwrap(),
             RowOrder::Reverse => FileCursor::reverse(file.unwrap(), None, Caching::Keep).unwrap(),
