@@ -3,7 +3,7 @@
 //!
 //! [`Store::put`] stages nothing and leaves no row locks: the cells are encoded once, as they go to
 //! the log, and while nobody has locked one of the rows they are applied at once. Where that cannot
-//! be (a row is locked, the table has observers) the same puts go through a [`Transaction`].
+//! be (a row is locked, the table has observers) the same puts go through a transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
