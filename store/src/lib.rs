@@ -54,6 +54,8 @@ pub mod transaction;
 mod background;
 pub mod checkpoint;
 pub mod store;
+#[doc(hidden)]
+pub mod fuzzing;
 mod direct;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};

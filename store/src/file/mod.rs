@@ -20,6 +20,7 @@ mod writer;
 mod reader;
 mod index_cursor;
 mod cursor;
+pub(crate) mod fuzzing;
 
 pub use columnar::{ColumnSlice, VariableColumn};
 pub(crate) use columnar::{Span, WantedColumns};

@@ -3,9 +3,11 @@
 mod checkpoints;
 mod compactions;
 mod concurrent;
+mod corpus;
 mod direct;
 mod endpoints;
 mod faults;
+mod memory;
 mod model;
 mod pressure;
 mod replicas;

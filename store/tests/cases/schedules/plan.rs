@@ -212,6 +212,6 @@ fn commit(random: &mut Random) -> Step {
         Write::Put { slot, row, family: random.below(2) as u8, bytes }
     });
     let writes = writes.collect();
-    let waiting = [Waiting::Durable, Waiting::Durable, Waiting::Nothing];
+    let waiting = [Waiting::Durable, Waiting::Durable, Waiting::Nothing, Waiting::Asynchronous];
     Step::Commit { writes, waiting: random.pick(&waiting) }
 }

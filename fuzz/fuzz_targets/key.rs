@@ -1,0 +1,5 @@
+//! Bytes for `store::fuzzing`, the door "key".
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bennu_fuzz::run("key", bytes));

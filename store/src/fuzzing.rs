@@ -1,0 +1,193 @@
+//! Doors for fuzzers: bytes as a disk might hold them, given to whoever reads them.
+//!
+//! Each function takes any bytes and must come back: with an error inside, but without a panic, a
+//! hang or memory out of proportion. Checksums are made right first where there are any, so that a
+//! fuzzer gets behind them. The targets that call this are in `fuzz/`; the corpus there is run by a
+//! test of this crate too.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cell::{CellBatch, KeyParts, compare_keys, is_key};
+use crate::codec;
+use crate::descriptor::{Durability, FamilyDescriptor, RegionId, TableDescriptor, TableId};
+use crate::env::fault::FaultEnv;
+use crate::error::Error;
+use crate::file;
+use crate::manifest::{FORMAT_VERSION, FamilyChange, MAGIC, Manifest, ManifestEdit, RegionRecord};
+use crate::mutation::Mutation;
+use crate::options::Options;
+use crate::run::FileRecord;
+use crate::scan::Scan;
+use crate::store::Store;
+use crate::transaction::TransactionOptions;
+
+const DIRECTORY: &str = "/data";
+
+/// A target with the door that it opens.
+pub type Door = (&'static str, fn(&[u8]));
+
+/// All doors by the names of their targets.
+pub const DOORS: [Door; 6] = [
+    ("wal", wal),
+    ("block", file::fuzzing::block),
+    ("trailer", file::fuzzing::trailer),
+    ("store_file", file::fuzzing::store_file),
+    ("manifest", manifest),
+    ("key", key),
+];
+
+fn options(env: &FaultEnv) -> Options {
+    let env = Arc::new(env.clone());
+    Options { env, memory_bytes: 1 << 20, region_threads: 1, ..Options::default() }
+}
+
+fn table() -> TableDescriptor {
+    TableDescriptor {
+        id: TableId(1),
+        name: "t".into(),
+        families: vec![FamilyDescriptor::new("d")],
+        region_replication: 1,
+        durability: Durability::SyncWal,
+        split_points: Vec::new(),
+        memstore_flush_bytes: None,
+    }
+}
+
+/// Opens a store whose only log segment is these bytes, and reads what came of it.
+pub fn wal(bytes: &[u8]) {
+    let env = FaultEnv::new(1);
+    place_manifest(&env, &[put_table()]);
+    env.place(&Path::new(DIRECTORY).join("wal/wal-00000001.log"), bytes.to_vec());
+    let Ok(store) = Store::open(Path::new(DIRECTORY), options(&env)) else { return };
+    let transaction = store.begin(TransactionOptions::default());
+    let mut batch = CellBatch::new();
+    let Ok(mut scanner) = transaction.scan(TableId(1), Scan::all()) else { return };
+    while matches!(scanner.next_batch(1000, &mut batch), Ok(true)) {}
+}
+
+fn put_table() -> ManifestEdit {
+    let region = RegionRecord {
+        id: RegionId(1),
+        start: Vec::new(),
+        stop: None,
+        flushed: 0,
+        files: vec![Vec::new()],
+    };
+    ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
+}
+
+fn place_manifest(env: &FaultEnv, edits: &[ManifestEdit]) {
+    let mut bytes = manifest_head();
+    edits.iter().for_each(|edit| codec::append_record(edit, &mut bytes));
+    env.place(&Path::new(DIRECTORY).join("MANIFEST"), bytes);
+}
+
+fn manifest_head() -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes
+}
+
+/// Opens a manifest of these records: each has its length in front, in two bytes, and gets a frame
+/// with the right checksum.
+pub fn manifest(mut bytes: &[u8]) {
+    let mut whole = manifest_head();
+    while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
+        let (payload, rest) =
+            rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
+        whole.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        whole.extend_from_slice(&crc32c::crc32c(payload).to_le_bytes());
+        whole.extend_from_slice(payload);
+        bytes = rest;
+    }
+    let env = FaultEnv::new(1);
+    env.place(&Path::new(DIRECTORY).join("MANIFEST"), whole);
+    match Manifest::open(Arc::new(env.clone()), Path::new(DIRECTORY)) {
+        Err(Error::Corrupt { .. }) => {}
+        opened => {
+            // What was understood is written the same way it is read.
+            let state = opened.expect("only damage keeps a manifest from opening").state().clone();
+            let again = Manifest::open(Arc::new(env), Path::new(DIRECTORY));
+            assert_eq!(*again.expect("it was just written").state(), state);
+        }
+    }
+}
+
+/// Takes bytes for an encoded key, and for two.
+pub fn key(bytes: &[u8]) {
+    if let Some(parts) = KeyParts::decode(bytes) {
+        assert!(is_key(bytes), "what can be decoded is a key");
+        let mut encoded = Vec::new();
+        parts.encode(&mut encoded);
+        assert_eq!(encoded, bytes, "a key has one encoding");
+    }
+    let (a, b) = bytes.split_at(bytes.len() / 2);
+    if is_key(a) && is_key(b) {
+        assert_eq!(compare_keys(a, b), compare_keys(b, a).reverse());
+    }
+}
+
+/// Returns inputs that get far: what the store itself writes, with the names of their targets.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut seeds = file::fuzzing::seeds();
+    let parts = KeyParts {
+        row: b"row",
+        qualifier: b"qualifier",
+        timestamp: crate::cell::Timestamp(7),
+        sequence: crate::cell::Sequence(9),
+        cell_type: crate::cell::CellType::Put,
+    };
+    let mut key = Vec::new();
+    parts.encode(&mut key);
+    seeds.push(("key", key.repeat(2)));
+    seeds.push(("key", key));
+    seeds.push(("wal", log_of_a_store()));
+    let change = FamilyChange {
+        family: 0,
+        removed: Vec::new(),
+        added: vec![FileRecord::alone(crate::descriptor::FileId(4), 5)],
+    };
+    let edits = [
+        put_table(),
+        ManifestEdit::AlterTable { descriptor: table() },
+        ManifestEdit::Region {
+            table: TableId(1),
+            region: RegionId(1),
+            changes: vec![change],
+            flushed: Some(300),
+        },
+        ManifestEdit::Marks { next_region: 3, last_sequence: 400, last_timestamp: 5, released: 2 },
+        ManifestEdit::DropTable { table: TableId(1) },
+    ];
+    let mut records = Vec::new();
+    for edit in &edits {
+        let mut framed = Vec::new();
+        codec::append_record(edit, &mut framed);
+        let payload = &framed[codec::FRAME_HEAD_BYTES..];
+        records.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        records.extend_from_slice(payload);
+    }
+    seeds.push(("manifest", records));
+    seeds
+}
+
+/// Returns the segment of a store that has made some commits.
+fn log_of_a_store() -> Vec<u8> {
+    let env = FaultEnv::new(1);
+    let store = Store::open(Path::new(DIRECTORY), options(&env)).expect("the disk is in memory");
+    store.create_table(table()).expect("the disk is in memory");
+    for number in 0..4_u8 {
+        let transaction = store.begin(TransactionOptions::default());
+        let value = vec![number; usize::from(number) * 20];
+        let batch =
+            vec![Mutation::new([number]).put(0, "q", value), Mutation::new("r").delete_row()];
+        transaction.mutate(TableId(1), batch).expect("nobody else writes");
+        let commit = transaction.commit().expect("the disk is in memory");
+        commit.durable.wait().expect("the disk is in memory");
+    }
+    drop(store);
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|name| name == "log");
+    let path = env.paths().into_iter().find(is_log).expect("the commits are in a segment");
+    env.bytes(&path).expect("it was just listed")
+}
