@@ -110,6 +110,20 @@ impl<'a> KeyParts<'a> {
         out.extend_from_slice(&self.tail(self.row.len()));
     }
 
+    /// Writes the encoded key to `out`, which is as long as the key.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub(crate) fn encode_into(&self, out: &mut [u8]) {
+        debug_assert!(self.row.len() <= ROW_BYTES_MAX, "row key too long");
+        let (row, rest) = out.split_at_mut(self.row.len());
+        let (qualifier, tail) = rest.split_at_mut(self.qualifier.len());
+        row.copy_from_slice(self.row);
+        qualifier.copy_from_slice(self.qualifier);
+        tail.copy_from_slice(&self.tail(self.row.len()));
+    }
+
     /// Returns what follows row and qualifier in the encoded key, for a row of this length.
     pub(crate) fn tail(&self, row_length: usize) -> [u8; KEY_TAIL_BYTES] {
         let mut tail = [0; KEY_TAIL_BYTES];
@@ -179,8 +193,8 @@ pub fn row_start_key(row: &[u8]) -> SearchKey {
     search_key(row, &[], 0)
 }
 
-/// Returns a key that sorts before every cell of a column and after every cell of the columns before
-/// it in the row.
+/// Returns a key that sorts before every cell of a column and after every cell of the columns
+/// before it in the row.
 pub fn column_start_key(row: &[u8], qualifier: &[u8]) -> SearchKey {
     search_key(row, qualifier, 0)
 }

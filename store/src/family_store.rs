@@ -172,9 +172,14 @@ impl FamilyStore {
         self.view.load().active.insert_all(cells);
     }
 
-    /// Returns the bytes of all memstores.
+    /// Returns the bytes in use in all memstores.
     pub fn memstore_bytes(&self) -> u64 {
         self.view.load().memstores().map(|memstore| memstore.byte_count()).sum()
+    }
+
+    /// Returns the bytes of memory that all memstores hold.
+    pub fn memstore_held_bytes(&self) -> u64 {
+        self.view.load().memstores().map(|memstore| memstore.held_bytes()).sum()
     }
 
     /// Returns a consistent view of memstores and files.

@@ -4,7 +4,6 @@
 //! A view never changes and keeps its files on disk until it is dropped. [`crate::family_store`]
 //! makes views; which cells of them are visible is decided in [`crate::scan::retention`].
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -13,7 +12,7 @@ use crate::cell::{CellBatch, CellRef, KeyParts, Sequence, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
-use crate::memstore::{Memstore, MemstoreCursor};
+use crate::memstore::{Memstore, MemstoreCursor, MemstoreHandle};
 use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
@@ -38,7 +37,7 @@ enum Source<M> {
     Run(RunCursor),
 }
 
-impl<M: Deref<Target = Memstore>> Cursor for Source<M> {
+impl<M: MemstoreHandle> Cursor for Source<M> {
     fn key(&self) -> Option<&[u8]> {
         match self {
             Source::Memstore(cursor) => cursor.key(),

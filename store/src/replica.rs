@@ -149,11 +149,20 @@ impl Replica {
         self.state.load().views.get(family).cloned()
     }
 
-    /// Returns the bytes of the replica's own memstores.
+    /// Returns the bytes in use in the replica's own memstores.
     pub(crate) fn memstore_bytes(&self) -> u64 {
+        self.sum_of_memstores(Memstore::byte_count)
+    }
+
+    /// Returns the bytes of memory that the replica's own memstores hold.
+    pub(crate) fn memstore_held_bytes(&self) -> u64 {
+        self.sum_of_memstores(Memstore::held_bytes)
+    }
+
+    fn sum_of_memstores(&self, bytes: impl Fn(&Memstore) -> u64) -> u64 {
         let state = self.state.load();
         let memstores = state.generations.iter().flat_map(|generation| &generation.memstores);
-        memstores.map(|memstore| memstore.byte_count()).sum()
+        memstores.map(|memstore| bytes(memstore)).sum()
     }
 
     /// Counts rows that the replica returned.

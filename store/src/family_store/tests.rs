@@ -500,7 +500,7 @@ proptest! {
             } else {
                 let at = if at == 6 { i64::MAX } else { at * 100_000 };
                 cells.push(cell(row, qualifier, at, Sequence::STAGED | sequence, kind));
-                staged.insert_cells(&cells[index..]);
+                staged.insert(&cells[index].key_parts(), &cells[index].value);
             }
         }
         let spec = ReadSpec {
@@ -593,30 +593,6 @@ fn views_outlive_compactions() {
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 4);
     drop(view);
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 1);
-}
-
-/// What a transaction saw of its own writes is what its commit leaves.
-#[test]
-fn commits_leave_what_their_transaction_saw() {
-    let staged = |writes: &[(u8, CellType)]| {
-        let memstore = Memstore::new();
-        for (index, &(qualifier, kind)) in writes.iter().enumerate() {
-            let sequence = Sequence::STAGED | index as u64;
-            memstore.insert_cells(&[cell(0, qualifier, i64::MAX, sequence, kind)]);
-        }
-        let cells = memstore.commit_cells(3);
-        assert!(cells.iter().all(|cell| cell.family == 3));
-        let found = cells.iter().map(|cell| (cell.cell_type, cell.sequence.0 & 0xff));
-        found.collect::<Vec<_>>()
-    };
-    use CellType::{DeleteColumn, DeleteFamily, Put};
-    assert_eq!(staged(&[(1, Put), (1, Put)]), [(Put, 1)]);
-    assert_eq!(staged(&[(1, Put), (1, DeleteColumn)]), [(DeleteColumn, 1)]);
-    assert_eq!(staged(&[(1, Put), (0, DeleteFamily), (2, Put)]), [(DeleteFamily, 1), (Put, 2)]);
-    assert_eq!(
-        staged(&[(0, DeleteFamily), (1, Put), (0, DeleteFamily), (0, Put)]),
-        [(Put, 3), (DeleteFamily, 2)]
-    );
 }
 
 #[test]

@@ -286,12 +286,14 @@ impl Region {
         self.flush_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of the primary's memstores, and by how much those of the replicas too have
-    /// grown since the last call; the growth wraps around.
+    /// Returns the bytes in use in the primary's memstores, and by how much the memory held by them
+    /// and by those of the replicas has grown since the last call; the growth wraps around.
     pub(crate) fn report_bytes(&self) -> (u64, u64) {
-        let replicas: u64 = self.replicas.load().iter().map(Replica::memstore_bytes).sum();
-        let own = self.memstore_bytes();
-        let now = own + replicas;
+        let replicas: u64 = self.replicas.load().iter().map(Replica::memstore_held_bytes).sum();
+        let families = self.families.load();
+        let own: u64 = families.iter().map(|family| family.memstore_bytes()).sum();
+        let held: u64 = families.iter().map(|family| family.memstore_held_bytes()).sum();
+        let now = held + replicas;
         let mut grown = now.wrapping_sub(self.reported_bytes.swap(now, Ordering::SeqCst));
         if self.dropped.load(Ordering::SeqCst) {
             // It may have been forgotten just before: whoever comes last takes it out for good.

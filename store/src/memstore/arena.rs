@@ -1,0 +1,281 @@
+//! The memory of a memstore: chunks that only fill up, and go all at once.
+//!
+//! ```text
+//!   chunk   | cell | cell | cell | cell ->          free           <- node | node |
+//! ```
+//!
+//! The first chunk is small and each next one as large as those before it together, up to
+//! [`CHUNK_BYTES`], so that a memstore holds little more than it needs and an empty one nothing.
+//! Chunks of full size come from a pool that all memstores of the process share, and go back to it
+//! when the memstore goes: their pages stay mapped from one memstore to the next (HBase's MSLAB and
+//! its chunk pool).
+//!
+//! # Invariants
+//!
+//! 1. What was taken from an arena stays where it is, untouched by the arena, until the arena is
+//!    dropped.
+//! 2. `held_bytes` is the sum of the sizes of the chunks; `used_bytes` what was taken from them.
+
+#![allow(unsafe_code, reason = "memory that readers share while more is taken; run under Miri")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::ptr::NonNull;
+
+use crate::cell::{KEY_TAIL_BYTES, KeyParts};
+
+/// The size of a chunk of the pool.
+pub(super) const CHUNK_BYTES: usize = 2 << 20;
+/// The size of an arena's first chunk: enough for a few cells of a small transaction.
+const FIRST_CHUNK_BYTES: usize = 1 << 10;
+/// What takes more than this gets a chunk of its own, so that little is left over in others.
+const SHARED_BYTES_MAX: usize = CHUNK_BYTES / 8;
+/// Chunks that wait for the next memstore at most; others go back to the allocator.
+const POOLED_CHUNKS_MAX: usize = 16;
+/// The alignment of chunks and of all that is taken.
+const CHUNK_ALIGN: usize = 64;
+const TAKEN_ALIGN: usize = 8;
+
+static POOL: parking_lot::Mutex<Vec<Chunk>> = parking_lot::Mutex::new(Vec::new());
+
+/// Memory from the allocator or the pool. Its bytes are initialized.
+struct Chunk {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a chunk owns its memory, as a box does.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, CHUNK_ALIGN).expect("no cell is so large")
+    }
+
+    fn new(bytes: usize) -> Chunk {
+        if bytes == CHUNK_BYTES
+            && let Some(chunk) = POOL.lock().pop()
+        {
+            return chunk;
+        }
+        let layout = Chunk::layout(bytes);
+        // SAFETY: the size is not zero: every caller asks for a header at least.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Chunk { start, bytes }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if self.bytes == CHUNK_BYTES {
+            let mut pool = POOL.lock();
+            if pool.len() < POOLED_CHUNKS_MAX {
+                pool.push(Chunk { start: self.start, bytes: self.bytes });
+                return;
+            }
+        }
+        // SAFETY: `start` was allocated with this layout, and this is the only owner.
+        unsafe { dealloc(self.start.as_ptr(), Chunk::layout(self.bytes)) };
+    }
+}
+
+/// Takes memory from chunks.
+#[derive(Default)]
+pub(super) struct Arena {
+    /// The last one is being filled.
+    chunks: Vec<Chunk>,
+    /// The free part of the last chunk.
+    free_start: usize,
+    free_end: usize,
+    held_bytes: u64,
+    used_bytes: u64,
+}
+
+impl Arena {
+    /// Returns the bytes of all chunks.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Returns the bytes taken from them.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    /// Puts `value` into the arena. It is never dropped.
+    pub(super) fn place<T>(&mut self, value: T) -> NonNull<T> {
+        const { assert!(align_of::<T>() <= TAKEN_ALIGN) };
+        let bytes = size_of::<T>().next_multiple_of(TAKEN_ALIGN);
+        let place = match self.reserve(bytes) {
+            Some(own) => own,
+            None => {
+                self.free_end -= bytes;
+                self.at(self.free_end)
+            }
+        }
+        .cast::<T>();
+        // SAFETY: `bytes` bytes from here belong to the caller alone, and are aligned.
+        unsafe { place.write(value) };
+        place
+    }
+
+    /// Puts a cell into the arena.
+    pub(super) fn place_cell(&mut self, key: &KeyParts<'_>, value: &[u8]) -> CellPtr {
+        let key_length = key.row.len() + key.qualifier.len() + KEY_TAIL_BYTES;
+        let bytes = size_of::<CellHead>() + key_length + value.len();
+        let bytes = bytes.next_multiple_of(TAKEN_ALIGN);
+        let head = match self.reserve(bytes) {
+            Some(own) => own,
+            None => {
+                self.free_start += bytes;
+                self.at(self.free_start - bytes)
+            }
+        }
+        .cast::<CellHead>();
+        let length = |length: usize| u32::try_from(length).expect("a cell is below 4 GiB");
+        // SAFETY: as in `place`: the head and the bytes after it are the caller's alone, aligned,
+        // and initialized, because a chunk is.
+        let rest = unsafe {
+            let lengths =
+                CellHead { key_length: length(key_length), value_length: length(value.len()) };
+            head.write(lengths);
+            std::slice::from_raw_parts_mut(
+                head.add(1).cast::<u8>().as_ptr(),
+                key_length + value.len(),
+            )
+        };
+        let (key_bytes, value_bytes) = rest.split_at_mut(key_length);
+        key.encode_into(key_bytes);
+        value_bytes.copy_from_slice(value);
+        CellPtr(head)
+    }
+
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        let chunk = self.chunks.last().expect("a chunk was reserved");
+        debug_assert!(offset <= chunk.bytes);
+        // SAFETY: the free part lies within the chunk.
+        unsafe { chunk.start.add(offset) }
+    }
+
+    /// Makes sure that the free part of the last chunk has so many bytes, or returns the start of a
+    /// chunk of just that size.
+    fn reserve(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        self.used_bytes += bytes as u64;
+        if self.free_end - self.free_start >= bytes {
+            return None;
+        }
+        if bytes > SHARED_BYTES_MAX {
+            let chunk = Chunk::new(bytes);
+            let start = chunk.start;
+            self.held_bytes += bytes as u64;
+            self.chunks.push(chunk);
+            let last = self.chunks.len() - 1;
+            if last > 0 {
+                self.chunks.swap(last - 1, last);
+            }
+            return Some(start);
+        }
+        // As much as there is already: never more than half of it is free.
+        let size = (self.held_bytes as usize).max(bytes).max(FIRST_CHUNK_BYTES);
+        let size = size.next_power_of_two().min(CHUNK_BYTES);
+        self.chunks.push(Chunk::new(size));
+        self.held_bytes += size as u64;
+        self.free_start = 0;
+        self.free_end = size;
+        None
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CellHead {
+    key_length: u32,
+    value_length: u32,
+}
+
+/// Points to a cell in an arena: lengths, then key, then value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CellPtr(NonNull<CellHead>);
+
+impl CellPtr {
+    /// Returns the pointer as what a node keeps.
+    pub(super) fn as_ptr(self) -> *mut () {
+        self.0.as_ptr().cast()
+    }
+
+    /// Returns the pointer that [`CellPtr::as_ptr`] returned; `None` if there is none.
+    pub(super) fn from_ptr(pointer: *mut ()) -> Option<CellPtr> {
+        NonNull::new(pointer.cast()).map(CellPtr)
+    }
+
+    /// Returns the cell.
+    ///
+    /// # Safety
+    ///
+    /// The arena that placed it outlives `'a`, and its placing happened before.
+    pub(super) unsafe fn cell<'a>(self) -> CellRef<'a> {
+        CellRef { head: self, arena: PhantomData }
+    }
+}
+
+// SAFETY: what it points to is only read.
+unsafe impl Send for CellPtr {}
+// SAFETY: as above.
+unsafe impl Sync for CellPtr {}
+
+/// A cell in an arena.
+#[derive(Clone, Copy)]
+pub(super) struct CellRef<'a> {
+    head: CellPtr,
+    arena: PhantomData<&'a [u8]>,
+}
+
+impl<'a> CellRef<'a> {
+    /// Returns where it is.
+    pub(super) fn pointer(self) -> CellPtr {
+        self.head
+    }
+
+    /// Asks the processor for its first lines.
+    pub(super) fn prefetch(self) {
+        let start = self.head.0.as_ptr().cast::<u8>().cast_const();
+        prefetch(start);
+        prefetch(start.wrapping_add(64));
+    }
+
+    /// Returns its encoded key.
+    pub(super) fn key(self) -> &'a [u8] {
+        let head = self.head.0;
+        // SAFETY: `place_cell` wrote the head and as many bytes after it, nobody writes them again,
+        // and they stay for `'a`.
+        unsafe {
+            let length = (*head.as_ptr()).key_length as usize;
+            std::slice::from_raw_parts(head.add(1).cast::<u8>().as_ptr(), length)
+        }
+    }
+
+    /// Returns its value.
+    pub(super) fn value(self) -> &'a [u8] {
+        let head = self.head.0;
+        // SAFETY: as for the key.
+        unsafe {
+            let CellHead { key_length, value_length } = *head.as_ptr();
+            let start = head.add(1).cast::<u8>().add(key_length as usize);
+            std::slice::from_raw_parts(start.as_ptr(), value_length as usize)
+        }
+    }
+}
+
+/// Asks the processor for a line of memory; only the speed depends on it.
+pub(super) fn prefetch(pointer: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = pointer;
+}

@@ -1,0 +1,123 @@
+//! A reader's copy of a leaf: the cells that it had at one moment, and the ways to the leaves
+//! beside it.
+
+use std::ops::Range;
+
+use super::arena::CellRef;
+use super::node::{Node, Snapshot};
+use super::prefix::Probe;
+use super::sync::SLOTS;
+
+/// Cells of a leaf that follow each other.
+#[derive(Clone)]
+pub(super) struct LeafCells<'a> {
+    leaf: Option<&'a Node>,
+    cells: [Option<CellRef<'a>>; SLOTS],
+    length: usize,
+}
+
+impl<'a> LeafCells<'a> {
+    /// Returns no cells, after which there is nothing.
+    pub(super) fn new() -> LeafCells<'a> {
+        LeafCells { leaf: None, cells: [None; SLOTS], length: 0 }
+    }
+
+    /// Forgets the cells; after them there is nothing.
+    pub(super) fn clear(&mut self) {
+        self.leaf = None;
+        self.length = 0;
+    }
+
+    /// Keeps the cells; what was looked for is not in the leaves beside this one.
+    pub(super) fn ends_here(&mut self) {
+        self.leaf = None;
+    }
+
+    /// Returns whether there may be more after the cells.
+    pub(super) fn goes_on(&self) -> bool {
+        self.leaf.is_some()
+    }
+
+    /// Returns the number of cells.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns whether there is no cell.
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns a cell.
+    pub(super) fn cell(&self, position: usize) -> Option<CellRef<'a>> {
+        self.cells[..self.length].get(position).copied().flatten()
+    }
+
+    /// Returns the last cell.
+    pub(super) fn last(&self) -> Option<CellRef<'a>> {
+        self.cell(self.length.checked_sub(1)?)
+    }
+
+    /// Takes the cells of a leaf at these positions; returns `false` if they are not all what the
+    /// snapshot names.
+    pub(super) fn copy(&mut self, leaf: &'a Node, seen: Snapshot, positions: Range<usize>) -> bool {
+        self.leaf = Some(leaf);
+        self.length = positions.len();
+        for (copy, position) in self.cells.iter_mut().zip(positions) {
+            let cell = leaf.cell(seen, position);
+            cell.prefetch();
+            *copy = Some(cell);
+        }
+        leaf.is_unreused(seen)
+    }
+
+    /// Moves on to the cells after `bound` of the next leaf that has one; empty at the end.
+    pub(super) fn go_on(&mut self, bound: &Probe<'_>) {
+        self.length = 0;
+        while self.length == 0
+            && let Some(next) = self.leaf.and_then(Node::next)
+        {
+            let seen = next.snapshot();
+            // What the leaf before had too is left out. The bound may lie outside the fences, so
+            // prefixes say nothing.
+            let is_new = |&at: &usize| bound.compare(next.cell(seen, at).key()).is_lt();
+            let from = (0..seen.count()).find(is_new).unwrap_or(seen.count());
+            let here = self.leaf;
+            if !self.copy(next, seen, from..seen.count()) {
+                self.leaf = here;
+                self.length = 0;
+            } else if let Some(after) = next.next() {
+                after.prefetch();
+            }
+        }
+    }
+
+    /// Moves back to the cells of the leaf before that has one; empty at the beginning.
+    pub(super) fn go_back(&mut self) {
+        self.length = 0;
+        while self.length == 0
+            && let Some(leaf) = self.leaf
+        {
+            let Some(mut previous) = leaf.previous() else {
+                self.leaf = None;
+                return;
+            };
+            loop {
+                let seen = previous.snapshot();
+                let whole = self.copy(previous, seen, 0..seen.count());
+                // Looked at after the snapshot: if a split has cut the leaf before that, the new
+                // leaf is between, and has the rest.
+                match previous.next() {
+                    Some(next) if !next.begins_as(leaf) => previous = next,
+                    _ if whole => break,
+                    _ => {}
+                }
+            }
+            // If the leaf itself is the new one of a split, the one before may not be cut yet.
+            let Some(bound) = leaf.low().map(|low| Probe::key(low.key())) else { return };
+            while self.last().is_some_and(|cell| bound.compare(cell.key()).is_le()) {
+                self.length -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The memstore: the newest cells of one store, sorted, in memory.
+//!
+//! Also holds the staged cells of an open transaction, whose sequences have
+//! [`Sequence::STAGED`](crate::cell::Sequence::STAGED) set.
+//!
+//! ```text
+//!   insert --> writer's lock --> tree ------------------------> cursors, without locks
+//!                                 nodes and cells in an arena
+//! ```
+//!
+//! A B+-tree over an arena of chunks: one writer at a time adds cells and nodes, readers never wait
+//! (`tree` and `node` say how), and all memory goes at once with the memstore. A cursor lends keys
+//! and values out of the arena. docs/decisions/0003-memstore.md says why it is this structure.
+//!
+//! # Invariants
+//!
+//! 1. A cell never changes; a cell with the same key takes its place.
+//! 2. Bytes in use only grow while the memstore lives: what was replaced or removed goes with it.
+
+mod arena;
+mod cursor;
+mod leaf_cells;
+mod node;
+mod prefix;
+mod sync;
+mod tree;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::cell::{CellType, KeyParts, Sequence};
+use crate::scan::merge::Cursor;
+use tree::{Growth, Tree};
+
+pub use cursor::{MemstoreCursor, MemstoreHandle};
+
+/// Cells that a batch inserts before it lets other writers in.
+const LOCKED_CELLS_MAX: usize = 256;
+
+/// Sorted cells in memory.
+#[derive(Default)]
+pub struct Memstore {
+    tree: Tree,
+    used_bytes: AtomicU64,
+    held_bytes: AtomicU64,
+    cell_count: AtomicU64,
+    family_marker_count: AtomicU64,
+}
+
+impl Memstore {
+    /// Returns an empty memstore; it holds no memory.
+    pub fn new() -> Memstore {
+        Memstore::default()
+    }
+
+    /// Inserts a cell. One with the same key is replaced.
+    pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
+        self.count_family_markers(cell.cell_type);
+        self.count(self.tree.insert(std::iter::once((*cell, value))));
+    }
+
+    /// Inserts cells, fastest if they are in order. Readers may see some of them before the others.
+    pub fn insert_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
+        let mut cells =
+            cells.inspect(|(key, _)| self.count_family_markers(key.cell_type)).peekable();
+        while cells.peek().is_some() {
+            self.count(self.tree.insert(cells.by_ref().take(LOCKED_CELLS_MAX)));
+        }
+    }
+
+    fn count(&self, growth: Growth) {
+        self.cell_count.fetch_add(growth.cells, Relaxed);
+        // Writers may come here in another order than they inserted; the bytes never shrink.
+        self.used_bytes.fetch_max(growth.used_bytes, Relaxed);
+        self.held_bytes.fetch_max(growth.held_bytes, Relaxed);
+    }
+
+    fn count_family_markers(&self, cell_type: CellType) {
+        if cell_type.is_family_marker() {
+            self.family_marker_count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Returns whether a family marker was ever inserted.
+    pub fn had_family_markers(&self) -> bool {
+        self.family_marker_count.load(Relaxed) > 0
+    }
+
+    /// Returns the bytes that are in use: of all cells ever inserted, with their lengths, padding
+    /// and the nodes over them. What a flush is decided by.
+    pub fn byte_count(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// Returns the bytes of memory that it holds: those in use, and what its chunks have left.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// Returns the number of cells.
+    pub fn cell_count(&self) -> u64 {
+        self.cell_count.load(Relaxed)
+    }
+
+    /// Returns whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.cell_count() == 0
+    }
+
+    /// Removes all cells whose sequence is `from` or above: the way back to a savepoint. Looks at
+    /// every cell. Their bytes stay in use.
+    pub fn remove_from(&self, from: Sequence) {
+        let removed = self
+            .tree
+            .retain(|cell| KeyParts::decode(cell.key()).is_none_or(|parts| parts.sequence < from));
+        self.cell_count.fetch_sub(removed, Relaxed);
+    }
+
+    /// Calls `visit` with every cell, in cell order.
+    pub fn for_each(&self, mut visit: impl FnMut(KeyParts<'_>, &[u8])) {
+        let mut cursor = MemstoreCursor::forward(self, &[]);
+        while let Some(key) = cursor.key() {
+            if let Some(parts) = KeyParts::decode(key) {
+                visit(parts, cursor.value());
+            }
+            if cursor.advance().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the highest sequence of any cell of a row.
+    pub fn newest_sequence(&self, row: &[u8]) -> Option<Sequence> {
+        let mut cursor = MemstoreCursor::over_row(self, row);
+        let mut newest = None;
+        while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
+            newest = newest.max(Some(parts.sequence));
+            if cursor.advance().is_err() {
+                break;
+            }
+        }
+        newest
+    }
+}
+
+#[cfg(test)]
+mod tests;
