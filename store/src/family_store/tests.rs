@@ -251,6 +251,10 @@ enum Event {
     Write(u8, u8, i64, CellType, bool),
     Flush,
     Compact(bool),
+    /// Chooses a compaction that goes on for a while.
+    Begin(bool),
+    /// Ends one that was begun.
+    End(usize),
     /// Another policy from now on.
     Alter(CompactionOptions),
     /// Open snapshots end: rewrites may forget what only they could see.
@@ -276,6 +280,8 @@ fn event(exact: bool) -> impl Strategy<Value = Event> {
             }),
         3 => Just(Event::Flush),
         4 => prop::bool::weighted(0.3).prop_map(Event::Compact),
+        2 => prop::bool::weighted(0.2).prop_map(Event::Begin),
+        2 => (0..3_usize).prop_map(Event::End),
         1 => compaction().prop_map(Event::Alter),
         2 => Just(Event::Advance),
         1 => Just(Event::Reopen),
@@ -396,9 +402,25 @@ fn try_compact(
     Ok(Some((plan, outcome)))
 }
 
+fn end(store: &FamilyStore, plan: CompactionPlan, oldest_snapshot: u64) {
+    let outcome = store.run_compaction(&plan, Sequence(oldest_snapshot), &Unwatched).unwrap();
+    store.install_compaction(&outcome).unwrap();
+}
+
 fn compact(store: &FamilyStore, major: bool, oldest_snapshot: u64) {
     if let Some((_plan, outcome)) = try_compact(store, major, oldest_snapshot).unwrap() {
         store.install_compaction(&outcome).unwrap();
+    }
+}
+
+fn spec(read: &Read, newest: u64, oldest_snapshot: u64) -> ReadSpec {
+    ReadSpec {
+        snapshot: Sequence(newest.saturating_sub(read.age).max(oldest_snapshot)),
+        staged_through: Sequence(0),
+        time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
+        max_versions: read.max_versions,
+        raw: false,
+        now_micros: NOW,
     }
 }
 
@@ -407,15 +429,8 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     let mut family = family.clone();
     let mut store = open(&env, &family, &[]);
     let mut cells: Vec<Cell> = Vec::new();
+    let mut plans: Vec<CompactionPlan> = Vec::new();
     let (mut newest, mut oldest_snapshot) = (1, 0);
-    let spec = |read: &Read, newest: u64, oldest_snapshot: u64| ReadSpec {
-        snapshot: Sequence(newest.saturating_sub(read.age).max(oldest_snapshot)),
-        staged_through: Sequence(0),
-        time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
-        max_versions: read.max_versions,
-        raw: false,
-        now_micros: NOW,
-    };
     for event in events {
         match event {
             Event::Write(row, qualifier, at, kind, new_commit) => {
@@ -434,6 +449,16 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
                 newest += 1;
             }
             Event::Compact(major) => compact(&store, *major, oldest_snapshot),
+            Event::Begin(major) => {
+                let request = if *major { Request::Major } else { Request::Minor };
+                plans.extend(store.plan_compaction(request, false));
+                continue;
+            }
+            Event::End(index) => {
+                if *index < plans.len() {
+                    end(&store, plans.remove(*index), oldest_snapshot);
+                }
+            }
             Event::Alter(compaction) => {
                 let compaction = compaction.clone();
                 family = FamilyDescriptor { compaction, ..family };
@@ -441,6 +466,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             }
             Event::Advance => oldest_snapshot = newest,
             Event::Reopen => {
+                plans.clear();
                 flush(&store, newest, oldest_snapshot);
                 newest += 1;
                 let files = store.files();
@@ -458,6 +484,8 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             check_reads(store, &cells, &spec(read, newest, oldest_snapshot), None);
         }
     };
+    check(&store, oldest_snapshot);
+    plans.into_iter().for_each(|plan| end(&store, plan, oldest_snapshot));
     check(&store, oldest_snapshot);
     flush(&store, newest, oldest_snapshot);
     check(&store, oldest_snapshot);

@@ -9,6 +9,7 @@ mod endpoints;
 mod faults;
 mod memory;
 mod model;
+mod policies;
 mod pressure;
 mod replicas;
 mod schedules;
