@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use store::cell::CellType;
+use store::compaction::Reason;
 use store::{CellBatch, Scan, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::{DataType, Datum};
@@ -56,6 +57,38 @@ const VIEWS: &[View] = &[
             ("rows_written", DataType::Int8),
         ],
         rows: regions,
+    },
+    View {
+        name: "compactions",
+        columns: &[
+            ("table_name", DataType::Text),
+            ("region", DataType::Int8),
+            ("family", DataType::Text),
+            ("reason", DataType::Text),
+            ("store_files", DataType::Int8),
+            ("started", DataType::Timestamptz),
+            ("cells_done", DataType::Int8),
+            ("cells_total", DataType::Int8),
+            ("bytes_done", DataType::Int8),
+            ("bytes_total", DataType::Int8),
+        ],
+        rows: compactions,
+    },
+    View {
+        name: "storage",
+        columns: &[
+            ("table_name", DataType::Text),
+            ("store_files", DataType::Int8),
+            ("sorted_runs", DataType::Int8),
+            ("store_file_bytes", DataType::Int8),
+            ("flushed_bytes", DataType::Int8),
+            ("compacted_bytes", DataType::Int8),
+            ("compactions", DataType::Int8),
+            ("expired_files", DataType::Int8),
+            ("write_amplification", DataType::Float8),
+            ("space_amplification", DataType::Float8),
+        ],
+        rows: storage,
     },
     View {
         name: "coprocessors",
@@ -203,27 +236,86 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Returns tables and indexes with the tables of the store behind them.
+fn store_tables(source: &SystemRowSource) -> Vec<(String, store::TableId)> {
+    let tables = source.catalog.tables().into_iter();
+    tables
+        .flat_map(|table| {
+            let indexes =
+                table.indexes.iter().map(|index| (index.name.clone(), index.spec.store_table));
+            std::iter::once((table.name.clone(), table.id)).chain(indexes)
+        })
+        .collect()
+}
+
 fn regions(source: &SystemRowSource) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for table in source.catalog.tables() {
-        let own = (table.name.as_str(), table.id);
-        let indexes =
-            table.indexes.iter().map(|index| (index.name.as_str(), index.spec.store_table));
-        for (name, id) in std::iter::once(own).chain(indexes) {
-            for region in source.engine.store().regions(id)? {
-                rows.push(vec![
-                    text(name),
-                    int8(region.region.0),
-                    bytes(&region.start),
-                    region.stop.as_deref().map_or(Datum::Null, bytes),
-                    int8(region.memstore_bytes),
-                    int8(region.file_count as u64),
-                    int8(region.file_bytes),
-                    int8(region.rows_read),
-                    int8(region.rows_written),
-                ]);
-            }
+    for (name, id) in store_tables(source) {
+        for region in source.engine.store().regions(id)? {
+            rows.push(vec![
+                text(&name),
+                int8(region.region.0),
+                bytes(&region.start),
+                region.stop.as_deref().map_or(Datum::Null, bytes),
+                int8(region.memstore_bytes),
+                int8(region.file_count as u64),
+                int8(region.file_bytes),
+                int8(region.rows_read),
+                int8(region.rows_written),
+            ]);
         }
+    }
+    Ok(rows)
+}
+
+fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let tables = store_tables(source);
+    let descriptors = source.engine.store().tables();
+    let mut rows = Vec::new();
+    for running in source.engine.store().compactions() {
+        let name = tables.iter().find(|(_, id)| *id == running.table).map(|(name, _)| name);
+        let descriptor = descriptors.iter().find(|table| table.id == running.table);
+        let family = descriptor.and_then(|table| table.families.get(usize::from(running.family)));
+        let reason = match running.reason {
+            Reason::Expired => "expired",
+            Reason::Major => "major",
+            Reason::Period => "period",
+            Reason::Policy => "policy",
+        };
+        let started = running.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
+        rows.push(vec![
+            // The catalog's own tables have no name there.
+            name.map_or(Datum::Null, text),
+            int8(running.region.0),
+            family.map_or(Datum::Null, |family| text(&family.name)),
+            text(reason),
+            int8(running.files),
+            Datum::Timestamptz(started),
+            int8(running.cells_done),
+            int8(running.cells_total),
+            int8(running.bytes_done),
+            int8(running.bytes_total),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn storage(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, id) in store_tables(source) {
+        let figures = source.engine.store().compaction_figures(Some(id))?;
+        rows.push(vec![
+            text(&name),
+            int8(figures.files),
+            int8(figures.runs),
+            int8(figures.file_bytes),
+            int8(figures.flushed_bytes),
+            int8(figures.compacted_out_bytes),
+            int8(figures.compactions),
+            int8(figures.expired_files),
+            Datum::Float8(figures.write_amplification()),
+            Datum::Float8(figures.space_amplification()),
+        ]);
     }
     Ok(rows)
 }

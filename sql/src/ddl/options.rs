@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use store::FamilyDescriptor;
-use store::descriptor::{BloomFilter, Compression, Durability, KeepDeletedCells};
+use store::descriptor::{BloomFilter, CompactionOptions, CompactionPolicy, Compression};
+use store::descriptor::{Durability, KeepDeletedCells};
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
@@ -31,8 +32,7 @@ pub struct TableOptions {
 }
 
 /// Options that the design names and that are not there yet.
-const NOT_YET: &[&str] =
-    &["data_block_encoding", "split_policy", "max_filesize", "compaction", "immutable_rows"];
+const NOT_YET: &[&str] = &["data_block_encoding", "split_policy", "max_filesize", "immutable_rows"];
 
 impl TableOptions {
     /// Reads the options of a table.
@@ -102,7 +102,14 @@ impl TableOptions {
                 set_family_option(&mut family, option)?;
             }
         }
-        Ok(family)
+        // Once all are set: FIFO needs a TTL, which may be written after it.
+        match family.compaction.objection(family.ttl, family.min_versions) {
+            Some(why) => {
+                let message = format!("invalid options of column family \"{name}\": {why}");
+                Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+            }
+            None => Ok(family),
+        }
     }
 }
 
@@ -127,6 +134,14 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
                 _ => return Err(bad(option, "use LZ4, ZSTD or NONE")),
             }
         }
+        "compaction" => {
+            let policy = CompactionPolicy::by_name(&word(option)?);
+            let policy =
+                policy.ok_or_else(|| bad(option, "use EXPLORING, LEVELED, DATE_TIERED or FIFO"))?;
+            let major_period = family.compaction.major_period;
+            family.compaction = CompactionOptions { major_period, ..CompactionOptions::of(policy) };
+        }
+        "major_compaction_period" => family.compaction.major_period = ttl(option)?,
         "bloomfilter" => {
             family.bloom_filter = match word(option)?.as_str() {
                 "none" => BloomFilter::None,
@@ -236,6 +251,18 @@ mod tests {
     }
 
     #[test]
+    fn fifo_needs_a_ttl_wherever_it_is_written() {
+        let fifo = option("compaction", OptionValue::String("FIFO".to_owned()));
+        let options = TableOptions::read(std::slice::from_ref(&fifo)).unwrap();
+        assert_eq!(options.family("f").unwrap_err().sqlstate, "22023");
+        let period = option("major_compaction_period", number("5"));
+        let options = TableOptions::read(&[fifo, option("ttl", number("60")), period]).unwrap();
+        let compaction = options.family("f").unwrap().compaction;
+        assert_eq!(compaction.policy, CompactionPolicy::Fifo);
+        assert_eq!(compaction.major_period, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
     fn unknown_missing_and_bad_options_are_told_apart() {
         let code = |name: &str, value| {
             let error = TableOptions::read(&[option(name, value)]).unwrap_err();
@@ -244,6 +271,7 @@ mod tests {
         };
         assert_eq!(code("colour", number("1")), "22023");
         assert_eq!(code("salt_buckets", number("256")), "22023");
+        assert_eq!(code("compaction", OptionValue::Word("fast".to_owned())), "22023");
         assert_eq!(code("split_policy", OptionValue::Word("busy".to_owned())), "0A000");
         assert_eq!(code("compression", OptionValue::Word("zstd".to_owned())), "0A000");
     }
