@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use store::RowRef;
-use store::scan::Filter;
+use store::scan::filter::RowPredicate;
 use types::Datum;
 use types::expr::{EvalContext, Expr};
 use types::rowcode::{RowDecoder, RowLayout};
@@ -49,7 +49,7 @@ impl RowFilter {
     }
 }
 
-impl Filter for RowFilter {
+impl RowPredicate for RowFilter {
     fn keep(&self, row: &RowRef<'_>) -> store::Result<bool> {
         self.matches(row).map_err(|error| violation::value_error("filter", error))
     }

@@ -274,6 +274,8 @@ pub struct CellBatch {
     cells: Vec<CellEntry>,
     /// Index into `cells` of the first cell of each row.
     rows: Vec<u32>,
+    /// Where the key of the row begun last stands in `bytes`.
+    row_start: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -333,30 +335,25 @@ impl CellBatch {
     /// Begins a row; the cells pushed next belong to it.
     pub fn start_row(&mut self, row: &[u8]) {
         self.rows.push(self.cells.len() as u32);
+        self.row_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(row);
     }
 
     /// Takes back the row begun last, with its cells.
     pub fn cancel_row(&mut self) {
         let Some(first) = self.rows.pop() else { return };
+        self.bytes.truncate(self.row_start as usize);
         self.cells.truncate(first as usize);
     }
 
     /// Adds a cell to the row begun last.
     pub fn push(&mut self, cell: CellRef<'_>) {
-        let row_start = match self.rows.last() {
-            Some(&first) if (first as usize) < self.cells.len() => {
-                self.cells[first as usize].row_start
-            }
-            // The first cell: the row's key is what start_row wrote last.
-            _ => (self.bytes.len() - cell.row.len()) as u32,
-        };
         let qualifier_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.qualifier);
         let value_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.value);
         self.cells.push(CellEntry {
-            row_start,
+            row_start: self.row_start,
             row_length: cell.row.len() as u16,
             qualifier_start,
             qualifier_length: cell.qualifier.len() as u32,
@@ -398,6 +395,12 @@ impl CellBatch {
         let first = self.rows[index] as usize;
         let end = self.rows.get(index + 1).map_or(self.cells.len(), |&next| next as usize);
         RowRef { batch: self, first, end }
+    }
+
+    /// Returns the last cell of the row begun last, if it has one.
+    pub fn last_cell(&self) -> Option<CellRef<'_>> {
+        let first = *self.rows.last()? as usize;
+        self.cells[first..].last().map(|entry| self.cell(entry))
     }
 
     /// Returns the rows in order.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::cell::CellBatch;
 use crate::cell::Sequence;
-use crate::descriptor::TableId;
+use crate::descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
@@ -15,7 +15,10 @@ use crate::mutation::Consistency;
 use crate::options::Options;
 use crate::region::Region;
 use crate::replica::ReplicaFeed;
-use crate::scan::Get;
+use crate::scan::filter::run::{FilterRun, RowAnswer};
+use crate::scan::merge::RowOrder;
+use crate::scan::rows::{FamilyRules, Output};
+use crate::scan::{FamilyRead, Filter, Get};
 use crate::snapshot::{Holder, Snapshot, SnapshotPurpose, Snapshots};
 
 /// The staged cells of one table, by family.
@@ -93,8 +96,24 @@ impl ReadPath {
         if let Source::Replica(snapshot) = source {
             spec.snapshot = snapshot.sequence();
         }
+        let mut filter = match &get.filter {
+            Some(filter) => Some(prepare(filter, region, source)?),
+            None => None,
+        };
+        if let Some(filter) = &mut filter
+            && filter.start_row(&get.row) != RowAnswer::Read
+        {
+            return Ok(false);
+        }
         out.start_row(&get.row);
-        let found = read_families(region, source, (get, &spec), staged, out);
+        let output = Output { filter: filter.as_mut(), batch: out, room: u32::MAX };
+        let read = read_families(region, source, (get, &spec), staged, output);
+        let found = match (read, &mut filter) {
+            (Err(error), _) => Err(error),
+            (Ok(()), _) if out.last_cell().is_none() => Ok(false),
+            (Ok(()), None) => Ok(true),
+            (Ok(()), Some(filter)) => filter.keeps_row(&out.row(out.row_count() - 1)),
+        };
         if !matches!(found, Ok(true)) {
             out.cancel_row();
             return found;
@@ -104,24 +123,46 @@ impl ReadPath {
     }
 }
 
+/// Prepares the filter of a get.
+fn prepare(filter: &Filter, region: &Region, source: &Source) -> Result<FilterRun> {
+    let families: Result<Vec<FamilyDescriptor>> = (0..region.family_count())
+        .map(|family| Ok(FamilyDescriptor::clone(view_of(region, source, family)?.family())))
+        .collect();
+    FilterRun::new(filter, &families?, RowOrder::Forward)
+}
+
 fn read_families(
     region: &Region,
     source: &Source,
     (get, spec): (&Get, &ReadSpec),
     staged: Option<&StagedFamilies>,
-    out: &mut CellBatch,
-) -> Result<bool> {
-    let mut found = false;
+    mut output: Output<'_>,
+) -> Result<()> {
     let mut read = |family: usize| -> Result<()> {
         let staged = staged.and_then(|families| families.get(family)).and_then(Option::as_deref);
-        found |= view_of(region, source, family)?.get(&get.row, spec, staged, out)?;
-        Ok(())
+        let view = view_of(region, source, family)?;
+        let filter = output.filter.as_deref();
+        let rules =
+            FamilyRules::of_request(*spec, family as u8, &get.family_reads, get.cells, filter);
+        view.get(&get.row, rules, staged, &mut output)
     };
     match &get.families {
-        None => (0..region.family_count()).try_for_each(&mut read)?,
-        Some(families) => families.iter().try_for_each(|family| read(usize::from(*family)))?,
+        None => (0..region.family_count()).try_for_each(&mut read),
+        Some(families) => families.iter().try_for_each(|family| read(usize::from(*family))),
     }
-    Ok(found)
+}
+
+/// Checks that a request names only families that the table has.
+pub(crate) fn check_families(
+    families: Option<&[u8]>,
+    reads: &[FamilyRead],
+    table: &TableDescriptor,
+) -> Result<()> {
+    let named = families.unwrap_or_default().iter().chain(reads.iter().map(|read| &read.family));
+    match named.copied().find(|family| usize::from(*family) >= table.families.len()) {
+        Some(family) => Err(Error::InvalidRequest(format!("there is no column family {family}"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the view of a family at the source.

@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellBatch, CellRef, KeyParts, Sequence, row_of};
+use crate::cell::{KeyParts, Sequence, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
-use crate::memstore::{Memstore, MemstoreCursor, MemstoreHandle};
-use crate::run::{Admission, LiveFile, Run, RunCursor};
+use crate::memstore::{Memstore, MemstoreCursor};
+use crate::run::{Admission, LiveFile, Run};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
-use crate::scan::retention::{Retention, Verdict, expiry};
+use crate::scan::retention::{Retention, expiry};
+use crate::scan::rows::{FamilyRules, Output, RowReader};
+use crate::source::{RowSpan, Source, may_contain};
 
 /// A consistent set of memstores and files of one family.
 #[derive(Clone)]
@@ -28,79 +30,6 @@ pub struct ReadView {
     pub(crate) frozen: Vec<(Arc<Memstore>, Sequence)>,
     /// Oldest first: for any one row a later run is newer.
     pub(crate) runs: Vec<Arc<Run>>,
-}
-
-/// A source of cells: memory, a file, or a run of several files.
-enum Source<M> {
-    Memstore(MemstoreCursor<M>),
-    File(FileCursor),
-    Run(RunCursor),
-}
-
-impl<M: MemstoreHandle> Cursor for Source<M> {
-    fn key(&self) -> Option<&[u8]> {
-        match self {
-            Source::Memstore(cursor) => cursor.key(),
-            Source::File(cursor) => cursor.key(),
-            Source::Run(cursor) => cursor.key(),
-        }
-    }
-
-    fn value(&self) -> &[u8] {
-        match self {
-            Source::Memstore(cursor) => cursor.value(),
-            Source::File(cursor) => cursor.value(),
-            Source::Run(cursor) => cursor.value(),
-        }
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        match self {
-            Source::Memstore(cursor) => cursor.advance(),
-            Source::File(cursor) => cursor.advance(),
-            Source::Run(cursor) => cursor.advance(),
-        }
-    }
-
-    fn skip_column(&mut self) -> Result<()> {
-        match self {
-            Source::Memstore(cursor) => cursor.skip_column(),
-            Source::File(cursor) => cursor.skip_column(),
-            Source::Run(cursor) => cursor.skip_column(),
-        }
-    }
-
-    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
-        match self {
-            Source::Memstore(cursor) => cursor.seek_column(qualifier),
-            Source::File(cursor) => cursor.seek_column(qualifier),
-            Source::Run(cursor) => cursor.seek_column(qualifier),
-        }
-    }
-
-    fn skip_row(&mut self) -> Result<()> {
-        match self {
-            Source::Memstore(cursor) => cursor.skip_row(),
-            Source::File(cursor) => cursor.skip_row(),
-            Source::Run(cursor) => cursor.skip_row(),
-        }
-    }
-
-    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
-        match self {
-            Source::Memstore(cursor) => cursor.seek_row(row),
-            Source::File(cursor) => cursor.seek_row(row),
-            Source::Run(cursor) => cursor.seek_row(row),
-        }
-    }
-
-    fn open(&mut self) -> Result<bool> {
-        match self {
-            Source::Memstore(cursor) => cursor.open(),
-            Source::File(cursor) => cursor.open(),
-            Source::Run(cursor) => cursor.open(),
-        }
-    }
 }
 
 impl ReadView {
@@ -147,16 +76,15 @@ impl ReadView {
         if any_markers { retention } else { retention.without_family_markers() }
     }
 
-    /// Appends the visible cells of one row to `out`, whose row the caller has begun. `staged` is
-    /// an open transaction's own cells of this family, in cell order, if it has any.
-    /// Returns whether there were any.
+    /// Appends the cells of one row to the output. `staged` is an open transaction's own cells of
+    /// this family, in cell order, if it has any.
     pub fn get(
         &self,
         row: &[u8],
-        spec: &ReadSpec,
+        rules: FamilyRules,
         staged: Option<&Memstore>,
-        out: &mut CellBatch,
-    ) -> Result<bool> {
+        output: &mut Output<'_>,
+    ) -> Result<()> {
         let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         for memstore in staged.into_iter().chain(memstores) {
@@ -165,9 +93,11 @@ impl ReadView {
                 sources.push(Source::Memstore(cursor));
             }
         }
-        let admission = self.admission(spec);
+        let admission = self.admission(&rules.spec);
         for file in self.runs.iter().filter_map(|run| run.file_of_row(row)) {
-            if admission.admits(file.properties()) && file.may_contain_row(row)? {
+            if admission.admits(file.properties())
+                && may_contain(file, row, rules.columns.as_deref())?
+            {
                 let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
                 if cursor.key().is_some_and(|key| row_of(key) == row) {
                     sources.push(Source::File(cursor));
@@ -175,27 +105,13 @@ impl ReadView {
             }
         }
         if sources.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
-        let mut merge = Merge::new(sources, RowOrder::Forward)?;
-        let mut retention = self.retention(spec, staged);
-        retention.start_row();
-        let mut any = false;
-        while let Some(parts) = merge.key().and_then(KeyParts::decode) {
-            if parts.row != row {
-                break;
-            }
-            match retention.judge(&parts) {
-                Verdict::Keep => {
-                    push(out, self.family_index, &parts, merge.value());
-                    any = true;
-                    merge.advance()?;
-                }
-                Verdict::Skip => merge.advance()?,
-                Verdict::SkipColumn => merge.skip_column()?,
-            }
-        }
-        Ok(any)
+        let merge = Merge::new(sources, RowOrder::Forward)?;
+        let retention = self.retention(&rules.spec, staged);
+        let mut reader = RowReader::new(merge, retention, self.family_index, rules);
+        reader.start_row(None);
+        reader.read_row(row, output).map(|_| ())
     }
 
     /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
@@ -227,117 +143,76 @@ impl ReadView {
         Ok(None)
     }
 
-    /// Returns a scanner over `start..stop`, from the end if `reverse`.
+    /// Returns a scanner over a span of rows.
     pub fn scanner(
         self: &Arc<ReadView>,
-        start: &[u8],
-        stop: Option<&[u8]>,
-        reverse: bool,
-        spec: &ReadSpec,
+        span: &RowSpan<'_>,
+        rules: FamilyRules,
         staged: Option<Arc<Memstore>>,
     ) -> Result<FamilyScanner> {
-        let retention = self.retention(spec, staged.as_deref());
+        let retention = self.retention(&rules.spec, staged.as_deref());
         let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
         for memstore in staged.into_iter().chain(self.memstores().cloned()) {
             if memstore.is_empty() {
                 continue;
             }
-            sources.push(Source::Memstore(match reverse {
-                false => MemstoreCursor::forward(memstore, start),
-                true => MemstoreCursor::reverse(memstore, stop),
+            sources.push(Source::Memstore(match span.order {
+                RowOrder::Forward => MemstoreCursor::forward(memstore, span.start),
+                RowOrder::Reverse => MemstoreCursor::reverse(memstore, span.stop),
             }));
         }
-        let admission = self.admission(spec);
-        for run in self.runs.iter().filter(|run| !run.misses(start, stop)) {
-            sources.extend(source_of_run(run, (start, stop), reverse, admission)?);
+        let admission = self.admission(&rules.spec);
+        for run in &self.runs {
+            if let Some(row) = span.only_row()
+                && let Some(file) = run.file_of_row(row)
+                && !may_contain(file, row, rules.columns.as_deref())?
+            {
+                continue;
+            }
+            sources.extend(Source::of_run(run, span, admission));
         }
-        let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
+        let merge = Merge::new(sources, span.order)?;
         Ok(FamilyScanner {
-            merge: Merge::new(sources, order)?,
-            retention,
-            family_index: self.family_index,
-            order,
-            start: start.to_vec(),
-            stop: stop.map(<[u8]>::to_vec),
-            row: Vec::new(),
-            state: RowState::Outside,
+            reader: RowReader::new(merge, retention, self.family_index, rules),
+            end: match span.order {
+                RowOrder::Forward => span.stop.map(<[u8]>::to_vec),
+                RowOrder::Reverse => Some(span.start.to_vec()),
+            },
+            order: span.order,
             layout: None,
-            is_first_open: true,
             view: self.clone(),
         })
     }
 }
 
-/// Returns a source over what a run may have for a scan, or `None` if it has nothing.
-fn source_of_run<M>(
-    run: &Arc<Run>,
-    (start, stop): (&[u8], Option<&[u8]>),
-    reverse: bool,
-    admission: Admission,
-) -> Result<Option<Source<M>>> {
-    let keep = Caching::Keep;
-    let [only] = run.files() else {
-        return Ok(Some(Source::Run(match reverse {
-            false => RunCursor::forward(run.clone(), start, admission, keep)?,
-            true => RunCursor::reverse(run.clone(), stop, admission, keep)?,
-        })));
-    };
-    if !admission.admits(only.file.properties()) {
-        return Ok(None);
-    }
-    Ok(Some(Source::File(match reverse {
-        false => FileCursor::forward(only.file.clone(), start, keep)?,
-        true => FileCursor::reverse(only.file.clone(), stop, keep)?,
-    })))
-}
-
-fn push(out: &mut CellBatch, family: u8, parts: &KeyParts<'_>, value: &[u8]) {
-    out.push(CellRef {
-        row: parts.row,
-        family,
-        qualifier: parts.qualifier,
-        timestamp: parts.timestamp,
-        sequence: parts.sequence,
-        cell_type: parts.cell_type,
-        value,
-    });
-}
-
-/// Reads the visible rows of one family in order.
+/// Reads the rows of one family in order.
 pub struct FamilyScanner {
-    merge: Merge<Source<Arc<Memstore>>>,
-    retention: Retention,
-    family_index: u8,
+    reader: RowReader<Source<Arc<Memstore>>>,
+    /// Forwards, the row to stop before; in reverse, the last row.
+    end: Option<Vec<u8>>,
     order: RowOrder,
-    start: Vec<u8>,
-    stop: Option<Vec<u8>>,
-    /// The row that is being judged.
-    row: Vec<u8>,
-    state: RowState,
     /// The encoded layout of values, once columns were asked for.
     layout: Option<Vec<u8>>,
-    /// Columns were taken, after which the merge may stand on a cell that is not open.
-    is_first_open: bool,
     /// Keeps the files on disk.
     view: Arc<ReadView>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowState {
-    /// The next cell begins a row.
-    Outside,
-    /// The next cell may go on with `row`, of which no cell is known to be visible.
-    Inside,
-    /// The next cell belongs to `row` and was judged visible.
-    Ready,
-}
-
 impl FamilyScanner {
+    /// Returns the key of the next row that has a cell, visible or not; `None` at the end.
+    pub fn next_row(&mut self) -> Result<Option<&[u8]>> {
+        let Some(row) = self.reader.next_row()? else { return Ok(None) };
+        let beyond = match (&self.end, self.order) {
+            (None, _) => false,
+            (Some(stop), RowOrder::Forward) => row >= &stop[..],
+            (Some(start), RowOrder::Reverse) => row < &start[..],
+        };
+        Ok((!beyond).then_some(row))
+    }
+
     /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells of
     /// their rows and all visible; the caller reads rows if there are none such. Forward only.
     pub fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
-        if self.state != RowState::Outside
-            || self.order != RowOrder::Forward
+        if self.order != RowOrder::Forward
             || self.view.family.data_block_encoding != DataBlockEncoding::Columnar
         {
             return Ok(None);
@@ -347,108 +222,26 @@ impl FamilyScanner {
             self.view.family.value_layout.encode(&mut encoded);
             encoded
         });
-        let stop = match (self.merge.rival_row(), self.stop.as_deref()) {
-            (Some(rival), Some(stop)) => Some(rival.min(stop)),
-            (rival, stop) => rival.or(stop),
-        };
-        let stop: Option<SmallVec<[u8; 64]>> = stop.map(SmallVec::from_slice);
-        let retention = &self.retention;
-        let wanted = WantedColumns {
-            layout,
-            stop: stop.as_deref(),
-            row_limit,
-            sees_all: &|span: &Span| {
-                retention.sees_all((span.min_timestamp, span.max_timestamp), span.max_sequence)
-            },
-        };
-        let taken = self.merge.move_first(|source| match source {
-            Source::Memstore(_) => Ok(None),
-            Source::File(cursor) => cursor.take_columns(&wanted),
-            Source::Run(cursor) => cursor.take_columns(&wanted),
-        })?;
-        self.is_first_open = false;
-        Ok(taken.flatten())
-    }
-
-    /// Returns the key of the next row that has a visible cell, or `None` at the end.
-    pub fn peek_row(&mut self) -> Result<Option<&[u8]>> {
-        if !self.is_first_open {
-            self.is_first_open = true;
-            self.merge.open_first()?;
-        }
-        while self.state != RowState::Ready {
-            let Some(parts) = self.merge.key().and_then(KeyParts::decode) else {
-                return Ok(None);
+        let stop = self.end.as_deref();
+        self.reader.take_rows(|source, rival, retention| {
+            let stop = match (rival, stop) {
+                (Some(rival), Some(stop)) => Some(rival.min(stop)),
+                (rival, stop) => rival.or(stop),
             };
-            if self.state == RowState::Outside || parts.row != &self.row[..] {
-                let beyond = match self.order {
-                    RowOrder::Forward => {
-                        self.stop.as_ref().is_some_and(|stop| parts.row >= &stop[..])
-                    }
-                    RowOrder::Reverse => parts.row < &self.start[..],
-                };
-                if beyond {
-                    return Ok(None);
-                }
-                self.row.clear();
-                self.row.extend_from_slice(parts.row);
-                self.state = RowState::Inside;
-                self.retention.start_row();
-            }
-            match self.retention.judge(&parts) {
-                Verdict::Keep => self.state = RowState::Ready,
-                Verdict::Skip => self.merge.advance()?,
-                Verdict::SkipColumn => self.merge.skip_column()?,
-            }
-        }
-        Ok(Some(&self.row))
+            let wanted = WantedColumns {
+                layout,
+                stop,
+                row_limit,
+                sees_all: &|span: &Span| {
+                    retention.sees_all((span.min_timestamp, span.max_timestamp), span.max_sequence)
+                },
+            };
+            source.take_columns(&wanted)
+        })
     }
 
-    /// Appends the visible cells of the next row to `out`, whose row the caller has begun.
-    pub fn read_row(&mut self, out: &mut CellBatch) -> Result<()> {
-        if self.peek_row()?.is_none() {
-            return Ok(());
-        }
-        let mut verdict = Verdict::Keep;
-        while let Some(parts) = self.merge.key().and_then(KeyParts::decode) {
-            if self.state == RowState::Inside {
-                if parts.row != &self.row[..] {
-                    break;
-                }
-                verdict = self.retention.judge(&parts);
-            }
-            self.state = RowState::Inside;
-            match verdict {
-                Verdict::Keep => {
-                    push(out, self.family_index, &parts, self.merge.value());
-                    self.merge.advance()?;
-                }
-                Verdict::Skip => self.merge.advance()?,
-                Verdict::SkipColumn => self.merge.skip_column()?,
-            }
-        }
-        self.state = RowState::Outside;
-        Ok(())
-    }
-
-    /// Moves on so that the next row is at or after `row` (at or before it in reverse). Never moves
-    /// back.
-    pub fn seek(&mut self, row: &[u8]) -> Result<()> {
-        let there = match self.merge.key().map(row_of) {
-            None => true,
-            Some(next) => match self.order {
-                RowOrder::Forward => next >= row,
-                RowOrder::Reverse => next <= row,
-            },
-        };
-        if !there {
-            match self.order {
-                RowOrder::Forward => self.merge.seek_row(row)?,
-                // Before the least row above it.
-                RowOrder::Reverse => self.merge.seek_row(&[row, &[0]].concat())?,
-            }
-            self.state = RowState::Outside;
-        }
-        Ok(())
+    /// Returns the reader of the rows.
+    pub(crate) fn reader(&mut self) -> &mut RowReader<Source<Arc<Memstore>>> {
+        &mut self.reader
     }
 }

@@ -5,6 +5,8 @@
 //! 1. A scanner keeps its snapshot open, so that what it has still to read is not compacted away,
 //!    and its regions, so that it goes on to the end of a table that was dropped meanwhile.
 //! 2. In each region it reads one set of views.
+//! 3. The filter is one for the whole scan, so that its counts are.
+//! 4. While `inside` is set, `row` was begun and its families stand in it or behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smallvec::SmallVec;
 
 use crate::cell::CellBatch;
-use crate::descriptor::TableId;
+use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
-use crate::read_path::{Caller, ReadPath, Source, StagedFamilies, count_rows, view_of};
+use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
+use crate::read_path::{check_families, count_rows, view_of};
 use crate::region::{Region, RegionMap};
-use crate::scan::Scan;
+use crate::scan::filter::run::{FilterRun, RowAnswer};
+use crate::scan::merge::RowOrder;
+use crate::scan::rows::{FamilyRules, Output, ReadCounts, RowEnd};
+use crate::scan::{CellPosition, CellWindow, Position, Scan};
 use crate::snapshot::Snapshot;
+use crate::source::RowSpan;
 
-/// Bytes at which a batch ends.
-const BATCH_BYTES: usize = 256 << 10;
 /// Rows between two looks at the cancel flags, where a filter lets few rows through.
 const ROWS_BETWEEN_CHECKS: usize = 512;
 
@@ -49,13 +54,27 @@ pub(crate) struct ScanRules {
 pub struct Scanner {
     rules: ScanRules,
     scan: Scan,
+    order: RowOrder,
+    /// What is left of the range: from `start` to before `stop`.
+    start: Vec<u8>,
+    stop: Option<Vec<u8>>,
     map: Arc<RegionMap>,
     /// Indexes of the regions still to be opened.
     ahead: std::ops::Range<usize>,
-    current: Option<RegionScanner>,
+    current: Option<Box<RegionScanner>>,
+    filter: Option<FilterRun>,
+    /// Rows that may still be begun.
     rows_left: u64,
-    /// The row at which a join of families stands.
+    /// The row at which the scan stands.
     row: Vec<u8>,
+    /// The family, by its place in the list, in which a piece of `row` ended, and the last cell.
+    inside: Option<(usize, CellPosition)>,
+    /// The cell after which the first row goes on.
+    resume: Option<CellPosition>,
+    /// Whether a piece of `row` was returned, by this scan or by the one that it goes on with.
+    begun: bool,
+    /// What was read in regions that are done.
+    counts: ReadCounts,
     /// Rows read in a row before columns are looked for again.
     row_run: usize,
 }
@@ -78,47 +97,78 @@ struct RegionScanner {
     families: SmallVec<[FamilyScanner; 1]>,
 }
 
+/// What came of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It was returned, or a piece of it, or refused.
+    Taken,
+    /// There was none in the region.
+    RegionEnd,
+    /// No row that follows is wanted.
+    ScanEnd,
+}
+
 impl Scanner {
     /// Opens a scanner over the regions of its range.
-    pub(crate) fn open(map: Arc<RegionMap>, scan: Scan, rules: ScanRules) -> Scanner {
-        let nothing = scan.stop.as_ref().is_some_and(|stop| *stop <= scan.start);
-        let ahead = match nothing {
-            true => 0..0,
-            false => map.overlapping(&scan.start, scan.stop.as_deref()),
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the scan asks for what there is not.
+    pub(crate) fn open(
+        map: Arc<RegionMap>,
+        scan: Scan,
+        table: &TableDescriptor,
+        rules: ScanRules,
+    ) -> Result<Scanner> {
+        let order = if scan.reverse { RowOrder::Reverse } else { RowOrder::Forward };
+        let filter = match &scan.filter {
+            Some(filter) => Some(FilterRun::new(filter, &table.families, order)?),
+            None => None,
         };
-        Scanner {
+        check(&scan, filter.as_ref(), table)?;
+        let (start, stop) = scan.bounds();
+        let nothing = stop.as_ref().is_some_and(|stop| *stop <= start);
+        let ahead = if nothing { 0..0 } else { map.overlapping(&start, stop.as_deref()) };
+        let resume = match &scan.position {
+            Position::Inside(position) => Some(position.clone()),
+            _ => None,
+        };
+        Ok(Scanner {
             rows_left: scan.limit.unwrap_or(u64::MAX),
             rules,
-            scan,
+            order,
+            start,
+            stop,
             map,
             ahead,
             current: None,
+            filter,
             row: Vec::new(),
+            inside: None,
+            resume,
+            begun: false,
+            counts: ReadCounts::default(),
             row_run: 1,
-        }
+            scan,
+        })
     }
 
-    /// Replaces the content of `out` by the next rows, at most `row_limit` and about 256 KiB of
-    /// them. Returns whether there were any.
+    /// Replaces the content of `out` by the next rows, or pieces of rows, at most `row_limit` and
+    /// about [`Scan::batch_bytes`] of them. Returns whether there were any.
     pub fn next_batch(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         out.clear();
-        let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
-        while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
+        while out.row_count() < row_limit && !self.is_full(out) {
             self.check_cancelled()?;
             if self.current.is_none() && !self.open_next_region()? {
                 break;
             }
-            let ended = self.fill(row_limit, out)?;
-            if ended {
-                self.current = None;
-            }
-            if out.is_empty() {
-                // What the filter refused may have left bytes behind.
-                out.clear();
+            match self.fill(row_limit, out)? {
+                Turn::Taken => {}
+                Turn::RegionEnd => self.leave_region(),
+                Turn::ScanEnd => self.end(),
             }
         }
         self.rules.snapshot.check()?;
-        self.rows_left -= out.row_count() as u64;
         Ok(!out.is_empty())
     }
 
@@ -131,37 +181,40 @@ impl Scanner {
     /// As [`Scanner::next_batch`].
     pub fn next_columns(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<ScanStep> {
         out.clear();
-        let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
-        if row_limit == 0 {
-            return Ok(ScanStep::End);
-        }
-        loop {
+        while out.row_count() < row_limit {
             self.check_cancelled()?;
             if self.current.is_none() && !self.open_next_region()? {
-                return Ok(ScanStep::End);
+                break;
             }
             if let Some(slice) = self.take_columns(row_limit)? {
                 self.row_run = 1;
+                self.rules.snapshot.check()?;
                 self.rows_left -= slice.row_count() as u64;
                 return Ok(ScanStep::Columns(slice));
             }
             // The longer there are no columns, the less often they are looked for.
-            let ended = self.fill(row_limit.min(self.row_run), out)?;
+            let turn = self.fill(row_limit.min(self.row_run), out)?;
             self.row_run = (self.row_run * 2).min(ROWS_BETWEEN_CHECKS);
-            if ended {
-                self.current = None;
-                self.row_run = 1;
+            match turn {
+                Turn::Taken => {}
+                Turn::RegionEnd => {
+                    self.leave_region();
+                    self.row_run = 1;
+                }
+                Turn::ScanEnd => self.end(),
             }
             if !out.is_empty() {
-                self.rows_left -= out.row_count() as u64;
+                self.rules.snapshot.check()?;
                 return Ok(ScanStep::Rows);
             }
-            out.clear();
         }
+        Ok(ScanStep::End)
     }
 
     fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
-        if self.scan.filter.is_some() {
+        let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
+        if self.filter.is_some() || self.inside.is_some() || self.resume.is_some() || row_limit == 0
+        {
             return Ok(None);
         }
         let Some(mut current) = self.current.take() else { return Ok(None) };
@@ -178,38 +231,67 @@ impl Scanner {
     }
 
     /// Moves on so that the next row is at or after `row` (at or before it in reverse): the hint of
-    /// a skip scan.
+    /// a skip scan. Gives up what is left of a row that came in pieces.
     pub fn seek(&mut self, row: &[u8]) -> Result<()> {
-        let ahead_of_range = match self.scan.reverse {
-            false => row <= self.scan.start.as_slice(),
-            true => self.scan.stop.as_deref().is_some_and(|stop| row >= stop),
+        self.leave_row();
+        match self.order {
+            RowOrder::Forward => self.seek_row(row),
+            RowOrder::Reverse => self.seek_row(&[row, &[0]].concat()),
+        }
+    }
+
+    /// Returns where the scan stands: a new scan of the same range that begins there returns what
+    /// this one has not returned. Rows that a filter refused are passed, too.
+    pub fn position(&mut self) -> Result<Position> {
+        if let Some((_, position)) = &self.inside {
+            return Ok(Position::Inside(position.clone()));
+        }
+        if let Some(position) = &self.resume {
+            return Ok(Position::Inside(position.clone()));
+        }
+        if self.next_row()? {
+            return Ok(Position::At(self.row.clone()));
+        }
+        let next = match self.order {
+            RowOrder::Forward => self.ahead.clone().next(),
+            RowOrder::Reverse => self.ahead.clone().next_back(),
         };
-        if ahead_of_range {
-            return Ok(());
-        }
-        let target = self.map.index_of(row);
-        if let Some(current) = &mut self.current {
-            let passed =
-                if self.scan.reverse { current.index < target } else { current.index > target };
-            if passed {
-                return Ok(());
+        let Some(region) = next.map(|index| &self.map.all()[index]) else {
+            return Ok(Position::End);
+        };
+        Ok(match (self.order, lower_end(self.stop.as_deref(), region.stop())) {
+            (RowOrder::Forward, _) => {
+                Position::At(self.start.as_slice().max(region.start()).into())
             }
-            if current.index == target {
-                return current.families.iter_mut().try_for_each(|family| family.seek(row));
-            }
-            self.current = None;
+            (RowOrder::Reverse, Some(stop)) => Position::After(stop.into()),
+            (RowOrder::Reverse, None) => Position::Start,
+        })
+    }
+
+    /// Returns a scan of what this one has not returned yet, as plain data: with the position, and
+    /// with what is left of its limit and of the counts of its filter.
+    pub fn rest(&mut self) -> Result<Scan> {
+        let position = self.position()?;
+        let mut rest = self.scan.clone();
+        rest.limit = rest.limit.map(|_| self.rows_left);
+        if let (Some(run), Some(filter)) = (&self.filter, &self.scan.filter) {
+            rest.filter = Some(run.rest(filter));
         }
-        if self.scan.reverse {
-            self.ahead.end = self.ahead.end.min(target + 1).max(self.ahead.start);
-            // The row itself is still wanted, so the range stops right after it.
-            let mut stop = row.to_vec();
-            stop.push(0);
-            self.scan.stop = Some(stop);
-        } else {
-            self.ahead.start = self.ahead.start.max(target).min(self.ahead.end);
-            self.scan.start = row.to_vec();
+        rest.position = position;
+        Ok(rest)
+    }
+
+    /// Returns what the scan has read until now.
+    pub fn counts(&mut self) -> ReadCounts {
+        let mut counts = self.counts;
+        for family in self.current.iter_mut().flat_map(|current| &mut current.families) {
+            counts.add(family.reader().counts());
         }
-        Ok(())
+        counts
+    }
+
+    fn is_full(&self, out: &CellBatch) -> bool {
+        out.byte_count() >= self.scan.batch_bytes && !out.is_empty()
     }
 
     fn check_cancelled(&self) -> Result<()> {
@@ -219,9 +301,80 @@ impl Scanner {
         }
     }
 
+    fn leave_region(&mut self) {
+        self.counts = self.counts();
+        self.current = None;
+    }
+
+    fn end(&mut self) {
+        self.leave_region();
+        self.ahead = 0..0;
+    }
+
+    /// Gives up what is left of a row that came in pieces.
+    fn leave_row(&mut self) {
+        self.resume = None;
+        if let (Some((first, _)), Some(current)) = (self.inside.take(), &mut self.current) {
+            let families = current.families[first..].iter_mut();
+            families.for_each(|family| family.reader().leave_row(&self.row));
+        }
+    }
+
+    /// Moves on to the first row at or after `row`; in reverse, to the last row before it. Never
+    /// moves back.
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        let target = match self.order {
+            RowOrder::Forward if row <= self.start.as_slice() => return Ok(()),
+            RowOrder::Forward => self.map.index_of(row),
+            RowOrder::Reverse if self.stop.as_deref().is_some_and(|stop| row >= stop) => {
+                return Ok(());
+            }
+            RowOrder::Reverse => match self.map.last_before(row) {
+                Some(target) => target,
+                None => {
+                    self.end();
+                    return Ok(());
+                }
+            },
+        };
+        if let Some(current) = &mut self.current {
+            let passed = match self.order {
+                RowOrder::Forward => current.index > target,
+                RowOrder::Reverse => current.index < target,
+            };
+            if passed {
+                return Ok(());
+            }
+            if current.index == target {
+                let mut families = current.families.iter_mut();
+                return families.try_for_each(|family| family.reader().seek_row(row));
+            }
+            self.leave_region();
+        }
+        self.begin_at(target, row);
+        Ok(())
+    }
+
+    /// Makes a region the next to be opened, at a row of it.
+    fn begin_at(&mut self, region: usize, row: &[u8]) {
+        match self.order {
+            RowOrder::Forward => {
+                self.ahead.start = self.ahead.start.max(region).min(self.ahead.end);
+                self.start = row.to_vec();
+            }
+            RowOrder::Reverse => {
+                self.ahead.end = self.ahead.end.min(region + 1).max(self.ahead.start);
+                self.stop = Some(row.to_vec());
+            }
+        }
+    }
+
     /// Opens the next region; returns whether there was one.
     fn open_next_region(&mut self) -> Result<bool> {
-        let next = if self.scan.reverse { self.ahead.next_back() } else { self.ahead.next() };
+        let next = match self.order {
+            RowOrder::Forward => self.ahead.next(),
+            RowOrder::Reverse => self.ahead.next_back(),
+        };
         let Some(index) = next else { return Ok(false) };
         let region = Arc::clone(&self.map.all()[index]);
         let source = self.enter(&region)?;
@@ -230,23 +383,30 @@ impl Scanner {
             spec.snapshot = snapshot.sequence();
         }
         // Staged cells know no regions, so the range must end where the region does.
-        let start = self.scan.start.as_slice().max(region.start());
-        let stop = match (self.scan.stop.as_deref(), region.stop()) {
-            (Some(stop), Some(end)) => Some(stop.min(end)),
-            (stop, end) => stop.or(end),
+        let span = RowSpan {
+            start: self.start.as_slice().max(region.start()),
+            stop: lower_end(self.stop.as_deref(), region.stop()),
+            order: self.order,
         };
         let mut families = SmallVec::new();
         let mut open = |family: usize| -> Result<()> {
             let staged = self.rules.staged.get(family).cloned().flatten();
             let view = view_of(&region, &source, family)?;
-            families.push(view.scanner(start, stop, self.scan.reverse, &spec, staged)?);
+            let rules = FamilyRules::of_request(
+                spec,
+                family as u8,
+                &self.scan.family_reads,
+                self.scan.cells,
+                self.filter.as_ref(),
+            );
+            families.push(view.scanner(&span, rules, staged)?);
             Ok(())
         };
         match &self.scan.families {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
-        self.current = Some(RegionScanner { index, region, source, families });
+        self.current = Some(Box::new(RegionScanner { index, region, source, families }));
         Ok(true)
     }
 
@@ -258,102 +418,184 @@ impl Scanner {
         self.rules.path.enter(region, self.rules.table, snapshot, &caller)
     }
 
-    /// Adds rows of the current region to `out`; returns whether the region has no more.
-    fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+    /// Adds rows of the current region to `out`, until it is full or the region has no more.
+    fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Turn> {
         let rows_before = out.row_count();
-        let Some(mut current) = self.current.take() else { return Ok(true) };
-        if matches!(current.source, Source::Primary) {
-            // A region may have been held since the last batch; a replica is not left again.
-            if let Source::Replica(_) = self.enter(&current.region)? {
-                return self.resume_on_replica(&mut current);
-            }
+        if let Some(current) = &self.current
+            && matches!(current.source, Source::Primary)
+            && let Source::Replica(_) = self.enter(&current.region)?
+        {
+            // The region was held since the last batch; a replica is not left again.
+            self.resume_on_replica()?;
+            return Ok(Turn::Taken);
         }
-        let mut ended = false;
+        let mut turn = Turn::Taken;
         for _ in 0..ROWS_BETWEEN_CHECKS {
-            if out.row_count() >= row_limit || out.byte_count() >= BATCH_BYTES {
+            if out.row_count() >= row_limit || self.is_full(out) {
                 break;
             }
-            let read = match current.families.as_mut_slice() {
-                [only] => read_row(only, out)?,
-                families => join_row(families, self.scan.reverse, &mut self.row, out)?,
-            };
-            if !read {
-                ended = true;
+            turn = self.take_row(out)?;
+            if turn != Turn::Taken || self.current.is_none() {
                 break;
-            }
-            if let Some(filter) = &self.scan.filter {
-                let keep = filter.keep(&out.row(out.row_count() - 1))?;
-                if !keep {
-                    out.cancel_row();
-                }
             }
         }
-        count_rows(&current.region, &current.source, (out.row_count() - rows_before) as u64);
-        self.current = Some(current);
-        Ok(ended)
+        if let Some(current) = &self.current {
+            let rows = out.row_count() - rows_before;
+            count_rows(&current.region, &current.source, rows as u64);
+        }
+        Ok(turn)
     }
 
     /// The primary stopped answering in the middle of the region: goes on at a replica, from where
     /// the scan stands.
-    fn resume_on_replica(&mut self, current: &mut RegionScanner) -> Result<bool> {
-        let mut next: Option<Vec<u8>> = None;
-        for family in &mut current.families {
-            if let Some(row) = family.peek_row()? {
-                let nearer = next.as_deref().is_none_or(|best| match self.scan.reverse {
-                    false => row < best,
-                    true => row > best,
-                });
-                if nearer {
-                    next = Some(row.to_vec());
-                }
+    fn resume_on_replica(&mut self) -> Result<()> {
+        let position = self.position()?;
+        let Some(current) = &self.current else { return Ok(()) };
+        let index = current.index;
+        self.leave_region();
+        self.inside = None;
+        let (Position::At(row) | Position::Inside(CellPosition { row, .. })) = &position else {
+            return Ok(());
+        };
+        // Opened by the next turn of the caller's loop, at a replica if the primary is still held.
+        match self.order {
+            RowOrder::Forward => {
+                self.ahead.start = index;
+                self.start.clone_from(row);
+            }
+            RowOrder::Reverse => {
+                self.ahead.end = index + 1;
+                self.stop = Some([row.as_slice(), &[0]].concat());
             }
         }
-        let Some(row) = next else { return Ok(true) };
-        match self.scan.reverse {
-            true => self.ahead.end = current.index + 1,
-            false => self.ahead.start = current.index,
+        if let Position::Inside(position) = position {
+            self.resume = Some(position);
         }
-        self.seek(&row)?;
-        // Opened by the next turn of the caller's loop, at a replica if the primary is still held.
-        Ok(true)
+        Ok(())
+    }
+
+    /// Finds the next row of the current region, visible or not; returns whether there is one.
+    fn next_row(&mut self) -> Result<bool> {
+        let Some(current) = &mut self.current else { return Ok(false) };
+        let mut found = false;
+        for family in &mut current.families {
+            let Some(next) = family.next_row()? else { continue };
+            let nearer = match self.order {
+                RowOrder::Forward => *next < self.row[..],
+                RowOrder::Reverse => *next > self.row[..],
+            };
+            if !found || nearer {
+                self.row.clear();
+                self.row.extend_from_slice(next);
+                found = true;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the next row of the current region to `out`, or the next piece of it, unless the filter
+    /// refuses it.
+    fn take_row(&mut self, out: &mut CellBatch) -> Result<Turn> {
+        if self.inside.is_none() {
+            if self.rows_left == 0 {
+                return Ok(Turn::ScanEnd);
+            }
+            if !self.next_row()? {
+                return Ok(Turn::RegionEnd);
+            }
+            match self.filter.as_mut().map(|filter| filter.start_row(&self.row)) {
+                None | Some(RowAnswer::Read) => {}
+                Some(RowAnswer::Refuse) => return self.refuse_row(),
+                Some(RowAnswer::Seek(row)) => {
+                    self.seek_row(&row)?;
+                    return Ok(Turn::Taken);
+                }
+                Some(RowAnswer::End) => return Ok(Turn::ScanEnd),
+            }
+            self.start_row();
+        }
+        self.read_row(out)
+    }
+
+    fn refuse_row(&mut self) -> Result<Turn> {
+        let families = self.current.iter_mut().flat_map(|current| &mut current.families);
+        families.for_each(|family| family.reader().leave_row(&self.row));
+        Ok(Turn::Taken)
+    }
+
+    fn start_row(&mut self) {
+        let resume = self.resume.take().filter(|position| position.row == self.row);
+        self.begun = resume.is_some();
+        let may_skip = self.filter.is_none() && self.scan.cells == CellWindow::ALL;
+        for family in self.current.iter_mut().flat_map(|current| &mut current.families) {
+            family.reader().start_row(resume.as_ref().map(|position| (position, may_skip)));
+        }
+    }
+
+    fn read_row(&mut self, out: &mut CellBatch) -> Result<Turn> {
+        let Some(current) = &mut self.current else { return Ok(Turn::RegionEnd) };
+        let first = self.inside.take().map_or(0, |(family, _)| family);
+        out.start_row(&self.row);
+        let room = self.scan.batch.map_or(u32::MAX, |cells| cells.max(1));
+        let mut output = Output { filter: self.filter.as_mut(), batch: out, room };
+        let mut full_in = None;
+        for (index, family) in current.families.iter_mut().enumerate().skip(first) {
+            if family.reader().read_row(&self.row, &mut output)? == RowEnd::Full {
+                full_in = Some(index);
+                break;
+            }
+        }
+        let Some(last) = out.last_cell() else {
+            out.cancel_row();
+            if self.begun {
+                self.count_row();
+            }
+            return Ok(Turn::Taken);
+        };
+        if let Some(index) = full_in {
+            self.inside = Some((index, CellPosition::of(&last)));
+        }
+        let piece = out.row(out.row_count() - 1);
+        let keeps = match &mut self.filter {
+            Some(filter) => filter.keeps_row(&piece)?,
+            None => true,
+        };
+        if !keeps {
+            out.cancel_row();
+        } else if full_in.is_some() {
+            self.begun = true;
+        } else {
+            self.count_row();
+        }
+        Ok(Turn::Taken)
+    }
+
+    /// Counts a row that is part of the answer.
+    fn count_row(&mut self) {
+        self.rows_left = self.rows_left.saturating_sub(1);
+        if let Some(filter) = &mut self.filter {
+            filter.row_returned();
+        }
     }
 }
 
-/// Reads the next row of a single family; returns whether there was one.
-fn read_row(family: &mut FamilyScanner, out: &mut CellBatch) -> Result<bool> {
-    match family.peek_row()? {
-        None => return Ok(false),
-        Some(row) => out.start_row(row),
+/// Checks that a scan asks for what the table has, and for nothing that excludes itself.
+fn check(scan: &Scan, filter: Option<&FilterRun>, table: &TableDescriptor) -> Result<()> {
+    check_families(scan.families.as_deref(), &scan.family_reads, table)?;
+    if scan.raw && scan.family_reads.iter().any(|read| read.columns.is_some()) {
+        return Err(Error::InvalidRequest("a raw scan cannot name columns".into()));
     }
-    family.read_row(out)?;
-    Ok(true)
+    if scan.batch.is_some() && filter.is_some_and(FilterRun::needs_whole_rows) {
+        return Err(Error::InvalidRequest(
+            "the filter decides over whole rows, so they cannot come in pieces".into(),
+        ));
+    }
+    Ok(())
 }
 
-/// Reads the next row of several families; returns whether there was one.
-fn join_row(
-    families: &mut [FamilyScanner],
-    reverse: bool,
-    row: &mut Vec<u8>,
-    out: &mut CellBatch,
-) -> Result<bool> {
-    let mut found = false;
-    for family in families.iter_mut() {
-        let Some(next) = family.peek_row()? else { continue };
-        let nearer = if reverse { next > row.as_slice() } else { next < row.as_slice() };
-        if !found || nearer {
-            row.clear();
-            row.extend_from_slice(next);
-            found = true;
-        }
+fn lower_end<'a>(a: Option<&'a [u8]>, b: Option<&'a [u8]>) -> Option<&'a [u8]> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
-    if !found {
-        return Ok(false);
-    }
-    out.start_row(row);
-    for family in families.iter_mut() {
-        if family.peek_row()? == Some(row.as_slice()) {
-            family.read_row(out)?;
-        }
-    }
-    Ok(true)
 }

@@ -24,8 +24,8 @@ use store::error::Veto;
 use store::observer::{ObserverContext, RegionObserver};
 use store::transaction::{Isolation, LockMode, LockWait, Savepoint, TransactionOptions};
 use store::{
-    CellBatch, Edit, Error, FamilyDescriptor, Get, Mutation, Options, Scan, Store, TableDescriptor,
-    TableId, TimeRange, Timestamp, Transaction,
+    CellBatch, Edit, Error, FamilyDescriptor, Get, Mutation, Options, Store, TableDescriptor,
+    TableId, Timestamp, Transaction,
 };
 
 #[test]
@@ -439,7 +439,9 @@ impl World {
                 transaction.mutate(table, mutations).map_err(shown)?;
                 Ok((true, String::new()))
             }
-            "get" | "get-locked" => self.get(transaction, verb, words).map(|text| (false, text)),
+            "get" | "get-locked" | "exists" => {
+                self.get(transaction, verb, words).map(|text| (false, text))
+            }
             "scan" | "raw-scan" => {
                 self.scan(transaction, verb == "raw-scan", words).map(|text| (false, text))
             }
@@ -500,54 +502,6 @@ impl World {
         Ok((index.ok_or_else(|| format!("no family {family}"))? as u8, qualifier.into()))
     }
 
-    fn get(&self, transaction: &Transaction, verb: &str, words: &mut Words<'_>) -> Answer {
-        let table = self.table(words)?;
-        let mut get = Get::new(words.next("row")?);
-        (get.max_versions, get.time_range) = versions(words)?;
-        let mut out = CellBatch::new();
-        let found = match verb {
-            "get" => transaction.get(table, &get, &mut out),
-            _ => transaction.get_locked(table, &get, &mut out),
-        };
-        if !found.map_err(shown)? {
-            return Ok("no row\n".into());
-        }
-        Ok(self.show(table, &out, false))
-    }
-
-    fn scan(&self, transaction: &Transaction, raw: bool, words: &mut Words<'_>) -> Answer {
-        let table = self.table(words)?;
-        let start = words.named.remove("start").unwrap_or("");
-        let mut scan = Scan::range(start, words.named.remove("stop").map(Vec::from));
-        (scan.max_versions, scan.time_range) = versions(words)?;
-        if raw {
-            scan.raw = true;
-            scan.max_versions = u32::MAX;
-        }
-        scan.reverse = words.flag("reverse");
-        scan.limit = match words.number("limit", u64::MAX)? {
-            u64::MAX => None,
-            limit => Some(limit),
-        };
-        if let Some(family) = words.named.remove("family") {
-            scan.families = Some(vec![self.column(table, family)?.0]);
-        }
-        let seek = words.named.remove("seek");
-        let mut scanner = transaction.scan(table, scan).map_err(shown)?;
-        let mut out = String::new();
-        let mut batch = CellBatch::new();
-        if let Some(seek) = seek {
-            scanner.next_batch(1, &mut batch).map_err(shown)?;
-            out += &self.show(table, &batch, raw);
-            scanner.seek(seek.as_bytes()).map_err(shown)?;
-        }
-        // Small batches, so that every script also tests going on.
-        while scanner.next_batch(2, &mut batch).map_err(shown)? {
-            out += &self.show(table, &batch, raw);
-        }
-        Ok(if out.is_empty() { "no rows\n".into() } else { out })
-    }
-
     fn show(&self, table: TableId, batch: &CellBatch, raw: bool) -> String {
         let mut out = String::new();
         for cell in batch.rows().flat_map(|row| row.cells()) {
@@ -571,17 +525,6 @@ impl World {
         }
         out
     }
-}
-
-fn versions(words: &mut Words<'_>) -> Result<(u32, TimeRange), String> {
-    let versions = match words.named.remove("versions") {
-        Some("all") => u32::MAX,
-        Some(word) => word.parse().map_err(|_| format!("bad versions {word}"))?,
-        None => 1,
-    };
-    let min = Timestamp(words.number("since", i64::MIN)?);
-    let max = Timestamp(words.number("until", i64::MAX)?);
-    Ok((versions, TimeRange { min, max }))
 }
 
 /// An observer that does what a script says.

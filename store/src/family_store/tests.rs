@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use smallvec::SmallVec;
 
 use super::compact::CompactionPlan;
 use super::*;
@@ -20,6 +21,8 @@ use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::scan::TimeRange;
+use crate::scan::rows::{FamilyRules, Output, RowEnd};
+use crate::source::RowSpan;
 
 mod columnar_rates;
 mod columns;
@@ -131,6 +134,51 @@ fn take(batch: &CellBatch) -> Vec<Found> {
         .collect()
 }
 
+fn scanner_of(
+    view: &Arc<ReadView>,
+    spec: &ReadSpec,
+    staged: Option<&Arc<Memstore>>,
+    (start, stop): (&[u8], Option<&[u8]>),
+    reverse: bool,
+) -> FamilyScanner {
+    let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
+    let span = RowSpan { start, stop, order };
+    view.scanner(&span, FamilyRules::of_all_columns(*spec), staged.cloned()).unwrap()
+}
+
+/// Reads the next row that has a visible cell, alone into the batch.
+fn next_row(scanner: &mut FamilyScanner, batch: &mut CellBatch) -> Option<Vec<u8>> {
+    batch.clear();
+    append_row(scanner, batch).then(|| batch.row(0).key().to_vec())
+}
+
+/// Appends the next row that has a visible cell; returns whether there is one.
+fn append_row(scanner: &mut FamilyScanner, batch: &mut CellBatch) -> bool {
+    let mut row = SmallVec::<[u8; 64]>::new();
+    while let Some(next) = scanner.next_row().unwrap() {
+        row.clear();
+        row.extend_from_slice(next);
+        batch.start_row(&row);
+        scanner.reader().start_row(None);
+        let mut output = Output { filter: None, batch, room: u32::MAX };
+        assert_eq!(scanner.reader().read_row(&row, &mut output).unwrap(), RowEnd::Done);
+        if batch.last_cell().is_some() {
+            return true;
+        }
+        batch.cancel_row();
+    }
+    false
+}
+
+/// Reads one row; returns whether it has a visible cell.
+fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Memstore>) -> CellBatch {
+    let mut batch = CellBatch::new();
+    batch.start_row(row);
+    let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
+    view.get(row, FamilyRules::of_all_columns(*spec), staged, &mut output).unwrap();
+    batch
+}
+
 fn scan(
     view: &Arc<ReadView>,
     spec: &ReadSpec,
@@ -138,15 +186,10 @@ fn scan(
     range: (&[u8], Option<&[u8]>),
     reverse: bool,
 ) -> Vec<Found> {
-    let mut scanner = view.scanner(range.0, range.1, reverse, spec, staged.cloned()).unwrap();
+    let mut scanner = scanner_of(view, spec, staged, range, reverse);
     let mut batch = CellBatch::new();
     let mut found: Vec<Vec<Found>> = Vec::new();
-    while let Some(row) = scanner.peek_row().unwrap() {
-        batch.clear();
-        let row = row.to_vec();
-        batch.start_row(&row);
-        scanner.read_row(&mut batch).unwrap();
-        assert!(batch.cell_count() > 0, "a row that was announced has no cell");
+    while next_row(&mut scanner, &mut batch).is_some() {
         found.push(take(&batch));
     }
     if reverse {
@@ -163,7 +206,7 @@ fn scan_columns(
     range: (&[u8], Option<&[u8]>),
     row_limit: usize,
 ) -> Vec<Found> {
-    let mut scanner = view.scanner(range.0, range.1, false, spec, staged.cloned()).unwrap();
+    let mut scanner = scanner_of(view, spec, staged, range, false);
     let mut found: Vec<Found> = Vec::new();
     let mut batch = CellBatch::new();
     loop {
@@ -172,10 +215,9 @@ fn scan_columns(
             take_slice(&slice, &mut found);
             continue;
         }
-        let Some(row) = scanner.peek_row().unwrap().map(<[u8]>::to_vec) else { return found };
-        batch.clear();
-        batch.start_row(&row);
-        scanner.read_row(&mut batch).unwrap();
+        if next_row(&mut scanner, &mut batch).is_none() {
+            return found;
+        }
         found.extend(take(&batch));
     }
 }
@@ -224,22 +266,22 @@ fn check_reads(
         assert_eq!(columns((b"b", Some(b"d"))), part, "columns, {context}");
     }
     for row in [b"a", b"c"] {
-        let mut batch = CellBatch::new();
-        batch.start_row(row);
-        let any = view.get(row, spec, staged.map(|staged| &**staged), &mut batch).unwrap();
+        let batch = get(&view, row, spec, staged.map(|staged| &**staged));
+        let any = batch.cell_count() > 0;
         let of_row: Vec<Found> = expected.iter().filter(|cell| cell.0 == row).cloned().collect();
         assert_eq!(any, !of_row.is_empty());
         assert_eq!(if any { take(&batch) } else { Vec::new() }, of_row, "get, {context}");
     }
     // A skip scan: from each row it seeks past the next.
-    let mut scanner = view.scanner(b"", None, false, spec, staged.cloned()).unwrap();
-    scanner.seek(b"b").unwrap();
-    let first = scanner.peek_row().unwrap().map(<[u8]>::to_vec);
+    let mut batch = CellBatch::new();
+    let mut scanner = scanner_of(&view, spec, staged, (b"", None), false);
+    scanner.reader().seek_row(b"b").unwrap();
+    let first = next_row(&mut scanner, &mut batch);
     let expected_first = expected.iter().map(|cell| &cell.0).find(|row| ***row >= b"b"[..]);
     assert_eq!(first.as_ref(), expected_first);
-    let mut scanner = view.scanner(b"", None, true, spec, staged.cloned()).unwrap();
-    scanner.seek(b"c").unwrap();
-    let first = scanner.peek_row().unwrap().map(<[u8]>::to_vec);
+    let mut scanner = scanner_of(&view, spec, staged, (b"", None), true);
+    scanner.reader().seek_row(b"c\0").unwrap();
+    let first = next_row(&mut scanner, &mut batch);
     let expected_first = expected.iter().map(|cell| &cell.0).rfind(|row| ***row <= b"c"[..]);
     assert_eq!(first.as_ref(), expected_first);
 }
@@ -689,25 +731,16 @@ fn rates() {
     let mut batch = CellBatch::new();
     let mut scan = |reverse| {
         let view = store.view();
-        let mut scanner = view.scanner(b"", None, reverse, &spec, None).unwrap();
+        let mut scanner = scanner_of(&view, &spec, None, (b"", None), reverse);
         let mut found = 0;
-        while let Some(row) = scanner.peek_row().unwrap() {
-            if batch.row_count() > 1000 {
-                batch.clear();
-            }
-            batch.start_row(row);
-            scanner.read_row(&mut batch).unwrap();
+        while next_row(&mut scanner, &mut batch).is_some() {
             found += 1;
         }
         assert_eq!(found, count);
     };
     measure("scan of the memstore", &mut || scan(false));
     measure("reverse scan of the memstore", &mut || scan(true));
-    let get = |n| {
-        let mut batch = CellBatch::new();
-        batch.start_row(&row(n));
-        assert!(store.view().get(&row(n), &spec, None, &mut batch).unwrap());
-    };
+    let get = |n| assert_eq!(get(&store.view(), &row(n), &spec, None).cell_count(), 1);
     measure("get from the memstore", &mut || (0..count).for_each(get));
     measure("flush", &mut || flush(&store, 1, 1));
     println!("files: {:?}", store.status().files);

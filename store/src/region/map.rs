@@ -32,6 +32,15 @@ impl RegionMap {
         self.regions.partition_point(|region| region.start() <= row) - 1
     }
 
+    /// Returns the index of the region that holds the rows right before `row`; `None` if there are
+    /// none.
+    pub(crate) fn last_before(&self, row: &[u8]) -> Option<usize> {
+        match row.is_empty() {
+            true => None,
+            false => self.regions.partition_point(|region| region.start() < row).checked_sub(1),
+        }
+    }
+
     /// Returns the region that holds a row.
     pub(crate) fn of_row(&self, row: &[u8]) -> &Arc<Region> {
         match self.regions.as_slice() {

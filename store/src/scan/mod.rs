@@ -1,14 +1,26 @@
-//! Reads: what can be asked ([`Get`], [`Scan`]), how sources are merged, and what is visible.
+//! Reads: what can be asked ([`Get`], [`Scan`]), how sources are merged, what is visible, and which
+//! of it passes the filter.
 //!
-//! A request is plain data, but for its filter, which runs where the data is.
+//! A request is plain data, but for user code in its filter, which runs where the data is.
+//!
+//! # From cells to rows
+//!
+//! 1. [`merge`]: the cells of one family of one region, from all memstores and files, in order.
+//! 2. [`retention`]: the live versions of the snapshot, at most VERSIONS of a column, inside the
+//!    time range.
+//! 3. [`filter`]: what the request wants of those. Rows are refused before their cells are read.
+//! 4. [`rows`]: versions, cells and pieces are counted; what is left goes to the batch.
 
+pub mod filter;
 pub mod merge;
+pub mod request;
 pub mod retention;
+pub mod rows;
 
-use std::sync::Arc;
-
-use crate::cell::RowRef;
 use crate::cell::{Sequence, Timestamp};
+
+pub use filter::Filter;
+pub use request::{CellPosition, CellWindow, FamilyRead, Get, Position, Scan};
 
 /// Versions from `min` (inclusive) to `max` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,83 +73,5 @@ impl ReadSpec {
     /// Returns whether the read may see what happened at `sequence`.
     pub fn sees(&self, sequence: Sequence) -> bool {
         sequence <= if sequence.is_staged() { self.staged_through } else { self.snapshot }
-    }
-}
-
-/// A filter that runs in the region, on whole rows after versions were resolved.
-pub trait Filter: Send + Sync {
-    /// Returns whether the row is wanted.
-    ///
-    /// # Errors
-    ///
-    /// The scan fails with it.
-    fn keep(&self, row: &RowRef<'_>) -> crate::Result<bool>;
-
-    /// One line for EXPLAIN.
-    fn describe(&self) -> String;
-}
-
-/// Reads one row.
-#[derive(Clone)]
-pub struct Get {
-    /// The row key.
-    pub row: Vec<u8>,
-    /// Families by index; `None` for all.
-    pub families: Option<Vec<u8>>,
-    /// Versions considered.
-    pub time_range: TimeRange,
-    /// Versions returned of each column.
-    pub max_versions: u32,
-}
-
-impl Get {
-    /// Returns a get of the newest version of all columns.
-    pub fn new(row: impl Into<Vec<u8>>) -> Get {
-        Get { row: row.into(), families: None, time_range: TimeRange::ALL, max_versions: 1 }
-    }
-}
-
-/// Reads a range of rows.
-#[derive(Clone)]
-pub struct Scan {
-    /// First row; empty for the first of the table.
-    pub start: Vec<u8>,
-    /// Row to stop before; `None` for none.
-    pub stop: Option<Vec<u8>>,
-    /// From the last row to the first.
-    pub reverse: bool,
-    /// Families by index; `None` for all. A row without a cell in them is not returned.
-    pub families: Option<Vec<u8>>,
-    /// Versions considered.
-    pub time_range: TimeRange,
-    /// Versions returned of each column.
-    pub max_versions: u32,
-    /// Returns markers and everything not yet dropped; retention does not apply.
-    pub raw: bool,
-    /// Rows to return at most.
-    pub limit: Option<u64>,
-    /// Rows wanted.
-    pub filter: Option<Arc<dyn Filter>>,
-}
-
-impl Scan {
-    /// Returns a forward scan of the newest versions of `start..stop`.
-    pub fn range(start: impl Into<Vec<u8>>, stop: Option<Vec<u8>>) -> Scan {
-        Scan {
-            start: start.into(),
-            stop,
-            reverse: false,
-            families: None,
-            time_range: TimeRange::ALL,
-            max_versions: 1,
-            raw: false,
-            limit: None,
-            filter: None,
-        }
-    }
-
-    /// Returns a forward scan of the newest versions of all rows.
-    pub fn all() -> Scan {
-        Scan::range(Vec::new(), None)
     }
 }

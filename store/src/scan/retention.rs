@@ -223,6 +223,11 @@ impl Retention {
             && timestamps.0 >= self.expiry
     }
 
+    /// Returns whether a family marker may come in the column without a name.
+    pub fn expects_family_markers(&self) -> bool {
+        self.family_markers
+    }
+
     /// Begins a row.
     pub fn start_row(&mut self) {
         self.row.ranges.clear();

@@ -28,7 +28,7 @@ use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
 use crate::read_path::{Caller, Source, StagedFamilies};
 use crate::region::Region;
-use crate::scan::{Get, Scan, TimeRange};
+use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::scanner::ScanRules;
 use crate::snapshot::{Holder, Snapshot, SnapshotPurpose};
 use crate::table::Table;
@@ -225,6 +225,19 @@ impl Transaction {
         self.statement.lock().snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
     }
 
+    /// Returns whether a row exists, as far as `get` looks at it. Reads no more than the first cell
+    /// of each family, unless a filter or an offset must see more.
+    pub fn exists(&self, table: TableId, get: &Get) -> Result<bool> {
+        let mut found = CellBatch::new();
+        match (&get.filter, get.cells.offset) {
+            (None, 0) => {
+                let cells = CellWindow { limit: get.cells.limit.min(1), ..get.cells };
+                self.get(table, &Get { cells, ..get.clone() }, &mut found)
+            }
+            _ => self.get(table, get, &mut found),
+        }
+    }
+
     /// Appends those of the rows that exist to `out`, in the order of `gets`.
     pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         let table = self.engine.table(table)?;
@@ -263,11 +276,6 @@ impl Transaction {
         scan: Scan,
         stopped: Option<&Arc<AtomicBool>>,
     ) -> Result<Scanner> {
-        let family_count = table.descriptor().families.len();
-        let unknown = scan.families.iter().flatten().find(|f| usize::from(**f) >= family_count);
-        if let Some(family) = unknown {
-            return Err(Error::InvalidRequest(format!("there is no column family {family}")));
-        }
         let spec = self.spec(scan.time_range, scan.max_versions, scan.raw);
         let snapshot = self.statement.lock().snapshot.clone();
         let mut cancelled = smallvec![Arc::clone(&self.options.cancelled)];
@@ -281,7 +289,7 @@ impl Transaction {
             consistency: self.options.consistency,
             cancelled,
         };
-        Ok(Scanner::open(Arc::clone(&table.regions()), scan, rules))
+        Scanner::open(Arc::clone(&table.regions()), scan, &table.descriptor(), rules)
     }
 
     /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].

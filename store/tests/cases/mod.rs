@@ -7,11 +7,13 @@ mod corpus;
 mod direct;
 mod endpoints;
 mod faults;
+pub(crate) mod filter_text;
 mod memory;
 mod model;
 mod policies;
 mod pressure;
 mod replicas;
+mod script_reads;
 mod schedules;
 mod snapshots;
 

@@ -65,16 +65,11 @@ struct Figures {
 
 impl Figures {
     fn sum_rows(&self) -> u64 {
-        let mut scanner = self.view.scanner(b"", None, false, &self.spec, None).unwrap();
+        let mut scanner = scanner_of(&self.view, &self.spec, None, (b"", None), false);
         let (mut batch, mut sum) = (CellBatch::new(), 0_u64);
         loop {
             batch.clear();
-            while batch.row_count() < 1024
-                && let Some(row) = scanner.peek_row().unwrap()
-            {
-                batch.start_row(row);
-                scanner.read_row(&mut batch).unwrap();
-            }
+            while batch.row_count() < 1024 && append_row(&mut scanner, &mut batch) {}
             if batch.is_empty() {
                 return sum;
             }
@@ -86,14 +81,14 @@ impl Figures {
     }
 
     fn sum_columns(&self) -> u64 {
-        let mut scanner = self.view.scanner(b"", None, false, &self.spec, None).unwrap();
+        let mut scanner = scanner_of(&self.view, &self.spec, None, (b"", None), false);
         let mut sum = 0_u64;
         while let Some(slice) = scanner.take_columns(usize::MAX).unwrap() {
             for section in [1, 4] {
                 sum = sum.wrapping_add(column_sum(slice.fixed(section).unwrap()));
             }
         }
-        assert!(scanner.peek_row().unwrap().is_none());
+        assert!(scanner.next_row().unwrap().is_none());
         sum
     }
 
@@ -103,7 +98,10 @@ impl Figures {
             let row = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.count).to_be_bytes();
             batch.clear();
             batch.start_row(&row);
-            assert!(self.view.get(&row, &self.spec, None, &mut batch).unwrap());
+            let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
+            let rules = FamilyRules::of_all_columns(self.spec);
+            self.view.get(&row, rules, None, &mut output).unwrap();
+            assert_eq!(batch.cell_count(), 1);
         }
     }
 }

@@ -40,14 +40,12 @@ fn counts(store: &FamilyStore, spec: &ReadSpec) -> (usize, usize) {
     assert_eq!(scan_columns(&view, spec, None, (b"", None), 7), rows);
     let part = (&b"row013"[..], Some(&b"row057"[..]));
     assert_eq!(scan_columns(&view, spec, None, part, 100), scan(&view, spec, None, part, false));
-    let mut scanner = view.scanner(b"", None, false, spec, None).unwrap();
+    let mut scanner = scanner_of(&view, spec, None, (b"", None), false);
     let (mut batch, mut columns, mut others) = (CellBatch::new(), Vec::new(), 0);
     loop {
         if let Some(slice) = scanner.take_columns(100).unwrap() {
             take_slice(&slice, &mut columns);
-        } else if let Some(row) = scanner.peek_row().unwrap() {
-            batch.start_row(row);
-            scanner.read_row(&mut batch).unwrap();
+        } else if append_row(&mut scanner, &mut batch) {
             others += 1;
         } else {
             return (columns.len(), others);

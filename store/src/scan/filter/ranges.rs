@@ -1,0 +1,185 @@
+//! Sets of byte strings as sorted ranges: which rows or columns are wanted, and which come next.
+
+use std::ops::Bound;
+
+use crate::scan::filter::{Comparator, CompareOp, Comparison, prefix_end};
+use crate::scan::merge::RowOrder;
+
+/// A range of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowRange {
+    /// Where it begins.
+    pub start: Bound<Vec<u8>>,
+    /// Where it ends.
+    pub stop: Bound<Vec<u8>>,
+}
+
+impl RowRange {
+    /// Returns the range from `start` to before `stop`.
+    pub fn new(start: impl Into<Vec<u8>>, stop: impl Into<Vec<u8>>) -> RowRange {
+        RowRange { start: Bound::Included(start.into()), stop: Bound::Excluded(stop.into()) }
+    }
+}
+
+/// A set of byte strings: ranges from an included start to an excluded stop, ascending, that
+/// neither overlap nor touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ranges {
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+/// Where some bytes stand in a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing<'a> {
+    /// Inside.
+    In,
+    /// Outside; the next in the set are at or after these bytes (in reverse: before them).
+    Before(&'a [u8]),
+    /// Outside, and nothing in the set follows.
+    Past,
+}
+
+/// Returns the least bytes above these.
+fn successor(bytes: &[u8]) -> Vec<u8> {
+    [bytes, &[0]].concat()
+}
+
+impl Ranges {
+    /// Returns the set of ranges that may overlap in any order.
+    pub(super) fn new(mut ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Ranges {
+        ranges.retain(|(start, stop)| stop.as_ref().is_none_or(|stop| start < stop));
+        ranges.sort();
+        let mut merged: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(ranges.len());
+        for (start, stop) in ranges {
+            match merged.last_mut() {
+                Some((_, None)) => break,
+                Some((_, Some(last))) if start <= *last => match stop {
+                    None => merged.last_mut().expect("there is one").1 = None,
+                    Some(stop) if stop > *last => *last = stop,
+                    Some(_) => {}
+                },
+                _ => merged.push((start, stop)),
+            }
+        }
+        Ranges { ranges: merged }
+    }
+
+    /// Returns the set of a range with any bounds.
+    pub(super) fn of_bounds(
+        start: &Bound<Vec<u8>>,
+        stop: &Bound<Vec<u8>>,
+    ) -> (Vec<u8>, Option<Vec<u8>>) {
+        let start = match start {
+            Bound::Included(bytes) => bytes.clone(),
+            Bound::Excluded(bytes) => successor(bytes),
+            Bound::Unbounded => Vec::new(),
+        };
+        let stop = match stop {
+            Bound::Included(bytes) => Some(successor(bytes)),
+            Bound::Excluded(bytes) => Some(bytes.clone()),
+            Bound::Unbounded => None,
+        };
+        (start, stop)
+    }
+
+    /// Returns the set of what begins with one of these.
+    pub(super) fn of_prefixes(prefixes: &[Vec<u8>]) -> Ranges {
+        Ranges::new(prefixes.iter().map(|prefix| (prefix.clone(), prefix_end(prefix))).collect())
+    }
+
+    /// Returns the set of what compares so, if that is a matter of ranges.
+    pub(super) fn of_comparison(comparison: &Comparison) -> Option<Ranges> {
+        let (from, end) = match &comparison.with {
+            Comparator::Binary(bytes) => (bytes.clone(), Some(successor(bytes))),
+            Comparator::BinaryPrefix(prefix) => (prefix.clone(), prefix_end(prefix)),
+            _ => return None,
+        };
+        let below = (Vec::new(), Some(from.clone()));
+        let from_end = |end: Option<Vec<u8>>| end.map(|end| (end, None));
+        let ranges = match comparison.op {
+            CompareOp::Less => vec![below],
+            CompareOp::LessOrEqual => vec![(Vec::new(), end)],
+            CompareOp::Equal => vec![(from, end)],
+            CompareOp::NotEqual => [below].into_iter().chain(from_end(end)).collect(),
+            CompareOp::GreaterOrEqual => vec![(from, None)],
+            CompareOp::Greater => from_end(end).into_iter().collect(),
+        };
+        Some(Ranges::new(ranges))
+    }
+
+    /// Returns where some bytes stand, on the way through the set in `order`.
+    pub(super) fn find(&self, bytes: &[u8], order: RowOrder) -> Standing<'_> {
+        // The last range that begins at or before the bytes, and the one after it.
+        let after = self.ranges.partition_point(|(start, _)| &start[..] <= bytes);
+        let at = after.checked_sub(1).map(|index| &self.ranges[index]);
+        if let Some((_, stop)) = at
+            && stop.as_ref().is_none_or(|stop| bytes < &stop[..])
+        {
+            return Standing::In;
+        }
+        let next = match order {
+            RowOrder::Forward => self.ranges.get(after).map(|(start, _)| start),
+            RowOrder::Reverse => at.and_then(|(_, stop)| stop.as_ref()),
+        };
+        next.map_or(Standing::Past, |next| Standing::Before(next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(list: &[(&str, &str)]) -> Ranges {
+        Ranges::new(
+            list.iter()
+                .map(|(start, stop)| (start.as_bytes().into(), Some((*stop).into())))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn overlapping_ranges_become_one() {
+        let merged =
+            ranges(&[("m", "p"), ("a", "c"), ("b", "d"), ("d", "e"), ("x", "x"), ("n", "o")]);
+        assert_eq!(merged, Ranges { ranges: ranges(&[("a", "e"), ("m", "p")]).ranges });
+        let open = Ranges::new(vec![(b"b".to_vec(), None), (b"c".to_vec(), Some(b"d".to_vec()))]);
+        assert_eq!(open.ranges, [(b"b".to_vec(), None)]);
+    }
+
+    #[test]
+    fn the_way_through_a_set_is_shown_in_both_orders() {
+        let set = ranges(&[("b", "d"), ("m", "p")]);
+        let forward = |row: &str| set.find(row.as_bytes(), RowOrder::Forward);
+        assert_eq!(forward("a"), Standing::Before(b"b"));
+        assert_eq!(forward("c"), Standing::In);
+        assert_eq!(forward("d"), Standing::Before(b"m"));
+        assert_eq!(forward("p"), Standing::Past);
+        let reverse = |row: &str| set.find(row.as_bytes(), RowOrder::Reverse);
+        assert_eq!(reverse("z"), Standing::Before(b"p"));
+        assert_eq!(reverse("o"), Standing::In);
+        assert_eq!(reverse("e"), Standing::Before(b"d"));
+        assert_eq!(reverse("a"), Standing::Past);
+    }
+
+    #[test]
+    fn comparisons_are_ranges() {
+        let of = |op, with| Ranges::of_comparison(&Comparison { op, with }).unwrap();
+        let inside =
+            |set: &Ranges, row: &str| set.find(row.as_bytes(), RowOrder::Forward) == Standing::In;
+        let all = ["a", "b", "ba", "bz", "c"];
+        let found = |op, with: fn(Vec<u8>) -> Comparator| {
+            let set = of(op, with(b"b".to_vec()));
+            all.into_iter().filter(|row| inside(&set, row)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(CompareOp::Less, Comparator::Binary), ["a"]);
+        assert_eq!(found(CompareOp::LessOrEqual, Comparator::Binary), ["a", "b"]);
+        assert_eq!(found(CompareOp::Equal, Comparator::Binary), ["b"]);
+        assert_eq!(found(CompareOp::NotEqual, Comparator::Binary), ["a", "ba", "bz", "c"]);
+        assert_eq!(found(CompareOp::GreaterOrEqual, Comparator::Binary), ["b", "ba", "bz", "c"]);
+        assert_eq!(found(CompareOp::Greater, Comparator::Binary), ["ba", "bz", "c"]);
+        assert_eq!(found(CompareOp::LessOrEqual, Comparator::BinaryPrefix), ["a", "b", "ba", "bz"]);
+        assert_eq!(found(CompareOp::Equal, Comparator::BinaryPrefix), ["b", "ba", "bz"]);
+        assert_eq!(found(CompareOp::NotEqual, Comparator::BinaryPrefix), ["a", "c"]);
+        assert_eq!(found(CompareOp::Greater, Comparator::BinaryPrefix), ["c"]);
+    }
+}

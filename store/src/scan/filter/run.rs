@@ -1,0 +1,628 @@
+//! Filters at work: what a filter says of a row before it is read, of each cell, and at the end.
+//!
+//! The calls for each row: [`FilterRun::start_row`]; [`FilterRun::cell`] for each cell, in cell
+//! order; [`FilterRun::keeps_row`] if any was included; [`FilterRun::row_returned`] if it is part
+//! of the answer.
+//!
+//! An answer to a cell is two things: whether the cell is included, and how far on the next cell is
+//! that the filter wants to see ([`Jump`]). In a list of filters that must all pass, all include
+//! and the furthest jump is taken; where one is enough, any includes and the nearest jump is taken,
+//! and a filter is not shown what it has jumped over. HBase's return codes are the pairs of the
+//! two.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::cell::{CellRef, RowRef, Timestamp};
+use crate::descriptor::FamilyDescriptor;
+use crate::error::{Error, Result};
+use crate::scan::filter::compare::Test;
+use crate::scan::filter::fuzzy::Fuzzy;
+use crate::scan::filter::ranges::{Ranges, Standing};
+use crate::scan::filter::{ColumnCondition, ColumnOffset, Filter, FuzzyRow, RowPredicate};
+use crate::scan::merge::RowOrder;
+
+/// A qualifier, as a rule on the stack.
+pub type Qualifier = SmallVec<[u8; 24]>;
+
+/// What a filter says of a row before its cells are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowAnswer {
+    /// Its cells are to be read.
+    Read,
+    /// It is refused.
+    Refuse,
+    /// It is refused, and so is every row before the first one at or after these bytes (in
+    /// reverse: every row after the last one before them).
+    Seek(Vec<u8>),
+    /// It is refused, and so is every row that follows.
+    End,
+}
+
+/// Where the next cell is that a filter wants to see. Ordered by distance.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Jump {
+    /// It is the next.
+    Next,
+    /// After this column.
+    Column,
+    /// At or after this qualifier, which is above that of the cell.
+    To(Qualifier),
+    /// In the next family, if not in the next row.
+    Row,
+}
+
+/// What becomes of the value of a cell that is included. Ordered by how much is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValueKept {
+    /// All of it.
+    Whole,
+    /// Its length, in 4 bytes.
+    Length,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a filter says of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellAnswer {
+    /// Whether the cell is part of the answer.
+    pub include: bool,
+    /// Where the next cell is that the filter wants to see.
+    pub jump: Jump,
+    /// What becomes of the value.
+    pub value: ValueKept,
+}
+
+impl CellAnswer {
+    fn new(include: bool, jump: Jump) -> CellAnswer {
+        CellAnswer { include, jump, value: ValueKept::Whole }
+    }
+}
+
+/// A filter at work on one scan.
+pub struct FilterRun {
+    root: Node,
+    order: RowOrder,
+}
+
+impl FilterRun {
+    /// Prepares a filter for a scan of a table with these families.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] for comparisons that make no sense, and for unknown families.
+    pub fn new(
+        filter: &Filter,
+        families: &[FamilyDescriptor],
+        order: RowOrder,
+    ) -> Result<FilterRun> {
+        Ok(FilterRun { root: Node::new(filter, families)?, order })
+    }
+
+    /// Returns whether what it says depends on cells, beyond their row.
+    pub fn sees_cells(&self) -> bool {
+        self.root.any(&|node| {
+            !matches!(node, Node::Rows(_) | Node::RowTest(_) | Node::Fuzzy(_) | Node::Page { .. })
+                && !matches!(node, Node::All(_) | Node::Any(_) | Node::WhileMatch { .. })
+                && !matches!(node, Node::Custom(_))
+        })
+    }
+
+    /// Returns whether it decides over a row when all of its cells were seen.
+    pub fn needs_whole_rows(&self) -> bool {
+        self.root.any(&|node| {
+            matches!(node, Node::SingleColumn(_) | Node::Custom(_) | Node::Skip { .. })
+        })
+    }
+
+    /// Begins a row.
+    pub fn start_row(&mut self, row: &[u8]) -> RowAnswer {
+        self.root.start_row(row, self.order)
+    }
+
+    /// Judges the next cell of the row.
+    pub fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
+        self.root.cell(cell)
+    }
+
+    /// Returns whether the row is part of the answer. `row` holds the cells that were included.
+    pub fn keeps_row(&mut self, row: &RowRef<'_>) -> Result<bool> {
+        self.root.keeps_row(row)
+    }
+
+    /// Takes note that the row is part of the answer.
+    pub fn row_returned(&mut self) {
+        self.root.row_returned();
+    }
+
+    /// Returns what is left of the filter it was made of, for a scan that goes on from here.
+    pub fn rest(&self, filter: &Filter) -> Filter {
+        self.root.rest(filter)
+    }
+}
+
+/// A filter with its state.
+enum Node {
+    All(Vec<Part>),
+    Any(Vec<Part>),
+    WhileMatch {
+        inner: Box<Node>,
+        ended: bool,
+    },
+    Skip {
+        inner: Box<Node>,
+        refused: bool,
+    },
+    Rows(Ranges),
+    Fuzzy(Vec<FuzzyRow>),
+    RowTest(Test),
+    Page {
+        left: u64,
+    },
+    /// By index of the family.
+    Families(Vec<bool>),
+    Columns(Ranges),
+    ColumnTest(Test),
+    ColumnPage {
+        limit: u32,
+        offset: ColumnOffset,
+        seen: u32,
+    },
+    Value(Test),
+    ColumnValue {
+        family: u8,
+        qualifier: Vec<u8>,
+        test: Test,
+    },
+    /// Ascending.
+    Timestamps(Vec<Timestamp>),
+    FirstKey {
+        found: bool,
+    },
+    KeyOnly(ValueKept),
+    SingleColumn(Box<SingleColumn>),
+    Custom(Arc<dyn RowPredicate>),
+}
+
+/// A filter of a list, and what it said of the present row.
+struct Part {
+    node: Node,
+    refuses_row: bool,
+    included_any: bool,
+    keeps_row: bool,
+    jumped: Option<Jumped>,
+}
+
+/// A jump that was not taken, because another filter of the list wants to see what it leaps over.
+struct Jumped {
+    family: u8,
+    from: Qualifier,
+    jump: Jump,
+}
+
+struct SingleColumn {
+    condition: ColumnCondition,
+    test: Test,
+    /// What the column decided.
+    matched: Option<bool>,
+}
+
+impl Node {
+    fn new(filter: &Filter, families: &[FamilyDescriptor]) -> Result<Node> {
+        let list = |filters: &[Filter]| -> Result<Vec<Part>> {
+            filters.iter().map(|filter| Node::new(filter, families).map(Part::new)).collect()
+        };
+        let inner = |filter: &Filter| Node::new(filter, families).map(Box::new);
+        Ok(match filter {
+            Filter::All(filters) => Node::All(list(filters)?),
+            Filter::Any(filters) => Node::Any(list(filters)?),
+            Filter::WhileMatch(filter) => Node::WhileMatch { inner: inner(filter)?, ended: false },
+            Filter::Skip(filter) => Node::Skip { inner: inner(filter)?, refused: false },
+            Filter::RowPrefix(prefix) => {
+                Node::Rows(Ranges::of_prefixes(std::slice::from_ref(prefix)))
+            }
+            Filter::RowRanges(list) => {
+                let bounds = list.iter().map(|range| Ranges::of_bounds(&range.start, &range.stop));
+                Node::Rows(Ranges::new(bounds.collect()))
+            }
+            Filter::FuzzyRow(patterns) => Node::Fuzzy(patterns.clone()),
+            Filter::Row(comparison) => match Ranges::of_comparison(comparison) {
+                Some(ranges) => Node::Rows(ranges),
+                None => Node::RowTest(Test::new(comparison)?),
+            },
+            Filter::Page(rows) => Node::Page { left: *rows },
+            Filter::Family(comparison) => {
+                let test = Test::new(comparison)?;
+                Node::Families(families.iter().map(|f| test.passes(f.name.as_bytes())).collect())
+            }
+            Filter::Qualifier(comparison) => match Ranges::of_comparison(comparison) {
+                Some(ranges) => Node::Columns(ranges),
+                None => Node::ColumnTest(Test::new(comparison)?),
+            },
+            Filter::ColumnPrefix(prefixes) => Node::Columns(Ranges::of_prefixes(prefixes)),
+            Filter::ColumnRange { start, stop } => {
+                Node::Columns(Ranges::new(vec![Ranges::of_bounds(start, stop)]))
+            }
+            Filter::ColumnPage { limit, offset } => {
+                Node::ColumnPage { limit: *limit, offset: offset.clone(), seen: 0 }
+            }
+            Filter::Value(comparison) => Node::Value(Test::new(comparison)?),
+            Filter::ColumnValue { family, qualifier, value } => {
+                check_family(*family, families)?;
+                let (family, qualifier) = (*family, qualifier.clone());
+                Node::ColumnValue { family, qualifier, test: Test::new(value)? }
+            }
+            Filter::Timestamps(timestamps) => {
+                let mut timestamps = timestamps.clone();
+                timestamps.sort_unstable();
+                Node::Timestamps(timestamps)
+            }
+            Filter::FirstKeyOnly => Node::FirstKey { found: false },
+            Filter::KeyOnly { length_as_value: true } => Node::KeyOnly(ValueKept::Length),
+            Filter::KeyOnly { length_as_value: false } => Node::KeyOnly(ValueKept::Nothing),
+            Filter::SingleColumnValue(condition) => {
+                check_family(condition.family, families)?;
+                let test = Test::new(&condition.value)?;
+                let condition = ColumnCondition::clone(condition);
+                Node::SingleColumn(Box::new(SingleColumn { condition, test, matched: None }))
+            }
+            Filter::Custom(predicate) => Node::Custom(Arc::clone(predicate)),
+        })
+    }
+
+    /// Returns whether something is true of it or of a filter inside of it.
+    fn any(&self, is_so: &dyn Fn(&Node) -> bool) -> bool {
+        is_so(self)
+            || match self {
+                Node::All(parts) | Node::Any(parts) => {
+                    parts.iter().any(|part| part.node.any(is_so))
+                }
+                Node::WhileMatch { inner, .. } | Node::Skip { inner, .. } => inner.any(is_so),
+                _ => false,
+            }
+    }
+
+    fn start_row(&mut self, row: &[u8], order: RowOrder) -> RowAnswer {
+        match self {
+            Node::All(parts) => start_all(parts, row, order),
+            Node::Any(parts) => start_any(parts, row, order),
+            Node::WhileMatch { ended: true, .. } | Node::Page { left: 0 } => RowAnswer::End,
+            Node::WhileMatch { inner, ended } => {
+                *ended = inner.start_row(row, order) != RowAnswer::Read;
+                if *ended { RowAnswer::End } else { RowAnswer::Read }
+            }
+            Node::Skip { inner, refused } => {
+                *refused = false;
+                inner.start_row(row, order)
+            }
+            Node::Rows(ranges) => match ranges.find(row, order) {
+                Standing::In => RowAnswer::Read,
+                Standing::Before(next) => RowAnswer::Seek(next.to_vec()),
+                Standing::Past => RowAnswer::End,
+            },
+            Node::Fuzzy(patterns) => nearest(
+                order,
+                patterns.iter().map(|pattern| match pattern.find(row, order) {
+                    Fuzzy::Match => RowAnswer::Read,
+                    Fuzzy::Next(next) => RowAnswer::Seek(next),
+                    Fuzzy::Past => RowAnswer::End,
+                }),
+            ),
+            Node::RowTest(test) if !test.passes(row) => RowAnswer::Refuse,
+            Node::ColumnPage { seen, .. } => {
+                *seen = 0;
+                RowAnswer::Read
+            }
+            Node::FirstKey { found } => {
+                *found = false;
+                RowAnswer::Read
+            }
+            Node::SingleColumn(single) => {
+                single.matched = None;
+                RowAnswer::Read
+            }
+            _ => RowAnswer::Read,
+        }
+    }
+
+    fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
+        match self {
+            Node::All(parts) => cell_of_all(parts, cell),
+            Node::Any(parts) => cell_of_any(parts, cell),
+            Node::WhileMatch { ended: true, .. } | Node::Skip { refused: true, .. } => {
+                CellAnswer::new(false, Jump::Row)
+            }
+            Node::WhileMatch { inner, ended: failed } | Node::Skip { inner, refused: failed } => {
+                let answer = inner.cell(cell);
+                *failed = !answer.include;
+                if *failed { CellAnswer::new(false, Jump::Row) } else { answer }
+            }
+            Node::KeyOnly(kept) => CellAnswer { value: *kept, ..CellAnswer::new(true, Jump::Next) },
+            Node::SingleColumn(single) => single.cell(cell),
+            _ => {
+                let (include, jump) = self.cell_of_leaf(cell);
+                CellAnswer::new(include, jump)
+            }
+        }
+    }
+
+    fn cell_of_leaf(&mut self, cell: &CellRef<'_>) -> (bool, Jump) {
+        match self {
+            Node::Families(wanted) => match wanted.get(usize::from(cell.family)) {
+                Some(true) => (true, Jump::Next),
+                _ => (false, Jump::Row),
+            },
+            Node::Columns(ranges) => match ranges.find(cell.qualifier, RowOrder::Forward) {
+                Standing::In => (true, Jump::Next),
+                Standing::Before(next) => (false, Jump::To(Qualifier::from_slice(next))),
+                Standing::Past => (false, Jump::Row),
+            },
+            Node::ColumnTest(test) if test.passes(cell.qualifier) => (true, Jump::Next),
+            Node::ColumnTest(_) => (false, Jump::Column),
+            Node::ColumnPage { limit, offset, seen } => column_page(*limit, offset, seen, cell),
+            Node::Value(test) => (test.passes(cell.value), Jump::Next),
+            Node::ColumnValue { family, qualifier, test } => {
+                let column = (cell.family, cell.qualifier).cmp(&(*family, &qualifier[..]));
+                match column {
+                    std::cmp::Ordering::Equal => (test.passes(cell.value), Jump::Next),
+                    std::cmp::Ordering::Less if cell.family == *family => {
+                        (false, Jump::To(Qualifier::from_slice(qualifier)))
+                    }
+                    _ => (false, Jump::Row),
+                }
+            }
+            Node::Timestamps(wanted) => {
+                let include = wanted.binary_search(&cell.timestamp).is_ok();
+                let more = wanted.first().is_some_and(|first| cell.timestamp > *first);
+                (include, if more { Jump::Next } else { Jump::Column })
+            }
+            Node::FirstKey { found } => (!std::mem::replace(found, true), Jump::Row),
+            _ => (true, Jump::Next),
+        }
+    }
+
+    /// Shortens a jump so that it does not leap over what a filter must see.
+    fn shortened(&self, cell: &CellRef<'_>, jump: Jump) -> Jump {
+        match self {
+            Node::All(parts) | Node::Any(parts) => {
+                parts.iter().fold(jump, |jump, part| part.node.shortened(cell, jump))
+            }
+            Node::WhileMatch { inner, .. } | Node::Skip { inner, .. } => {
+                inner.shortened(cell, jump)
+            }
+            Node::SingleColumn(single) => match &single.condition {
+                column if single.matched.is_some() || column.family != cell.family => jump,
+                column if column.qualifier[..] <= *cell.qualifier => jump,
+                column => jump.min(Jump::To(Qualifier::from_slice(&column.qualifier))),
+            },
+            _ => jump,
+        }
+    }
+
+    fn keeps_row(&mut self, row: &RowRef<'_>) -> Result<bool> {
+        Ok(match self {
+            Node::All(parts) => {
+                let mut all = true;
+                for part in parts {
+                    all &= part.node.keeps_row(row)?;
+                }
+                all
+            }
+            Node::Any(parts) => {
+                let mut any = false;
+                for part in parts {
+                    part.keeps_row =
+                        !part.refuses_row && part.included_any && part.node.keeps_row(row)?;
+                    any |= part.keeps_row;
+                }
+                any
+            }
+            Node::WhileMatch { inner, ended } => {
+                let keeps = inner.keeps_row(row)?;
+                *ended |= !keeps;
+                keeps
+            }
+            Node::Skip { inner, refused } => !*refused && inner.keeps_row(row)?,
+            Node::SingleColumn(single) => {
+                single.matched.unwrap_or(single.condition.keep_if_missing)
+            }
+            Node::Custom(predicate) => predicate.keep(row)?,
+            _ => true,
+        })
+    }
+
+    fn row_returned(&mut self) {
+        match self {
+            Node::All(parts) => parts.iter_mut().for_each(|part| part.node.row_returned()),
+            Node::Any(parts) => {
+                let kept = parts.iter_mut().filter(|part| part.keeps_row);
+                kept.for_each(|part| part.node.row_returned());
+            }
+            Node::WhileMatch { inner, .. } | Node::Skip { inner, .. } => inner.row_returned(),
+            Node::Page { left } => *left = left.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn rest(&self, filter: &Filter) -> Filter {
+        let list = |parts: &[Part], filters: &[Filter]| {
+            parts.iter().zip(filters).map(|(part, filter)| part.node.rest(filter)).collect()
+        };
+        match (self, filter) {
+            (Node::All(parts), Filter::All(filters)) => Filter::All(list(parts, filters)),
+            (Node::Any(parts), Filter::Any(filters)) => Filter::Any(list(parts, filters)),
+            (Node::WhileMatch { ended: true, .. }, _) => Filter::Page(0),
+            (Node::WhileMatch { inner, .. }, Filter::WhileMatch(filter)) => {
+                Filter::WhileMatch(Box::new(inner.rest(filter)))
+            }
+            (Node::Skip { inner, .. }, Filter::Skip(filter)) => {
+                Filter::Skip(Box::new(inner.rest(filter)))
+            }
+            (Node::Page { left }, _) => Filter::Page(*left),
+            _ => filter.clone(),
+        }
+    }
+}
+
+fn check_family(family: u8, families: &[FamilyDescriptor]) -> Result<()> {
+    match usize::from(family) < families.len() {
+        true => Ok(()),
+        false => Err(Error::InvalidRequest(format!("there is no column family {family}"))),
+    }
+}
+
+/// Joins answers to a row of which one is enough.
+fn nearest(order: RowOrder, answers: impl Iterator<Item = RowAnswer>) -> RowAnswer {
+    answers.fold(RowAnswer::End, |joined, answer| match (joined, answer) {
+        (RowAnswer::Read, _) | (_, RowAnswer::Read) => RowAnswer::Read,
+        (RowAnswer::Refuse, _) | (_, RowAnswer::Refuse) => RowAnswer::Refuse,
+        (RowAnswer::End, other) | (other, RowAnswer::End) => other,
+        (RowAnswer::Seek(a), RowAnswer::Seek(b)) => RowAnswer::Seek(match order {
+            RowOrder::Forward => a.min(b),
+            RowOrder::Reverse => a.max(b),
+        }),
+    })
+}
+
+/// Joins answers to a row of which all count.
+fn furthest(order: RowOrder, a: RowAnswer, b: RowAnswer) -> RowAnswer {
+    match (a, b) {
+        (RowAnswer::End, _) | (_, RowAnswer::End) => RowAnswer::End,
+        (RowAnswer::Seek(a), RowAnswer::Seek(b)) => RowAnswer::Seek(match order {
+            RowOrder::Forward => a.max(b),
+            RowOrder::Reverse => a.min(b),
+        }),
+        (seek @ RowAnswer::Seek(_), _) | (_, seek @ RowAnswer::Seek(_)) => seek,
+        (RowAnswer::Refuse, _) | (_, RowAnswer::Refuse) => RowAnswer::Refuse,
+        (RowAnswer::Read, RowAnswer::Read) => RowAnswer::Read,
+    }
+}
+
+fn start_all(parts: &mut [Part], row: &[u8], order: RowOrder) -> RowAnswer {
+    parts.iter_mut().fold(RowAnswer::Read, |joined, part| {
+        part.begin();
+        furthest(order, joined, part.node.start_row(row, order))
+    })
+}
+
+fn start_any(parts: &mut [Part], row: &[u8], order: RowOrder) -> RowAnswer {
+    let answers = parts.iter_mut().map(|part| {
+        part.begin();
+        let answer = part.node.start_row(row, order);
+        part.refuses_row = answer != RowAnswer::Read;
+        answer
+    });
+    nearest(order, answers)
+}
+
+fn cell_of_all(parts: &mut [Part], cell: &CellRef<'_>) -> CellAnswer {
+    let mut joined = CellAnswer::new(true, Jump::Next);
+    for part in parts.iter_mut() {
+        let answer = part.cell(cell);
+        joined.include &= answer.include;
+        joined.jump = joined.jump.max(answer.jump);
+        joined.value = joined.value.max(answer.value);
+    }
+    if joined.jump != Jump::Next {
+        joined.jump = parts.iter().fold(joined.jump, |jump, part| part.node.shortened(cell, jump));
+    }
+    joined
+}
+
+fn cell_of_any(parts: &mut [Part], cell: &CellRef<'_>) -> CellAnswer {
+    let mut joined = CellAnswer::new(false, Jump::Row);
+    for part in parts.iter_mut().filter(|part| !part.refuses_row) {
+        let answer = part.cell(cell);
+        if answer.include {
+            part.included_any = true;
+            joined.include = true;
+            joined.value = joined.value.max(answer.value);
+        }
+        joined.jump = joined.jump.min(answer.jump);
+    }
+    joined
+}
+
+fn column_page(
+    limit: u32,
+    offset: &ColumnOffset,
+    seen: &mut u32,
+    cell: &CellRef<'_>,
+) -> (bool, Jump) {
+    let skipped = match offset {
+        ColumnOffset::Count(count) => *count,
+        ColumnOffset::Qualifier(from) if *cell.qualifier < from[..] => {
+            return (false, Jump::To(Qualifier::from_slice(from)));
+        }
+        ColumnOffset::Qualifier(_) => 0,
+    };
+    if *seen >= skipped.saturating_add(limit) {
+        return (false, Jump::Row);
+    }
+    *seen += 1;
+    (*seen > skipped, Jump::Column)
+}
+
+impl Part {
+    fn new(node: Node) -> Part {
+        Part { node, refuses_row: false, included_any: false, keeps_row: false, jumped: None }
+    }
+
+    fn begin(&mut self) {
+        self.refuses_row = false;
+        self.included_any = false;
+        self.keeps_row = false;
+        self.jumped = None;
+    }
+
+    /// Shows a cell to the filter, unless it has jumped over it.
+    fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
+        if let Some(jumped) = &self.jumped {
+            if jumped.is_over(cell) {
+                return CellAnswer::new(false, jumped.jump.clone());
+            }
+            self.jumped = None;
+        }
+        let answer = self.node.cell(cell);
+        if answer.jump != Jump::Next {
+            let from = Qualifier::from_slice(cell.qualifier);
+            self.jumped = Some(Jumped { family: cell.family, from, jump: answer.jump.clone() });
+        }
+        answer
+    }
+}
+
+impl Jumped {
+    fn is_over(&self, cell: &CellRef<'_>) -> bool {
+        self.family == cell.family
+            && match &self.jump {
+                Jump::Next => false,
+                Jump::Column => self.from[..] == *cell.qualifier,
+                Jump::To(qualifier) => *cell.qualifier < qualifier[..],
+                Jump::Row => true,
+            }
+    }
+}
+
+impl SingleColumn {
+    fn cell(&mut self, cell: &CellRef<'_>) -> CellAnswer {
+        let column = &self.condition;
+        if cell.family != column.family || cell.qualifier != column.qualifier {
+            // A row that has failed needs no more cells.
+            return match self.matched {
+                Some(false) => CellAnswer::new(false, Jump::Row),
+                _ => CellAnswer::new(true, Jump::Next),
+            };
+        }
+        let open = match self.matched {
+            None => true,
+            Some(matched) => column.any_version && !matched,
+        };
+        if open {
+            self.matched = Some(self.test.passes(cell.value));
+        }
+        CellAnswer::new(!column.exclude_column, Jump::Next)
+    }
+}

@@ -1,0 +1,261 @@
+//! What can be asked: one row ([`Get`]), a range of rows ([`Scan`]). Plain data, but for user code
+//! in a filter.
+
+use crate::cell::{CellRef, CellType, Sequence, Timestamp};
+use crate::scan::TimeRange;
+use crate::scan::filter::{Filter, prefix_end};
+
+/// What a read wants of one family, where that differs from what it wants of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FamilyRead {
+    /// Index of the family.
+    pub family: u8,
+    /// Only these columns; `None` for all.
+    pub columns: Option<Vec<Vec<u8>>>,
+    /// Versions considered, instead of those of the read.
+    pub time_range: Option<TimeRange>,
+}
+
+/// Which cells of a row in one family are returned, counted after all else has decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellWindow {
+    /// Cells left out at the beginning.
+    pub offset: u32,
+    /// Cells returned after those at most.
+    pub limit: u32,
+}
+
+impl CellWindow {
+    /// All cells.
+    pub const ALL: CellWindow = CellWindow { offset: 0, limit: u32::MAX };
+}
+
+/// Reads one row.
+#[derive(Debug, Clone)]
+pub struct Get {
+    /// The row key.
+    pub row: Vec<u8>,
+    /// Families by index; `None` for all.
+    pub families: Option<Vec<u8>>,
+    /// What differs for single families.
+    pub family_reads: Vec<FamilyRead>,
+    /// Versions considered.
+    pub time_range: TimeRange,
+    /// Versions returned of each column.
+    pub max_versions: u32,
+    /// Cells returned of each family.
+    pub cells: CellWindow,
+    /// What is wanted of the row.
+    pub filter: Option<Filter>,
+}
+
+impl Get {
+    /// Returns a get of the newest version of all columns.
+    pub fn new(row: impl Into<Vec<u8>>) -> Get {
+        Get {
+            row: row.into(),
+            families: None,
+            family_reads: Vec::new(),
+            time_range: TimeRange::ALL,
+            max_versions: 1,
+            cells: CellWindow::ALL,
+            filter: None,
+        }
+    }
+
+    /// Adds a family to those read; until one is added, all are.
+    pub fn family(mut self, family: u8) -> Get {
+        add_family(&mut self.families, family);
+        self
+    }
+
+    /// Adds a column to those read. Of its family only the columns added are returned.
+    pub fn column(mut self, family: u8, qualifier: impl Into<Vec<u8>>) -> Get {
+        add_family(&mut self.families, family);
+        add_column(&mut self.family_reads, family, qualifier.into());
+        self
+    }
+}
+
+/// Reads a range of rows.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// First row; empty for the first of the table.
+    pub start: Vec<u8>,
+    /// Whether `start` itself is wanted.
+    pub start_inclusive: bool,
+    /// Row to stop at; `None` for none.
+    pub stop: Option<Vec<u8>>,
+    /// Whether `stop` itself is wanted.
+    pub stop_inclusive: bool,
+    /// From the last row to the first. `start` is the lower end still.
+    pub reverse: bool,
+    /// Families by index; `None` for all. A row without a cell in them is not returned.
+    pub families: Option<Vec<u8>>,
+    /// What differs for single families.
+    pub family_reads: Vec<FamilyRead>,
+    /// Versions considered.
+    pub time_range: TimeRange,
+    /// Versions returned of each column.
+    pub max_versions: u32,
+    /// Returns markers and everything not yet dropped; retention does not apply. Columns cannot be
+    /// named then.
+    pub raw: bool,
+    /// Cells returned of each row and family.
+    pub cells: CellWindow,
+    /// Rows to return at most.
+    pub limit: Option<u64>,
+    /// Cells at most of what is returned as one row: a row that has more comes in pieces, each with
+    /// the key of the row. `None`: rows come whole.
+    pub batch: Option<u32>,
+    /// Bytes of rows at which a batch ends; at least one row, or piece, is returned.
+    pub batch_bytes: usize,
+    /// Rows and cells wanted.
+    pub filter: Option<Filter>,
+    /// Where the scan begins, within its range: what [`Scanner::rest`](crate::scanner::Scanner::rest)
+    /// fills in.
+    pub position: Position,
+}
+
+impl Scan {
+    /// Returns a forward scan of the newest versions of `start..stop`.
+    pub fn range(start: impl Into<Vec<u8>>, stop: Option<Vec<u8>>) -> Scan {
+        Scan {
+            start: start.into(),
+            start_inclusive: true,
+            stop,
+            stop_inclusive: false,
+            reverse: false,
+            families: None,
+            family_reads: Vec::new(),
+            time_range: TimeRange::ALL,
+            max_versions: 1,
+            raw: false,
+            cells: CellWindow::ALL,
+            limit: None,
+            batch: None,
+            batch_bytes: 256 << 10,
+            filter: None,
+            position: Position::Start,
+        }
+    }
+
+    /// Returns a forward scan of the newest versions of all rows.
+    pub fn all() -> Scan {
+        Scan::range(Vec::new(), None)
+    }
+
+    /// Returns a forward scan of the newest versions of the rows that begin with `prefix`.
+    pub fn prefix(prefix: impl Into<Vec<u8>>) -> Scan {
+        let prefix = prefix.into();
+        let stop = prefix_end(&prefix);
+        Scan::range(prefix, stop)
+    }
+
+    /// Adds a family to those read; until one is added, all are.
+    pub fn family(mut self, family: u8) -> Scan {
+        add_family(&mut self.families, family);
+        self
+    }
+
+    /// Adds a column to those read. Of its family only the columns added are returned.
+    pub fn column(mut self, family: u8, qualifier: impl Into<Vec<u8>>) -> Scan {
+        add_family(&mut self.families, family);
+        add_column(&mut self.family_reads, family, qualifier.into());
+        self
+    }
+
+    /// Returns the first row and the row to stop before.
+    pub(crate) fn bounds(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let after = |row: &[u8]| [row, &[0]].concat();
+        let start = match self.start_inclusive {
+            true => self.start.clone(),
+            false => after(&self.start),
+        };
+        let stop = match (&self.stop, self.stop_inclusive) {
+            (Some(stop), true) => Some(after(stop)),
+            (stop, _) => stop.clone(),
+        };
+        match (&self.position, self.reverse) {
+            (Position::Start, _) => (start, stop),
+            (Position::End, _) => (start.clone(), Some(start)),
+            (Position::At(row) | Position::Inside(CellPosition { row, .. }), false) => {
+                (start.max(row.clone()), stop)
+            }
+            (Position::After(row), false) => (start.max(after(row)), stop),
+            (Position::At(row) | Position::Inside(CellPosition { row, .. }), true) => {
+                (start, lower(stop, after(row)))
+            }
+            (Position::After(row), true) => (start, lower(stop, row.clone())),
+        }
+    }
+}
+
+fn lower(stop: Option<Vec<u8>>, other: Vec<u8>) -> Option<Vec<u8>> {
+    Some(match stop {
+        Some(stop) => stop.min(other),
+        None => other,
+    })
+}
+
+fn add_family(families: &mut Option<Vec<u8>>, family: u8) {
+    let families = families.get_or_insert_default();
+    if let Err(at) = families.binary_search(&family) {
+        families.insert(at, family);
+    }
+}
+
+fn add_column(reads: &mut Vec<FamilyRead>, family: u8, qualifier: Vec<u8>) {
+    let at = reads.iter().position(|read| read.family == family).unwrap_or_else(|| {
+        reads.push(FamilyRead { family, ..FamilyRead::default() });
+        reads.len() - 1
+    });
+    reads[at].columns.get_or_insert_default().push(qualifier);
+}
+
+/// A place in the answer of a scan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Position {
+    /// Before everything.
+    #[default]
+    Start,
+    /// Before this row.
+    At(Vec<u8>),
+    /// In the middle of a row, after one of its cells.
+    Inside(CellPosition),
+    /// After this row.
+    After(Vec<u8>),
+    /// After everything.
+    End,
+}
+
+/// Names a cell of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellPosition {
+    /// The row key.
+    pub row: Vec<u8>,
+    /// Index of the family.
+    pub family: u8,
+    /// The qualifier.
+    pub qualifier: Vec<u8>,
+    /// The version.
+    pub timestamp: Timestamp,
+    /// The commit.
+    pub sequence: Sequence,
+    /// Its type.
+    pub cell_type: CellType,
+}
+
+impl CellPosition {
+    /// Returns the place of a cell.
+    pub fn of(cell: &CellRef<'_>) -> CellPosition {
+        CellPosition {
+            row: cell.row.to_vec(),
+            family: cell.family,
+            qualifier: cell.qualifier.to_vec(),
+            timestamp: cell.timestamp,
+            sequence: cell.sequence,
+            cell_type: cell.cell_type,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a read merges: memstores, files, and runs of files, which a scan opens when their turn
+//! comes.
+//!
+//! A run that lies behind the row at which a scan begins stands on a bound, without a look at its
+//! files, until everything before it was read. A scan that ends early never opens it.
+
+use std::sync::Arc;
+
+use crate::cell::{CellType, SearchKey, row_of, row_start_key};
+use crate::descriptor::BloomFilter;
+use crate::error::Result;
+use crate::file::{Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
+use crate::memstore::{MemstoreCursor, MemstoreHandle};
+use crate::run::{Admission, LiveFile, Run, RunCursor};
+use crate::scan::merge::{Cursor, RowOrder};
+
+/// The rows of a scan: from `start` to before `stop`.
+#[derive(Debug, Clone, Copy)]
+pub struct RowSpan<'a> {
+    /// The first row.
+    pub start: &'a [u8],
+    /// The row to stop before; `None` for none.
+    pub stop: Option<&'a [u8]>,
+    /// The way through them.
+    pub order: RowOrder,
+}
+
+impl RowSpan<'_> {
+    /// Returns the only row that can be inside, if there is just one.
+    pub(crate) fn only_row(&self) -> Option<&[u8]> {
+        let (zero, row) = self.stop?.split_last()?;
+        (*zero == 0 && row == self.start).then_some(row)
+    }
+}
+
+/// A source of cells.
+pub(crate) enum Source<M> {
+    Memstore(MemstoreCursor<M>),
+    File(FileCursor),
+    Run(RunCursor),
+    Late(LateRun),
+}
+
+/// A run that was not opened yet.
+pub(crate) struct LateRun {
+    run: Arc<Run>,
+    admission: Admission,
+    order: RowOrder,
+    /// Sorts before every cell of the run that the scan may want.
+    bound: SearchKey,
+    /// In reverse, whether the scan begins inside of the run, before the row of `bound`.
+    inside: bool,
+}
+
+impl<M> Source<M> {
+    /// Returns a source over what a run may have for a scan, or `None` if it has nothing.
+    pub(crate) fn of_run(
+        run: &Arc<Run>,
+        span: &RowSpan<'_>,
+        admission: Admission,
+    ) -> Option<Source<M>> {
+        let (first, last) = (&run.files().first()?.file, &run.files().last()?.file);
+        let (first, last) = (&first.properties().first_row[..], &last.properties().last_row[..]);
+        let refused = |live: &LiveFile| !admission.admits(live.file.properties());
+        if run.misses(span.start, span.stop) || run.files().iter().all(refused) {
+            return None;
+        }
+        let (row, inside) = match (span.order, span.stop) {
+            (RowOrder::Forward, _) => (first.max(span.start), false),
+            (RowOrder::Reverse, Some(stop)) if stop <= last => (stop, true),
+            (RowOrder::Reverse, _) => (last, false),
+        };
+        let (run, order, bound) = (run.clone(), span.order, row_start_key(row));
+        Some(Source::Late(LateRun { run, admission, order, bound, inside }))
+    }
+
+    /// As [`FileCursor::take_columns`].
+    pub(crate) fn take_columns(
+        &mut self,
+        wanted: &WantedColumns<'_>,
+    ) -> Result<Option<ColumnSlice>> {
+        match self {
+            Source::File(cursor) => cursor.take_columns(wanted),
+            Source::Run(cursor) => cursor.take_columns(wanted),
+            Source::Memstore(_) | Source::Late(_) => Ok(None),
+        }
+    }
+}
+
+impl LateRun {
+    fn open<M>(&self) -> Result<Source<M>> {
+        let (row, keep) = (row_of(&self.bound), Caching::Keep);
+        let stop = self.inside.then_some(row);
+        let [only] = self.run.files() else {
+            let run = self.run.clone();
+            return Ok(Source::Run(match self.order {
+                RowOrder::Forward => RunCursor::forward(run, row, self.admission, keep)?,
+                RowOrder::Reverse => RunCursor::reverse(run, stop, self.admission, keep)?,
+            }));
+        };
+        let file = only.file.clone();
+        Ok(Source::File(match self.order {
+            RowOrder::Forward => FileCursor::forward(file, row, keep)?,
+            RowOrder::Reverse => FileCursor::reverse(file, stop, keep)?,
+        }))
+    }
+}
+
+/// Sends a call to the cursor inside. A merge opens its sources before it moves them.
+macro_rules! moved {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            Source::Memstore($cursor) => $call,
+            Source::File($cursor) => $call,
+            Source::Run($cursor) => $call,
+            Source::Late(_) => Ok(()),
+        }
+    };
+}
+
+impl<M: MemstoreHandle> Cursor for Source<M> {
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Source::Memstore(cursor) => cursor.key(),
+            Source::File(cursor) => cursor.key(),
+            Source::Run(cursor) => cursor.key(),
+            Source::Late(late) => Some(&late.bound),
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        match self {
+            Source::Memstore(cursor) => cursor.value(),
+            Source::File(cursor) => cursor.value(),
+            Source::Run(cursor) => cursor.value(),
+            Source::Late(_) => &[],
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        moved!(self, cursor => cursor.advance())
+    }
+
+    fn skip_column(&mut self) -> Result<()> {
+        moved!(self, cursor => cursor.skip_column())
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        moved!(self, cursor => cursor.seek_column(qualifier))
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        moved!(self, cursor => cursor.skip_row())
+    }
+
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        moved!(self, cursor => cursor.seek_row(row))
+    }
+
+    fn open(&mut self) -> Result<bool> {
+        match self {
+            Source::Memstore(cursor) => cursor.open(),
+            Source::File(cursor) => cursor.open(),
+            Source::Run(cursor) => cursor.open(),
+            Source::Late(late) => {
+                *self = late.open()?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Returns whether a file may have something for a read of one row, of these columns.
+pub(crate) fn may_contain(
+    file: &StoreFile,
+    row: &[u8],
+    columns: Option<&[Vec<u8>]>,
+) -> Result<bool> {
+    let properties = file.properties();
+    let Some(columns) = columns.filter(|_| properties.bloom_filter == BloomFilter::RowCol) else {
+        return file.may_contain_row(row);
+    };
+    // Family markers are not among the columns of the filter, but mask them.
+    let markers = [CellType::DeleteFamily, CellType::DeleteFamilyVersion];
+    if markers.into_iter().any(|marker| properties.count_of(marker) > 0) {
+        return file.may_contain_row(row);
+    }
+    for column in columns {
+        if file.may_contain_column(row, column)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
