@@ -77,8 +77,11 @@ impl Cells {
         let own_timestamp = key.timestamp != Timestamp::LATEST;
         let before = self.bytes.get(self.row_start..self.row_start + self.row_length);
         let same_row = !self.bytes.is_empty() && before == Some(key.row);
-        // In one step: a cell is at most so much longer than its parts.
-        self.bytes.reserve(key.row.len() + key.qualifier.len() + value.len() + 2 + 8 + 3 * 10);
+        // In one step, and no more than that: the buffer may have been made to measure.
+        let own_bytes = if own_timestamp { 2 + 8 } else { 2 };
+        let parts = [key.row, key.qualifier, value];
+        let part_bytes = |part: &&[u8]| varint_bytes(part.len()) + part.len();
+        self.bytes.reserve(own_bytes + parts.iter().map(part_bytes).sum::<usize>());
         let mut code = key.cell_type as u8;
         code |= if own_timestamp { TIMESTAMP_FOLLOWS } else { 0 };
         code |= if same_row { ROW_AS_BEFORE } else { 0 };
@@ -186,13 +189,17 @@ impl Drop for FamilyCells<'_, '_> {
     }
 }
 
+fn varint_bytes(value: usize) -> usize {
+    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Appends an unsigned LEB128 number.
-pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn push_varint(out: &mut impl Extend<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.extend(Some(value as u8 | 0x80));
         value >>= 7;
     }
-    out.push(value as u8);
+    out.extend(Some(value as u8));
 }
 
 /// What is left to be read.

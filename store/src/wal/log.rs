@@ -99,7 +99,10 @@ impl Log {
         edits: &[RegionEdit],
         shared: Option<&Arc<Vec<RegionEdit>>>,
     ) -> Result<CommitClock> {
-        let body = Body::of(edits)?;
+        let body = match durability {
+            Durability::SkipWal => Body::default(),
+            Durability::SyncWal | Durability::AsyncWal => Body::of(edits)?,
+        };
         let mut state = self.state.lock();
         if state.stopping || state.refusing {
             return Err(Error::ShutDown);
@@ -266,9 +269,15 @@ impl Log {
 
     /// Raises the marks to what the writer says.
     pub(super) fn note(&self, writer: &Writer) -> Health {
-        self.written.fetch_max(writer.written().0, Ordering::AcqRel);
-        self.synced.fetch_max(writer.synced_through().0, Ordering::AcqRel);
-        self.durable.fetch_max(writer.durable().0, Ordering::AcqRel);
+        // The writer's lock is held, so nobody else raises them.
+        let raise = |mark: &AtomicU64, to: Sequence| {
+            if mark.load(Ordering::Relaxed) < to.0 {
+                mark.store(to.0, Ordering::Release);
+            }
+        };
+        raise(&self.written, writer.written());
+        raise(&self.synced, writer.synced_through());
+        raise(&self.durable, writer.durable());
         self.byte_count.store(writer.byte_count(), Ordering::Relaxed);
         writer.health()
     }

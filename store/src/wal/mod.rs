@@ -277,4 +277,8 @@ fn ignore(kind: ErrorKind) -> impl Fn(Error) -> Result<()> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "model-check")]
+mod model;
+#[cfg(test)]
+#[cfg(not(feature = "model-check"))]
 mod tests;

@@ -4,6 +4,8 @@
 //! place; the header is completed when the segment is known that it goes to, so that the same bytes
 //! can be written again to another one. Byte by byte in `docs/formats/wal.md`.
 
+use smallvec::SmallVec;
+
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::RegionId;
 use crate::error::{Error, Result};
@@ -64,7 +66,7 @@ pub(super) struct Header {
 }
 
 /// What the header says of a body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Body {
     byte_count: u32,
     checksum: u32,
@@ -78,10 +80,8 @@ impl Body {
     /// [`Error::InvalidRequest`] if it is longer than a record can be.
     pub(super) fn of(edits: &[RegionEdit]) -> Result<Body> {
         let (mut byte_count, mut checksum) = (0, 0);
-        let mut prefix = Vec::with_capacity(20);
         for edit in edits {
-            prefix.clear();
-            push_prefix(&mut prefix, edit);
+            let prefix = prefix(edit);
             byte_count += prefix.len() + edit.cells.bytes().len();
             checksum = crc32c::crc32c_append(checksum, &prefix);
             checksum = crc32c::crc32c_append(checksum, edit.cells.bytes());
@@ -91,9 +91,12 @@ impl Body {
     }
 }
 
-fn push_prefix(out: &mut Vec<u8>, edit: &RegionEdit) {
-    push_varint(out, edit.region.0);
-    push_varint(out, edit.cells.bytes().len() as u64);
+/// Returns what stands before the cells of a region.
+fn prefix(edit: &RegionEdit) -> SmallVec<[u8; 20]> {
+    let mut prefix = SmallVec::new();
+    push_varint(&mut prefix, edit.region.0);
+    push_varint(&mut prefix, edit.cells.bytes().len() as u64);
+    prefix
 }
 
 /// Returns the header of a segment.
@@ -112,7 +115,7 @@ pub(super) fn push_commit(out: &mut Vec<u8>, clock: CommitClock, body: Body, edi
     out.reserve(RECORD_HEADER_BYTES + body.byte_count as usize);
     push_header(out, RecordKind::Commit, clock, body);
     for edit in edits {
-        push_prefix(out, edit);
+        out.extend_from_slice(&prefix(edit));
         out.extend_from_slice(edit.cells.bytes());
     }
 }

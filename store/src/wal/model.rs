@@ -1,0 +1,157 @@
+//! The log under a model checker: who leads, who waits, who is woken, in thousands of orders.
+//!
+//! `cargo test --manifest-path store/model/Cargo.toml model`; `BENNU_MODELS=100000` tries
+//! so many orders of each. A schedule that fails is printed, to be replayed with shuttle's `replay`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use shuttle::thread;
+
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::{Durability, RegionId};
+use crate::env::Env;
+use crate::env::fault::{Fault, FaultEnv, Operation, Unsynced};
+use crate::error::Error;
+use crate::wal::{Cells, CommitClock, RegionEdit, Wal, WalOptions, WalReader};
+
+fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
+    let count = std::env::var("BENNU_MODELS").ok().map_or(3000, |text| text.parse().unwrap());
+    shuttle::check_random(model, count);
+    shuttle::check_pct(model, count, 3);
+}
+
+fn open(env: &FaultEnv, segment_bytes: u64) -> Wal {
+    let options = WalOptions {
+        env: Arc::new(env.clone()),
+        directory: PathBuf::from("/wal"),
+        segment_bytes,
+        archive: None,
+    };
+    let last = CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) };
+    Wal::open(options, Sequence(0), last, &mut |_| Ok(())).unwrap()
+}
+
+/// Commits and waits; returns the place if it was acknowledged.
+fn commit(wal: &Wal, durability: Durability) -> Result<Sequence, Error> {
+    let edits = [RegionEdit { region: RegionId(1), cells: Cells::default() }];
+    let clock = wal.append(Timestamp(0), durability, &edits, None)?;
+    if durability != Durability::SyncWal {
+        wal.hand_over(clock.sequence);
+    }
+    wal.wait_for(clock.sequence).wait()?;
+    assert!(wal.durable() >= clock.sequence);
+    Ok(clock.sequence)
+}
+
+/// Returns the sequences in the log as they are after the loss of power.
+fn after_crash(env: &FaultEnv) -> Vec<u64> {
+    let env: Arc<dyn Env> = Arc::new(env.after_crash(Unsynced::Lost));
+    let mut reader = WalReader::open(env, Path::new("/wal")).unwrap();
+    let mut found = Vec::new();
+    while let Some((_, record)) = reader.next_record().unwrap() {
+        found.push(record.clock().sequence.0);
+    }
+    found
+}
+
+/// Threads that commit at the same time all come back, and what they were told is true.
+fn commits_meet(segment_bytes: u64, disturb: fn(&FaultEnv)) {
+    let env = FaultEnv::new(1);
+    let wal = Arc::new(open(&env, segment_bytes));
+    disturb(&env);
+    let acknowledged = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let sync = [Durability::SyncWal, Durability::SyncWal];
+    let mixed = [Durability::AsyncWal, Durability::SyncWal];
+    let threads: Vec<_> = [sync, sync, mixed]
+        .into_iter()
+        .map(|durabilities| {
+            let (wal, acknowledged) = (Arc::clone(&wal), Arc::clone(&acknowledged));
+            thread::spawn(move || {
+                for durability in durabilities {
+                    if let Ok(sequence) = commit(&wal, durability)
+                        && durability == Durability::SyncWal
+                    {
+                        acknowledged.lock().push(sequence.0);
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    // Before the log is shut down, which syncs.
+    let found = after_crash(&env);
+    assert_eq!(found, (1..=found.len() as u64).collect::<Vec<_>>());
+    let acknowledged = acknowledged.lock();
+    assert!(acknowledged.iter().all(|sequence| found.contains(sequence)), "{found:?}");
+}
+
+#[test]
+fn model_commits_meet() {
+    check(|| commits_meet(1 << 20, |_| {}));
+}
+
+#[test]
+fn model_commits_meet_where_segments_end() {
+    check(|| commits_meet(120, |_| {}));
+}
+
+#[test]
+fn model_commits_meet_a_failed_sync() {
+    let fault = |env: &FaultEnv| {
+        env.inject(Fault { operation: Operation::Sync, after: 1, count: 1 });
+    };
+    check(move || commits_meet(1 << 20, fault));
+}
+
+#[test]
+fn model_commits_meet_a_dead_disk() {
+    check(|| commits_meet(1 << 20, |env| env.fail_after(3)));
+}
+
+#[test]
+fn model_tasks_and_threads_wait() {
+    check(|| {
+        let env = FaultEnv::new(1);
+        let wal = Arc::new(open(&env, 1 << 20));
+        let edits = [RegionEdit { region: RegionId(1), cells: Cells::default() }];
+        let task_wal = Arc::clone(&wal);
+        let task = thread::spawn(move || {
+            for _ in 0..2 {
+                let clock =
+                    task_wal.append(Timestamp(0), Durability::SyncWal, &edits, None).unwrap();
+                shuttle::future::block_on(task_wal.wait_for(clock.sequence)).unwrap();
+                assert!(task_wal.durable() >= clock.sequence);
+            }
+        });
+        let thread_wal = Arc::clone(&wal);
+        let waiting = thread::spawn(move || {
+            let sequence = commit(&thread_wal, Durability::SyncWal).unwrap();
+            thread_wal.sync_through(sequence).unwrap();
+        });
+        let sequence = commit(&wal, Durability::AsyncWal).unwrap();
+        wal.sync_through(sequence).unwrap();
+        task.join().unwrap();
+        waiting.join().unwrap();
+        assert_eq!(after_crash(&env), [1, 2, 3, 4]);
+    });
+}
+
+#[test]
+fn model_the_end_lets_all_go() {
+    check(|| {
+        let env = FaultEnv::new(1);
+        let wal = Arc::new(open(&env, 1 << 20));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let wal = Arc::clone(&wal);
+                thread::spawn(move || match commit(&wal, Durability::SyncWal) {
+                    Ok(_) | Err(Error::ShutDown) => {}
+                    Err(other) => panic!("{other}"),
+                })
+            })
+            .collect();
+        wal.shut_down();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
