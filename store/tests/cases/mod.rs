@@ -12,6 +12,7 @@ mod memory;
 mod model;
 mod policies;
 mod pressure;
+mod reads;
 mod replicas;
 mod script_reads;
 mod schedules;
