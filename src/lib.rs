@@ -16,6 +16,7 @@ pub mod result_table;
 pub mod statement;
 pub mod shell;
 pub mod demo;
+pub mod job;
 mod pgwire;
 pub mod server;
 

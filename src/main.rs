@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use bennu::config::{DEFAULT_DATA, DEFAULT_MEMORY_BYTES, Source};
 use bennu::database::{DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
+use bennu::job::{self, Job};
 use bennu::server::Server;
 use bennu::{demo, server, shell};
 use clap::{Parser, Subcommand};
@@ -43,6 +44,11 @@ enum Command {
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
     },
+    /// Run a job on a data directory or a file of it
+    Job {
+        #[command(subcommand)]
+        job: Job,
+    },
     /// Run SQL on a data directory, without a server
     Sql {
         /// Directory that holds the data
@@ -63,6 +69,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve { source, config } => serve(source, config),
         Command::Demo { once, listen } => run_demo(once, listen),
+        Command::Job { job } => job::run(job, &mut std::io::stdout().lock()),
         Command::Sql { data, command, file } => run_sql(data, command, file),
     };
     match result {

@@ -153,7 +153,7 @@ fn main() {
         if !file.may_contain_row(row).expect("it can be read") {
             return false;
         }
-        let cursor = FileCursor::forward(file.clone(), row, Caching::Keep).expect("it can be read");
+        let cursor = FileCursor::forward(&*file, row, Caching::Keep).expect("it can be read");
         black_box(cursor.value().len());
         cursor.key().is_some_and(|key| row_of(key) == row)
     };

@@ -127,7 +127,7 @@ impl ReadView {
             if !file.may_contain_row(row)? {
                 continue;
             }
-            let mut cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
+            let mut cursor = FileCursor::forward(&**file, row, Caching::Keep)?;
             let mut newest = None;
             while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
                 if parts.row != row {

@@ -5,6 +5,7 @@
 //! counts them when it enters the row from behind, so that it can go back over them without a
 //! search; else it searches for the start of the row.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys};
@@ -22,9 +23,9 @@ const STEPS_MAX: usize = 16;
 /// Cells of a row up to which a cursor that goes backwards walks over it instead of searching.
 const ROW_CELLS_MAX: usize = 32;
 
-/// Stands on a cell of a store file.
-pub struct FileCursor {
-    file: Arc<StoreFile>,
+/// Stands on a cell of a store file, which it owns a part of, or borrows.
+pub struct FileCursor<F = Arc<StoreFile>> {
+    file: F,
     order: RowOrder,
     caching: Caching,
     index: IndexCursor,
@@ -46,8 +47,8 @@ struct RowExtent {
     left: usize,
 }
 
-impl FileCursor {
-    fn new(file: Arc<StoreFile>, order: RowOrder, caching: Caching) -> FileCursor {
+impl<F: Deref<Target = StoreFile>> FileCursor<F> {
+    fn new(file: F, order: RowOrder, caching: Caching) -> FileCursor<F> {
         FileCursor {
             file,
             order,
@@ -62,18 +63,14 @@ impl FileCursor {
     }
 
     /// Returns a cursor that begins with the first row at or after `start`.
-    pub fn forward(file: Arc<StoreFile>, start: &[u8], caching: Caching) -> Result<FileCursor> {
+    pub fn forward(file: F, start: &[u8], caching: Caching) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
         cursor.seek_key(&row_start_key(start))?;
         Ok(cursor)
     }
 
     /// Returns a cursor that begins with the last row before `stop` and goes back.
-    pub fn reverse(
-        file: Arc<StoreFile>,
-        stop: Option<&[u8]>,
-        caching: Caching,
-    ) -> Result<FileCursor> {
+    pub fn reverse(file: F, stop: Option<&[u8]>, caching: Caching) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
         cursor.seek_before(stop.map(row_start_key))?;
         Ok(cursor)
@@ -103,7 +100,7 @@ impl FileCursor {
     fn seek_key(&mut self, target: &[u8]) -> Result<()> {
         // Onwards within the block it stands in, the index need not be asked.
         let is_onwards = self.cursor.key().is_some_and(|key| compare_keys(key, target).is_le())
-            && self.index.key().is_some_and(|last| compare_keys(last, target).is_ge());
+            && self.index.key(&self.file).is_some_and(|last| compare_keys(last, target).is_ge());
         if !is_onwards {
             match self.index.seek(&self.file, target, self.caching)? {
                 Some(handle) => self.load(handle)?,
@@ -274,7 +271,7 @@ impl FileCursor {
     /// Moves to the first cell of the next block; its value may not be there yet. Returns whether
     /// it belongs to the last row of the block before.
     fn leave_block(&mut self) -> Result<bool> {
-        let last = self.index.key().ok_or_else(|| self.malformed())?;
+        let last = self.index.key(&self.file).ok_or_else(|| self.malformed())?;
         let last_row = SearchKey::from_slice(row_of(last));
         let Some(handle) = self.index.next(&self.file, self.caching)? else {
             self.close();
@@ -295,7 +292,7 @@ impl FileCursor {
     }
 }
 
-impl Cursor for FileCursor {
+impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
     fn key(&self) -> Option<&[u8]> {
         self.cursor.key()
     }
@@ -322,7 +319,7 @@ impl Cursor for FileCursor {
         self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
         if self.cursor.key().is_none() {
             // The rest of the block is of the column, so its last key is, and the next block may be.
-            let last = self.index.key().ok_or_else(|| self.malformed())?;
+            let last = self.index.key(&self.file).ok_or_else(|| self.malformed())?;
             let (row, qualifier) = column_of(last);
             let end = column_end_key(row, qualifier);
             self.seek_key(&end)?;

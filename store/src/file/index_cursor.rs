@@ -19,7 +19,9 @@ pub(super) struct IndexCursor {
 }
 
 struct Standing {
-    block: Block,
+    /// `None`: the root, which the file holds. To count its owners for every read would make the
+    /// processors fight for the count.
+    block: Option<Block>,
     offset: u64,
     entry: usize,
 }
@@ -71,16 +73,16 @@ impl IndexCursor {
     }
 
     /// Returns the last key of the block it stands on.
-    pub(super) fn key(&self) -> Option<&[u8]> {
+    pub(super) fn key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
         let standing = self.path.last()?;
-        let view = RowBlock::of(standing.block.bytes()).ok()?;
+        let view = standing.view(file).ok()?;
         view.restart(standing.entry).ok().map(|(key, _)| key)
     }
 
     fn start(&mut self, file: &StoreFile) -> Result<()> {
-        let (root, block) = file.data_root()?;
+        let (root, _) = file.data_root()?;
         self.path.clear();
-        self.path.push(Standing { block: block.clone(), offset: root.offset, entry: usize::MAX });
+        self.path.push(Standing { block: None, offset: root.offset, entry: usize::MAX });
         Ok(())
     }
 
@@ -91,9 +93,7 @@ impl IndexCursor {
         step: impl Fn(usize, usize) -> Option<usize>,
     ) -> Result<bool> {
         while let Some(standing) = self.path.last_mut() {
-            let view = RowBlock::of(standing.block.bytes())
-                .map_err(|Malformed| file.malformed_index(standing.offset))?;
-            match step(standing.entry, view.restart_count()) {
+            match step(standing.entry, standing.view(file)?.restart_count()) {
                 Some(entry) => {
                     standing.entry = entry;
                     return Ok(true);
@@ -116,20 +116,33 @@ impl IndexCursor {
             let Some(standing) = self.path.last_mut() else { return Ok(None) };
             let offset = standing.offset;
             let malformed = |Malformed| file.malformed_index(offset);
-            let view = RowBlock::of(standing.block.bytes()).map_err(malformed)?;
-            if standing.entry == usize::MAX {
-                standing.entry = choose(view).map_err(malformed)?;
-            }
-            if standing.entry >= view.restart_count() {
+            let view = standing.view(file)?;
+            let entry = match standing.entry {
+                usize::MAX => choose(view).map_err(malformed)?,
+                entry => entry,
+            };
+            if entry >= view.restart_count() {
                 self.path.clear();
                 return Ok(None);
             }
-            let handle = child(view, standing.entry).map_err(malformed)?;
+            let handle = child(view, entry).map_err(malformed)?;
+            standing.entry = entry;
             if depth >= file.data_levels() {
                 return Ok(Some(handle));
             }
             let block = file.block(BlockKind::Index, handle, caching)?;
+            let block = Some(block);
             self.path.push(Standing { block, offset: handle.offset, entry: usize::MAX });
         }
+    }
+}
+
+impl Standing {
+    fn view<'a>(&'a self, file: &'a StoreFile) -> Result<RowBlock<'a>> {
+        let block = match &self.block {
+            Some(block) => block,
+            None => file.data_root()?.1,
+        };
+        RowBlock::of(block.bytes()).map_err(|Malformed| file.malformed_index(self.offset))
     }
 }

@@ -20,11 +20,13 @@ mod writer;
 mod reader;
 mod index_cursor;
 mod cursor;
+mod dump;
 pub(crate) mod fuzzing;
 
 pub use columnar::{ColumnSlice, VariableColumn};
 pub(crate) use columnar::{Span, WantedColumns};
 pub use cursor::FileCursor;
+pub use dump::{DumpSpec, dump};
 pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};
 pub use writer::FileWriter;

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockKey, FamilyCache};
-use crate::cell::row_start_key;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
@@ -31,6 +30,7 @@ pub struct StoreFile {
     file: Arc<dyn ReadFile>,
     file_number: u64,
     byte_count: u64,
+    properties_handle: BlockHandle,
     properties: FileProperties,
     data_root: OnceLock<Block>,
     bloom_root: OnceLock<Block>,
@@ -83,6 +83,7 @@ impl StoreFile {
             file,
             file_number: NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed),
             byte_count,
+            properties_handle: handle,
             properties,
             data_root: OnceLock::new(),
             bloom_root: OnceLock::new(),
@@ -135,21 +136,22 @@ impl StoreFile {
         if root.levels == 0 {
             return Ok(true);
         }
-        let start = row_start_key(row);
         let mut at = root.handle;
-        let mut block = self.root(&self.bloom_root, root)?.clone();
+        let mut below: Option<Block> = None;
+        let mut index = self.root(&self.bloom_root, root)?;
         for level in 1..=root.levels {
             let malformed = |Malformed| self.malformed_index(at.offset);
-            let view = RowBlock::of(block.bytes()).map_err(malformed)?;
-            let entry = view.restarts_before(&start).map_err(malformed)?;
+            let view = RowBlock::of(index.bytes()).map_err(malformed)?;
+            let entry = view.restarts_before_row(row).map_err(malformed)?;
             if entry >= view.restart_count() {
                 return Ok(false);
             }
             at = child(view, entry).map_err(malformed)?;
             let kind = if level == root.levels { BlockKind::Bloom } else { BlockKind::Index };
-            block = self.block(kind, at, Caching::Keep)?;
+            let block = self.block(kind, at, Caching::Keep)?;
+            index = below.insert(block);
         }
-        Ok(bloom::may_contain(block.bytes(), hash))
+        Ok(bloom::may_contain(index.bytes(), hash))
     }
 
     /// Returns the root of the tree of data blocks and where it is.
@@ -235,6 +237,19 @@ impl StoreFile {
             }
             Caching::Bypass => self.cache.peek(key).map_or_else(read, Ok),
         }
+    }
+
+    /// Returns where the properties are.
+    pub(super) fn properties_handle(&self) -> BlockHandle {
+        self.properties_handle
+    }
+
+    /// Returns a block as it is in the file, frame and all, unchecked.
+    pub(super) fn framed(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        self.checked(handle)?;
+        let mut framed = vec![0; handle.size as usize];
+        self.file.read_at(handle.offset, &mut framed)?;
+        Ok(framed)
     }
 
     fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Block> {

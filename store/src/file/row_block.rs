@@ -1,13 +1,13 @@
 //! Row blocks: prefix-compressed cells, one after the other, with restart points.
 //!
 //! ```text
-//!   restart count | shared row bytes | heads of the restarts | offsets of the restarts | entries
+//!   restart count | shared row bytes | restarts: head, offset | entries
 //! ```
 //!
 //! An entry is `shared, unshared, value length` (varints), then the unshared end of the key, then
 //! the value. A restart entry shares nothing. The *head* of a restart is the eight bytes of its row
-//! behind those that all rows of the block share: heads lie side by side, so that a search touches
-//! one or two cache lines of them, then the entries of one restart, and nothing else.
+//! behind those that all rows of the block share: heads lie side by side, each with the offset of
+//! its entry, so that a search touches a few cache lines of them, then the entries of one restart.
 //!
 //! Index blocks ([`crate::file::index`]) have the same layout with every entry a restart.
 //!
@@ -16,6 +16,8 @@
 //! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is where the entry
 //!    after it begins.
 //! 2. `slots`, unless empty, are all entries of restart `slots_restart`.
+
+use std::cmp::Ordering;
 
 use crate::cache::Block;
 use crate::cell::{compare_keys, is_key, row_of};
@@ -118,8 +120,6 @@ impl BlockBuilder for RowBlockBuilder {
         out.extend_from_slice(&first_row[..shared]);
         for restart in &self.restarts {
             out.extend_from_slice(&head_of(&row(restart)[shared..]).to_le_bytes());
-        }
-        for restart in &self.restarts {
             out.extend_from_slice(&restart.offset.to_le_bytes());
         }
         out.extend_from_slice(&self.entries);
@@ -155,21 +155,19 @@ fn head_of(row: &[u8]) -> u64 {
 #[derive(Debug, Clone, Copy, Default)]
 struct Layout {
     restart_count: usize,
-    heads_at: usize,
-    offsets_at: usize,
+    restarts_at: usize,
     entries_at: usize,
 }
 
 impl Layout {
     fn of(bytes: &[u8]) -> Result<Layout, Malformed> {
         let restart_count = u32_at(bytes, 0).ok_or(Malformed)? as usize;
-        let heads_at = HEADER_BYTES + usize::from(*bytes.get(4).ok_or(Malformed)?);
-        let offsets_at = heads_at + restart_count * 8;
-        let entries_at = offsets_at + restart_count * 4;
+        let restarts_at = HEADER_BYTES + usize::from(*bytes.get(4).ok_or(Malformed)?);
+        let entries_at = restarts_at + restart_count * RESTART_COST;
         if restart_count == 0 || entries_at >= bytes.len() {
             return Err(Malformed);
         }
-        Ok(Layout { restart_count, heads_at, offsets_at, entries_at })
+        Ok(Layout { restart_count, restarts_at, entries_at })
     }
 }
 
@@ -203,21 +201,40 @@ impl<'a> RowBlock<'a> {
 
     /// Returns the number of restart entries whose key is less than `target`.
     pub(super) fn restarts_before(&self, target: &[u8]) -> Result<usize, Malformed> {
-        let row = row_of(target);
-        let prefix = &self.bytes[HEADER_BYTES..self.layout.heads_at];
+        self.restarts_below(row_of(target), |key| compare_keys(key, target).is_lt())
+    }
+
+    /// Returns the number of restart entries whose row is less than `row`.
+    pub(super) fn restarts_before_row(&self, row: &[u8]) -> Result<usize, Malformed> {
+        self.restarts_below(row, |key| row_of(key) < row)
+    }
+
+    /// Returns the number of restart entries below a place in a row; `is_below` decides where the
+    /// heads do not.
+    fn restarts_below(
+        &self,
+        row: &[u8],
+        is_below: impl Fn(&[u8]) -> bool,
+    ) -> Result<usize, Malformed> {
+        let prefix = &self.bytes[HEADER_BYTES..self.layout.restarts_at];
         match row[..row.len().min(prefix.len())].cmp(prefix) {
-            std::cmp::Ordering::Less => return Ok(0),
-            std::cmp::Ordering::Greater => return Ok(self.layout.restart_count),
-            std::cmp::Ordering::Equal => {}
+            Ordering::Less => return Ok(0),
+            Ordering::Greater => return Ok(self.layout.restart_count),
+            Ordering::Equal => {}
         }
         let head = head_of(&row[prefix.len()..]);
         let all = 0..self.layout.restart_count;
         let first = partition(all.clone(), |restart| Ok(self.head(restart) < head))?;
-        if first == all.end || self.head(first) != head {
+        let is_tied = |restart: usize| restart < all.end && self.head(restart) == head;
+        if !is_tied(first) {
             return Ok(first);
         }
+        // As a rule one head is tied, or few.
+        if !is_tied(first + 1) {
+            return Ok(first + usize::from(is_below(self.restart(first)?.0)));
+        }
         let tied = partition(first + 1..all.end, |restart| Ok(self.head(restart) == head))?;
-        partition(first..tied, |restart| Ok(compare_keys(self.restart(restart)?.0, target).is_lt()))
+        partition(first..tied, |restart| Ok(is_below(self.restart(restart)?.0)))
     }
 
     fn entries(&self) -> &'a [u8] {
@@ -225,11 +242,11 @@ impl<'a> RowBlock<'a> {
     }
 
     fn head(&self, restart: usize) -> u64 {
-        u64_at(self.bytes, self.layout.heads_at + restart * 8).unwrap_or(0)
+        u64_at(self.bytes, self.layout.restarts_at + restart * RESTART_COST).unwrap_or(0)
     }
 
     fn offset(&self, restart: usize) -> Result<usize, Malformed> {
-        let offset = u32_at(self.bytes, self.layout.offsets_at + restart * 4);
+        let offset = u32_at(self.bytes, self.layout.restarts_at + restart * RESTART_COST + 8);
         offset.map(|offset| offset as usize).ok_or(Malformed)
     }
 

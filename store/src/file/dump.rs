@@ -1,0 +1,308 @@
+//! What is in a store file, as text for people: `bennu job storefile`.
+//!
+//! A dump reads every byte of the file through its checksums, and checks what readers rely on: keys
+//! ascend, the index names the last key of each block, filters admit every row that is there, and
+//! the counts are those of the properties.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cache::{BlockCache, FamilyCache};
+use crate::cell::{KeyParts, compare_keys};
+use crate::descriptor::BloomFilter;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
+use crate::file::format::{
+    BlockHandle, BlockKind, FILE_VERSION, TRAILER_BYTES, open_block, u32_at,
+};
+use crate::file::index::{TreeRoot, child};
+use crate::file::properties::FileProperties;
+use crate::file::reader::StoreFile;
+use crate::file::row_block::RowBlock;
+
+/// What a dump shows beside the properties.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DumpSpec {
+    /// Each block with its place and sizes.
+    pub blocks: bool,
+    /// Each cell.
+    pub cells: bool,
+}
+
+/// Writes what is in a store file to `out`.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] at the first thing that is wrong; [`Error::Io`] if the file cannot be read or
+/// `out` is gone.
+pub fn dump(env: Arc<dyn Env>, path: &Path, spec: DumpSpec, out: &mut dyn Write) -> Result<()> {
+    let file =
+        StoreFile::open(env, path, Arc::new(FamilyCache::new(Arc::new(BlockCache::new(0)))))?;
+    let mut dump =
+        Dump { file: &file, path, spec, out, ranges: Vec::new(), state: State::default() };
+    dump.properties()?;
+    dump.tree(file.properties().bloom_index, BlockKind::Bloom)?;
+    dump.tree(file.properties().data_index, BlockKind::Data)?;
+    dump.check_whole()
+}
+
+struct Dump<'a> {
+    file: &'a StoreFile,
+    path: &'a Path,
+    spec: DumpSpec,
+    out: &'a mut dyn Write,
+    /// Where the blocks are that were read.
+    ranges: Vec<(u64, u64)>,
+    state: State,
+}
+
+/// What was seen so far.
+#[derive(Default)]
+struct State {
+    cell_count: u64,
+    row_count: u64,
+    data_blocks: u64,
+    index_blocks: u64,
+    bloom_blocks: u64,
+    previous_key: Vec<u8>,
+}
+
+impl Dump<'_> {
+    fn line(&mut self, line: &str) -> Result<()> {
+        writeln!(self.out, "{line}").map_err(|source| Error::io(self.path, source))
+    }
+
+    fn corrupt(&self, offset: u64, detail: &str) -> Error {
+        Error::corrupt(self.path, offset, detail)
+    }
+
+    fn properties(&mut self) -> Result<()> {
+        let properties: &FileProperties = self.file.properties();
+        let [puts, deletes, family_versions, columns, families] = properties.type_counts;
+        let filter = match properties.bloom_filter {
+            BloomFilter::None => "none",
+            BloomFilter::Row => "rows",
+            BloomFilter::RowCol => "rows and columns",
+        };
+        let tree = |root: TreeRoot| match root.levels {
+            0 => "none".to_owned(),
+            levels => {
+                format!("{levels}, root of {} bytes at {}", root.handle.size, root.handle.offset)
+            }
+        };
+        let puts_from = match puts {
+            0 => String::new(),
+            _ => format!(", puts from {}", properties.min_put_timestamp.0),
+        };
+        let lines = [
+            format!("store file, version {FILE_VERSION}, {} bytes", self.file.byte_count()),
+            format!(
+                "rows: {}, from {} to {}",
+                properties.row_count,
+                text(&properties.first_row),
+                text(&properties.last_row)
+            ),
+            format!(
+                "cells: {}, {} bytes of keys and values",
+                properties.cell_count, properties.raw_bytes
+            ),
+            format!(
+                "puts: {puts}, deletes: {deletes} of versions, {columns} of columns, {families} of \
+                 families, {family_versions} of family versions"
+            ),
+            format!(
+                "timestamps: {} to {}{puts_from}",
+                properties.min_timestamp.0, properties.max_timestamp.0
+            ),
+            format!("sequences: {} to {}", properties.min_sequence.0, properties.max_sequence.0),
+            format!("filter: {filter}; levels of its index: {}", tree(properties.bloom_index)),
+            format!("levels of the index: {}", tree(properties.data_index)),
+        ];
+        lines.iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Reads a block of the file, which must be whole, and shows it if that is wanted.
+    fn frame(&mut self, kind: BlockKind, handle: BlockHandle) -> Result<Vec<u8>> {
+        let framed = self.file.framed(handle)?;
+        self.ranges.push((handle.offset, handle.offset + u64::from(handle.size)));
+        if self.spec.blocks {
+            let kind = match kind {
+                BlockKind::Data => "data",
+                BlockKind::Bloom => "bloom",
+                BlockKind::Index => "index",
+                BlockKind::Properties => "properties",
+            };
+            // The header is whole: the file has checked the length of a block already.
+            let at = |index: usize| framed.get(index).copied().unwrap_or_default();
+            let compression = match at(1) {
+                0 => "as it is",
+                1 => "lz4",
+                2 => "zstd",
+                _ => "unknown compression",
+            };
+            let layout = match (at(0), at(2)) {
+                (1, 1) => ", rows",
+                (1, 2) => ", columnar",
+                _ => "",
+            };
+            let raw_bytes = u32_at(&framed, 4).unwrap_or_default();
+            let line = format!(
+                "block at {}: {kind}{layout}, {} bytes, {raw_bytes} raw, {compression}",
+                handle.offset, handle.size
+            );
+            self.line(&line)?;
+        }
+        Ok(framed)
+    }
+
+    fn tree(&mut self, root: TreeRoot, leaves: BlockKind) -> Result<()> {
+        match root.levels {
+            0 => Ok(()),
+            levels => self.branch(root.handle, levels, leaves, None),
+        }
+    }
+
+    /// Reads an index block and all below it. `last` is the key by which it was found.
+    fn branch(
+        &mut self,
+        handle: BlockHandle,
+        levels: u8,
+        leaves: BlockKind,
+        last: Option<&[u8]>,
+    ) -> Result<()> {
+        let framed = self.frame(BlockKind::Index, handle)?;
+        self.state.index_blocks += 1;
+        let block = open_block(BlockKind::Index, &framed)
+            .map_err(|detail| Error::corrupt(self.path, handle.offset, detail))?;
+        let file = self.file;
+        let malformed = |Malformed| file.malformed_index(handle.offset);
+        let view = RowBlock::of(block.bytes()).map_err(malformed)?;
+        let mut key: &[u8] = &[];
+        for entry in 0..view.restart_count() {
+            key = view.restart(entry).map_err(malformed)?.0;
+            let below = child(view, entry).map_err(malformed)?;
+            match leaves {
+                _ if levels > 1 => self.branch(below, levels - 1, leaves, Some(key))?,
+                BlockKind::Data => self.data(below, key)?,
+                _ => self.bloom(below)?,
+            }
+        }
+        match last {
+            Some(last) if last != key => {
+                Err(self.corrupt(handle.offset, "the index names another last key"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn bloom(&mut self, handle: BlockHandle) -> Result<()> {
+        let framed = self.frame(BlockKind::Bloom, handle)?;
+        self.state.bloom_blocks += 1;
+        open_block(BlockKind::Bloom, &framed)
+            .map(|_| ())
+            .map_err(|detail| Error::corrupt(self.path, handle.offset, detail))
+    }
+
+    fn data(&mut self, handle: BlockHandle, last: &[u8]) -> Result<()> {
+        let framed = self.frame(BlockKind::Data, handle)?;
+        self.state.data_blocks += 1;
+        let block = open_block(BlockKind::Data, &framed)
+            .map_err(|detail| Error::corrupt(self.path, handle.offset, detail))?;
+        let path = self.path;
+        let malformed = |Malformed| Error::corrupt(path, handle.offset, "the block is malformed");
+        let mut cursor = AnyCursor::default();
+        cursor.open(prepare(block).map_err(malformed)?).map_err(malformed)?;
+        cursor.first().map_err(malformed)?;
+        while let Some(key) = cursor.key() {
+            self.cell(handle, key, cursor.value())?;
+            cursor.advance().map_err(malformed)?;
+        }
+        if self.state.previous_key != last {
+            return Err(self.corrupt(handle.offset, "the index names another last key"));
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, handle: BlockHandle, key: &[u8], value: &[u8]) -> Result<()> {
+        let Some(parts) = KeyParts::decode(key) else {
+            return Err(self.corrupt(handle.offset, "the key of a cell is malformed"));
+        };
+        let previous = std::mem::take(&mut self.state.previous_key);
+        if !previous.is_empty() && compare_keys(&previous, key).is_ge() {
+            return Err(self.corrupt(handle.offset, "cells do not ascend"));
+        }
+        let is_new_row = previous.is_empty() || crate::cell::row_of(&previous) != parts.row;
+        self.state.previous_key = previous;
+        self.state.previous_key.clear();
+        self.state.previous_key.extend_from_slice(key);
+        self.state.cell_count += 1;
+        self.state.row_count += u64::from(is_new_row);
+        let is_admitted = self.file.may_contain_row(parts.row)?
+            && (parts.cell_type.is_family_marker()
+                || self.file.may_contain_column(parts.row, parts.qualifier)?);
+        if !is_admitted {
+            return Err(self.corrupt(handle.offset, "a filter denies a cell of the block"));
+        }
+        if self.spec.cells {
+            let line = format!(
+                "{} {} @{} #{} {:?} = {}",
+                text(parts.row),
+                text(parts.qualifier),
+                parts.timestamp.0,
+                parts.sequence.0,
+                parts.cell_type,
+                text(value)
+            );
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the counts, and that the blocks are the whole file.
+    fn check_whole(&mut self) -> Result<()> {
+        let handle = self.file.properties_handle();
+        self.frame(BlockKind::Properties, handle)?;
+        let properties = self.file.properties();
+        let counts = (self.state.cell_count, self.state.row_count);
+        if counts != (properties.cell_count, properties.row_count) {
+            let detail =
+                format!("{} cells in {} rows, the properties say otherwise", counts.0, counts.1);
+            return Err(self.corrupt(handle.offset, &detail));
+        }
+        self.ranges.sort_unstable();
+        let mut end = 0;
+        for &(start, block_end) in &self.ranges {
+            if start != end {
+                return Err(self.corrupt(end, "no block, or two, where one should begin"));
+            }
+            end = block_end;
+        }
+        if end + TRAILER_BYTES as u64 != self.file.byte_count() {
+            return Err(self.corrupt(end, "no block, or two, where one should begin"));
+        }
+        let State { data_blocks, index_blocks, bloom_blocks, .. } = self.state;
+        let line =
+            format!("whole: {data_blocks} data, {index_blocks} index, {bloom_blocks} bloom blocks");
+        self.line(&line)
+    }
+}
+
+/// Returns bytes between quotes, those that cannot be read as hexadecimal numbers.
+fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests;
