@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bennu::{Database, Result, statement};
 use store::transaction::{Commit, TransactionOptions};
 use store::{
-    CellBatch, Edit, FamilyDescriptor, Get, Mutation, Options, Scan, Store, TableDescriptor,
-    TableId, TimeRange, Timestamp, Transaction,
+    CellBatch, ColumnName, Condition, Edit, FamilyDescriptor, Get, Mutation, Options, RowMutation,
+    Scan, Store, TableDescriptor, TableId, TimeRange, Timestamp, Transaction,
 };
 
 fn main() -> Result<()> {
@@ -70,6 +70,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
             qualifier: b"body".to_vec(),
             timestamp: Some(Timestamp(micros)),
             value: value.into(),
+            ttl: None,
         });
         write(&store, vec![mutation])?;
     }
@@ -82,6 +83,20 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
         ],
     )?;
     writeln!(out, "\ncommitted at {} microseconds", last.0)?;
+
+    // What depends on the row is read under its lock: counters, texts that grow, conditions.
+    let counted = store.begin(TransactionOptions::default());
+    let reads = ColumnName::new(TEXT, *b"reads");
+    counted.increment(NOTES, b"apple", reads.clone(), 2)?;
+    let once = Condition::Absent(ColumnName::new(TEXT, *b"first_reader"));
+    let first =
+        RowMutation::new(*b"apple").put(ColumnName::new(TEXT, *b"first_reader"), *b"newton");
+    for _ in 0..2 {
+        let done =
+            counted.check_and_mutate(NOTES, &once, first.clone().increment(reads.clone(), 1))?;
+        writeln!(out, "first reader: {}", if done.is_some() { "noted" } else { "known already" })?;
+    }
+    counted.commit()?.durable.wait()?;
 
     let reader = read(&store);
     let mut batch = CellBatch::new();
@@ -128,7 +143,11 @@ fn show(batch: &CellBatch) -> String {
             _ => String::new(),
         };
         let text = String::from_utf8_lossy;
-        format!("{}/{}{at}={}", text(cell.row), text(cell.qualifier), text(cell.value))
+        let value = match <[u8; 8]>::try_from(cell.value) {
+            Ok(number) if number[0] == 0 => i64::from_be_bytes(number).to_string().into(),
+            _ => text(cell.value),
+        };
+        format!("{}/{}{at}={value}", text(cell.row), text(cell.qualifier))
     });
     words.collect::<Vec<_>>().join(", ")
 }

@@ -91,6 +91,15 @@ impl<'a> RowState<'a> {
         }
     }
 
+    /// The version before it, if the family keeps several, is not known here.
+    fn clear_version(&mut self, family: usize, at: Timestamp) {
+        if let Some(cell) = self.cells.get_mut(family)
+            && cell.is_some_and(|(_, version)| version == at)
+        {
+            *cell = None;
+        }
+    }
+
     fn put(&mut self, family: usize, at: Timestamp, value: &'a [u8]) {
         if let Some(cell) = self.cells.get_mut(family)
             && cell.is_none_or(|(_, version)| version <= at)
@@ -103,7 +112,7 @@ impl<'a> RowState<'a> {
     fn apply(&mut self, edits: &'a [Edit]) {
         for edit in edits {
             match edit {
-                Edit::Put { family, qualifier, timestamp, value } if qualifier.is_empty() => {
+                Edit::Put { family, qualifier, timestamp, value, .. } if qualifier.is_empty() => {
                     self.put(usize::from(*family), time(*timestamp), value);
                 }
                 Edit::DeleteRow { timestamp } => {
@@ -115,8 +124,14 @@ impl<'a> RowState<'a> {
                 Edit::DeleteColumn { family, qualifier, timestamp } if qualifier.is_empty() => {
                     self.clear(usize::from(*family), time(*timestamp));
                 }
+                Edit::DeleteFamilyVersion { family, timestamp } => {
+                    self.clear_version(usize::from(*family), *timestamp);
+                }
+                Edit::DeleteVersion { family, qualifier, timestamp } if qualifier.is_empty() => {
+                    self.clear_version(usize::from(*family), *timestamp);
+                }
                 // Other columns are not part of a packed row.
-                Edit::Put { .. } | Edit::DeleteColumn { .. } => {}
+                Edit::Put { .. } | Edit::DeleteColumn { .. } | Edit::DeleteVersion { .. } => {}
             }
         }
     }
@@ -126,13 +141,21 @@ fn time(timestamp: Option<Timestamp>) -> Timestamp {
     timestamp.unwrap_or(Timestamp::LATEST)
 }
 
-fn edit_time(edit: &Edit) -> Timestamp {
-    match edit {
-        Edit::Put { timestamp, .. }
-        | Edit::DeleteRow { timestamp }
-        | Edit::DeleteFamily { timestamp, .. }
-        | Edit::DeleteColumn { timestamp, .. } => time(*timestamp),
+/// Returns an error if what is derived from rows could not follow an edit of the batch: the delete
+/// of a single version, which may show an older one, or a cell that goes by itself.
+pub(crate) fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
+    let edits = batch.iter().flat_map(|mutation| &mutation.edits);
+    for edit in edits {
+        let what = match edit {
+            Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => {
+                "single versions cannot be deleted"
+            }
+            Edit::Put { ttl: Some(_), .. } => "cells cannot have a TTL of their own",
+            _ => continue,
+        };
+        return Err(store::Error::InvalidRequest(format!("{what} in a table with {derived}")));
     }
+    Ok(())
 }
 
 /// Reads the state before of those mutations that do not carry it and for which `is_needed`, and
@@ -180,7 +203,12 @@ pub(crate) fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>
         };
         let mut new = old.clone();
         new.apply(&mutation.edits);
-        let edited = mutation.edits.iter().map(edit_time).max().unwrap_or(Timestamp::LATEST);
+        let edited = mutation
+            .edits
+            .iter()
+            .map(|edit| time(edit.timestamp()))
+            .max()
+            .unwrap_or(Timestamp::LATEST);
         let existing = old.cells.iter().flatten().map(|&(_, at)| at).max();
         let newest = existing.map_or(edited, |at| at.max(edited));
         let timestamp = (newest != Timestamp::LATEST).then_some(newest);
@@ -223,6 +251,7 @@ mod tests {
             qualifier: Vec::new(),
             timestamp: timestamp.map(Timestamp),
             value: value.to_vec(),
+            ttl: None,
         });
         mutation
     }
@@ -233,6 +262,31 @@ mod tests {
 
     fn before() -> CellBatch {
         row_of_cells(b"r", &[(0, b"zero", 10), (1, b"one", 20)])
+    }
+
+    #[test]
+    fn what_indexes_cannot_follow_is_refused() {
+        let at = Timestamp(5);
+        let refused = |edit: Edit| refuse_unfollowed("indexes", &[Mutation::new(b"r").with(edit)]);
+        let qualifier = Vec::new();
+        let version =
+            Edit::DeleteVersion { family: 0, qualifier: qualifier.clone(), timestamp: at };
+        assert!(refused(version).is_err());
+        assert!(refused(Edit::DeleteFamilyVersion { family: 0, timestamp: at }).is_err());
+        assert!(refused(Edit::DeleteFamily { family: 0, timestamp: Some(at) }).is_ok());
+        let put = |ttl| Edit::Put {
+            family: 0,
+            qualifier: qualifier.clone(),
+            timestamp: None,
+            value: b"v".to_vec(),
+            ttl,
+        };
+        assert!(refused(put(None)).is_ok());
+        let error = refused(put(Some(std::time::Duration::from_secs(1)))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cells cannot have a TTL of their own in a table with indexes"
+        );
     }
 
     #[test]

@@ -132,6 +132,7 @@ pub(crate) fn row_of_cells(row: &[u8], cells: &[(u8, &[u8], i64)]) -> CellBatch 
             sequence: Sequence(1),
             cell_type: CellType::Put,
             value,
+            ttl: None,
         });
     }
     batch

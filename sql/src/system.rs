@@ -385,7 +385,7 @@ fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
         store::Timestamp(micros) => micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000),
     };
     let cell_type = match cell.cell_type {
-        CellType::Put => "Put",
+        CellType::Put | CellType::ExpiringPut => "Put",
         CellType::Delete => "Delete",
         CellType::DeleteColumn => "DeleteColumn",
         CellType::DeleteFamilyVersion => "DeleteFamilyVersion",

@@ -16,6 +16,7 @@
 //! row, then qualifier, then the 17 bytes after it as plain bytes.
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -51,6 +52,9 @@ impl Sequence {
 pub enum CellType {
     /// A version of a column.
     Put = 4,
+    /// A version of a column that expires by itself. As stored, its value begins with its TTL: see
+    /// [`expiring_value`]. Readers are given it as a `Put` with [`CellRef::ttl`].
+    ExpiringPut = 5,
     /// Masks the version of the column with exactly this timestamp.
     Delete = 8,
     /// Masks all versions of the family's columns with exactly this timestamp.
@@ -67,10 +71,16 @@ impl CellType {
         matches!(self, CellType::DeleteFamily | CellType::DeleteFamilyVersion)
     }
 
+    /// Returns whether it is a version of a column.
+    pub fn is_put(self) -> bool {
+        matches!(self, CellType::Put | CellType::ExpiringPut)
+    }
+
     /// Returns the type of a code on disk.
     pub fn from_code(code: u8) -> Option<CellType> {
         match code {
             4 => Some(CellType::Put),
+            5 => Some(CellType::ExpiringPut),
             8 => Some(CellType::Delete),
             10 => Some(CellType::DeleteFamilyVersion),
             12 => Some(CellType::DeleteColumn),
@@ -78,6 +88,32 @@ impl CellType {
             _ => None,
         }
     }
+}
+
+/// Bytes of the TTL in front of the stored value of an [`CellType::ExpiringPut`].
+pub const TTL_BYTES: usize = 8;
+
+/// Returns the stored value of an [`CellType::ExpiringPut`]: the TTL in milliseconds (8 bytes, big
+/// endian), then the value.
+pub fn expiring_value(ttl: Duration, value: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(TTL_BYTES + value.len());
+    let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    stored.extend_from_slice(&milliseconds.to_be_bytes());
+    stored.extend_from_slice(value);
+    stored
+}
+
+/// Returns the TTL and the value that are in the stored value of an [`CellType::ExpiringPut`].
+pub fn split_expiring(stored: &[u8]) -> Option<(Duration, &[u8])> {
+    let (milliseconds, value) = stored.split_first_chunk::<TTL_BYTES>()?;
+    Some((Duration::from_millis(u64::from_be_bytes(*milliseconds)), value))
+}
+
+/// Returns when an [`CellType::ExpiringPut`] is seen for the last time.
+pub fn last_seen(timestamp: Timestamp, stored: &[u8]) -> Timestamp {
+    let Some((ttl, _)) = split_expiring(stored) else { return Timestamp(i64::MAX) };
+    let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+    Timestamp(timestamp.0.saturating_add(micros))
 }
 
 /// Bytes of the encoded key after row and qualifier.
@@ -248,7 +284,7 @@ pub struct Cell {
     pub sequence: Sequence,
     /// What it says.
     pub cell_type: CellType,
-    /// The value; empty for markers.
+    /// The value as it is stored; empty for markers.
     pub value: Vec<u8>,
 }
 
@@ -287,6 +323,7 @@ struct CellEntry {
     value_start: u32,
     value_length: u32,
     family: u8,
+    /// With `ExpiringPut`, the TTL stands before the value.
     cell_type: CellType,
     timestamp: Timestamp,
     sequence: Sequence,
@@ -313,10 +350,34 @@ pub struct CellRef<'a> {
     pub timestamp: Timestamp,
     /// The commit.
     pub sequence: Sequence,
-    /// What it says; always `Put` unless the scan was raw.
+    /// What it says; always `Put` unless the scan was raw. Never `ExpiringPut`.
     pub cell_type: CellType,
     /// The value.
     pub value: &'a [u8],
+    /// How long after its timestamp it expires, if it does so by itself; in milliseconds.
+    pub ttl: Option<Duration>,
+}
+
+impl<'a> CellRef<'a> {
+    /// Returns a cell as readers are given it.
+    #[inline]
+    pub fn of_stored(family: u8, key: &KeyParts<'a>, stored: &'a [u8]) -> CellRef<'a> {
+        let expiring = match key.cell_type {
+            CellType::ExpiringPut => split_expiring(stored),
+            _ => None,
+        };
+        let (ttl, value) = expiring.map_or((None, stored), |(ttl, value)| (Some(ttl), value));
+        CellRef {
+            row: key.row,
+            family,
+            qualifier: key.qualifier,
+            timestamp: key.timestamp,
+            sequence: key.sequence,
+            cell_type: if key.cell_type.is_put() { CellType::Put } else { key.cell_type },
+            value,
+            ttl,
+        }
+    }
 }
 
 impl CellBatch {
@@ -350,6 +411,13 @@ impl CellBatch {
     pub fn push(&mut self, cell: CellRef<'_>) {
         let qualifier_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.qualifier);
+        let cell_type = match cell.ttl {
+            None => cell.cell_type,
+            Some(ttl) => {
+                self.bytes.extend_from_slice(&expiring_value(ttl, &[]));
+                CellType::ExpiringPut
+            }
+        };
         let value_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.value);
         self.cells.push(CellEntry {
@@ -360,7 +428,7 @@ impl CellBatch {
             value_start,
             value_length: cell.value.len() as u32,
             family: cell.family,
-            cell_type: cell.cell_type,
+            cell_type,
             timestamp: cell.timestamp,
             sequence: cell.sequence,
         });
@@ -419,14 +487,23 @@ impl CellBatch {
     fn cell(&self, entry: &CellEntry) -> CellRef<'_> {
         let slice =
             |start: u32, length: u32| &self.bytes[start as usize..(start + length) as usize];
+        let (cell_type, ttl) = match entry.cell_type {
+            CellType::ExpiringPut => {
+                let stored = &self.bytes[..entry.value_start as usize];
+                let ttl = split_expiring(&stored[stored.len() - TTL_BYTES..]);
+                (CellType::Put, ttl.map(|(ttl, _)| ttl))
+            }
+            cell_type => (cell_type, None),
+        };
         CellRef {
             row: slice(entry.row_start, u32::from(entry.row_length)),
             family: entry.family,
             qualifier: slice(entry.qualifier_start, entry.qualifier_length),
             timestamp: entry.timestamp,
             sequence: entry.sequence,
-            cell_type: entry.cell_type,
+            cell_type,
             value: slice(entry.value_start, entry.value_length),
+            ttl,
         }
     }
 }

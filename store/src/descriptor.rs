@@ -59,6 +59,9 @@ pub struct FamilyDescriptor {
     pub ttl: Option<Duration>,
     /// Whether deleted cells can still be read with a time range from before the delete.
     pub keep_deleted_cells: KeepDeletedCells,
+    /// How long a marker stays at least, by its timestamp: a major compaction that finds it younger
+    /// keeps it. Zero: no longer than it masks anything.
+    pub delete_purge_delay: Duration,
     /// How blocks are compressed.
     pub compression: Compression,
     /// What the bloom filter of a file holds.
@@ -84,6 +87,7 @@ impl FamilyDescriptor {
             min_versions: 0,
             ttl: None,
             keep_deleted_cells: KeepDeletedCells::False,
+            delete_purge_delay: Duration::ZERO,
             compression: Compression::Lz4,
             bloom_filter: BloomFilter::Row,
             block_bytes: 32 * 1024,

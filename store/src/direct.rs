@@ -138,6 +138,7 @@ impl Store {
                 qualifier: cell.key.qualifier.to_vec(),
                 timestamp: (at != Timestamp::LATEST).then_some(at),
                 value: cell.value.to_vec(),
+                ttl: None,
             });
             mutation
         });

@@ -231,6 +231,7 @@ impl FamilyStore {
             oldest_snapshot,
             now_micros: self.context.options.env.now_micros(),
             earliest_put: Timestamp(i64::MIN),
+            any_expiring: true,
         };
         // One file, whatever its size: a flush is one run, and no larger than a memstore.
         let output = OutputSpec { cuts: Vec::new(), file_bytes: u64::MAX };

@@ -38,6 +38,9 @@ pub enum Edit {
         timestamp: Option<Timestamp>,
         /// The value.
         value: Vec<u8>,
+        /// How long after its timestamp it expires, at least a millisecond; `None`: when the
+        /// family says so. The family's TTL counts too if it is the shorter one.
+        ttl: Option<Duration>,
     },
     /// Deletes all columns of all families, up to a version.
     DeleteRow {
@@ -51,6 +54,14 @@ pub enum Edit {
         /// The version.
         timestamp: Option<Timestamp>,
     },
+    /// Deletes the versions of a family's columns that have exactly this timestamp;
+    /// [`Timestamp::LATEST`] is that of what the transaction has put at the commit time.
+    DeleteFamilyVersion {
+        /// Index of the family.
+        family: u8,
+        /// The version.
+        timestamp: Timestamp,
+    },
     /// Deletes all versions of a column, up to a version.
     DeleteColumn {
         /// Index of the family.
@@ -60,6 +71,43 @@ pub enum Edit {
         /// The version.
         timestamp: Option<Timestamp>,
     },
+    /// Deletes the version of a column that has exactly this timestamp; [`Timestamp::LATEST`] as
+    /// above.
+    DeleteVersion {
+        /// Index of the family.
+        family: u8,
+        /// The column.
+        qualifier: Vec<u8>,
+        /// The version.
+        timestamp: Timestamp,
+    },
+}
+
+impl Edit {
+    /// Returns the family that it changes; `None` for all.
+    pub fn family(&self) -> Option<u8> {
+        match self {
+            Edit::DeleteRow { .. } => None,
+            Edit::Put { family, .. }
+            | Edit::DeleteFamily { family, .. }
+            | Edit::DeleteFamilyVersion { family, .. }
+            | Edit::DeleteColumn { family, .. }
+            | Edit::DeleteVersion { family, .. } => Some(*family),
+        }
+    }
+
+    /// Returns its version; `None` for the commit time.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        match self {
+            Edit::Put { timestamp, .. }
+            | Edit::DeleteRow { timestamp }
+            | Edit::DeleteFamily { timestamp, .. }
+            | Edit::DeleteColumn { timestamp, .. } => *timestamp,
+            Edit::DeleteFamilyVersion { timestamp, .. } | Edit::DeleteVersion { timestamp, .. } => {
+                Some(*timestamp)
+            }
+        }
+    }
 }
 
 /// What must hold for a row when its mutation is staged.
@@ -105,18 +153,36 @@ impl Mutation {
         }
     }
 
-    /// Adds a put at the commit time.
+    /// Adds an edit.
     #[must_use]
-    pub fn put(mut self, family: u8, qualifier: impl Into<Vec<u8>>, value: Vec<u8>) -> Mutation {
-        self.edits.push(Edit::Put { family, qualifier: qualifier.into(), timestamp: None, value });
+    pub fn with(mut self, edit: Edit) -> Mutation {
+        self.edits.push(edit);
         self
     }
 
-    /// Adds the delete of the whole row at the commit time.
+    /// Adds a put at the commit time.
     #[must_use]
-    pub fn delete_row(mut self) -> Mutation {
-        self.edits.push(Edit::DeleteRow { timestamp: None });
-        self
+    pub fn put(self, family: u8, qualifier: impl Into<Vec<u8>>, value: Vec<u8>) -> Mutation {
+        let qualifier = qualifier.into();
+        self.with(Edit::Put { family, qualifier, timestamp: None, value, ttl: None })
+    }
+
+    /// Adds the delete of the whole row, up to the commit time.
+    #[must_use]
+    pub fn delete_row(self) -> Mutation {
+        self.with(Edit::DeleteRow { timestamp: None })
+    }
+
+    /// Adds the delete of a family, up to the commit time.
+    #[must_use]
+    pub fn delete_family(self, family: u8) -> Mutation {
+        self.with(Edit::DeleteFamily { family, timestamp: None })
+    }
+
+    /// Adds the delete of a column, up to the commit time.
+    #[must_use]
+    pub fn delete_column(self, family: u8, qualifier: impl Into<Vec<u8>>) -> Mutation {
+        self.with(Edit::DeleteColumn { family, qualifier: qualifier.into(), timestamp: None })
     }
 
     /// Returns the mutation with the expectation that there is no such row.

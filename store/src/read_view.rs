@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{KeyParts, Sequence, row_of};
+use crate::cell::{KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
@@ -65,7 +65,8 @@ impl ReadView {
         } else {
             spec.time_range.min.max(expiry(&self.family, spec.now_micros))
         };
-        Admission { snapshot: spec.snapshot, live_from }
+        let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.now_micros });
+        Admission { snapshot: spec.snapshot, live_from, seen_from }
     }
 
     fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {

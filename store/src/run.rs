@@ -173,17 +173,24 @@ pub(crate) struct Admission {
     pub(crate) snapshot: Sequence,
     /// Only cells from here on are wanted, and none that they could push out is.
     pub(crate) live_from: Timestamp,
+    /// Cells that were seen for the last time before, by their own TTL, are not wanted.
+    pub(crate) seen_from: Timestamp,
 }
 
 impl Admission {
     /// Lets every file in.
-    pub(crate) const ALL: Admission =
-        Admission { snapshot: Sequence(u64::MAX), live_from: Timestamp(i64::MIN) };
+    pub(crate) const ALL: Admission = Admission {
+        snapshot: Sequence(u64::MAX),
+        live_from: Timestamp(i64::MIN),
+        seen_from: Timestamp(i64::MIN),
+    };
 
     /// Returns whether a file may have something for the read.
     pub(crate) fn admits(self, properties: &FileProperties) -> bool {
         // Newer cells than the time range has must be read: they push out older versions.
-        properties.min_sequence <= self.snapshot && properties.max_timestamp >= self.live_from
+        properties.min_sequence <= self.snapshot
+            && properties.max_timestamp >= self.live_from
+            && properties.last_seen >= self.seen_from
     }
 }
 

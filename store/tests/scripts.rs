@@ -346,8 +346,10 @@ impl World {
         let keep_deleted_cells = match words.named.remove("keep_deleted") {
             None => KeepDeletedCells::False,
             Some("true") => KeepDeletedCells::True,
+            Some("ttl") => KeepDeletedCells::Ttl,
             Some(other) => return Err(format!("bad keep_deleted {other}")),
         };
+        let delete_purge_delay = Duration::from_micros(words.number("purge_delay", 0)?);
         let split = words.named.remove("split").unwrap_or("");
         let descriptor = TableDescriptor {
             id,
@@ -359,6 +361,7 @@ impl World {
                     min_versions,
                     ttl: (ttl > 0).then(|| Duration::from_micros(ttl)),
                     keep_deleted_cells,
+                    delete_purge_delay,
                     ..FamilyDescriptor::new(family.as_str())
                 })
                 .collect(),
@@ -416,12 +419,18 @@ impl World {
         words: &mut Words<'_>,
     ) -> Result<(bool, String), String> {
         match verb {
-            "put" | "delete-row" | "delete-family" | "delete-column" => {
+            "put"
+            | "delete-row"
+            | "delete-family"
+            | "delete-column"
+            | "delete-version"
+            | "delete-family-version" => {
                 let table = self.table(words)?;
                 let mutation = self.mutation(verb, table, words)?;
                 transaction.mutate(table, vec![mutation]).map_err(shown)?;
                 Ok((true, String::new()))
             }
+            "change" => self.change(transaction, words).map(|text| (true, text)),
             "put-all" => {
                 let table = self.table(words)?;
                 let column = self.column(table, words.next("column")?)?;
@@ -474,25 +483,7 @@ impl World {
         if words.flag("absent") {
             mutation = mutation.expect_absent();
         }
-        let edit = match verb {
-            "delete-row" => Edit::DeleteRow { timestamp },
-            "delete-family" => {
-                let (family, _) = self.column(table, words.next("family")?)?;
-                Edit::DeleteFamily { family, timestamp }
-            }
-            _ => {
-                let (family, qualifier) = self.column(table, words.next("column")?)?;
-                match verb {
-                    "put" => {
-                        let value = words.next("value")?.into();
-                        Edit::Put { family, qualifier, timestamp, value }
-                    }
-                    _ => Edit::DeleteColumn { family, qualifier, timestamp },
-                }
-            }
-        };
-        mutation.edits.push(edit);
-        Ok(mutation)
+        Ok(mutation.with(self.edit(verb, table, timestamp, words)?))
     }
 
     fn column(&self, table: TableId, word: &str) -> Result<(u8, Vec<u8>), String> {
@@ -511,11 +502,14 @@ impl World {
                 qualifier if qualifier.is_empty() => family.clone(),
                 qualifier => format!("{family}:{qualifier}"),
             };
-            let value = String::from_utf8_lossy(cell.value);
+            let value = cases::script_writes::shown_value(cell.value);
             let at = cell.timestamp.0;
             let said = match (raw, cell.cell_type) {
                 (false, _) => format!("= {value}"),
-                (true, CellType::Put) => format!("put {value}"),
+                (true, CellType::Put | CellType::ExpiringPut) => match cell.ttl {
+                    None => format!("put {value}"),
+                    Some(ttl) => format!("put {value} ttl={}", ttl.as_millis()),
+                },
                 (true, CellType::Delete) => "delete".into(),
                 (true, CellType::DeleteColumn) => "delete-column".into(),
                 (true, CellType::DeleteFamily) => "delete-family".into(),

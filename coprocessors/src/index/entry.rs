@@ -146,7 +146,13 @@ impl<'s> EntryWriter<'s> {
 /// Returns the put of an index row that takes its own lock.
 pub(super) fn put(key: Vec<u8>, value: Vec<u8>, timestamp: Option<Timestamp>) -> Mutation {
     let mut mutation = Mutation::new(key);
-    mutation.edits.push(Edit::Put { family: 0, qualifier: Vec::new(), timestamp, value });
+    mutation.edits.push(Edit::Put {
+        family: 0,
+        qualifier: Vec::new(),
+        timestamp,
+        value,
+        ttl: None,
+    });
     mutation
 }
 

@@ -21,7 +21,7 @@ use store::{Edit, Mutation, Timestamp};
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
-use crate::change::{Change, load_previous, net_changes};
+use crate::change::{Change, load_previous, net_changes, refuse_unfollowed};
 use crate::row;
 use crate::violation::{self, DuplicateKey, INDEX};
 
@@ -168,6 +168,7 @@ impl RegionObserver for IndexObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
+        refuse_unfollowed("indexes", batch)?;
         load_previous(context, batch, |_| true)?;
         let changes = net_changes(self.spec.base_layout.family_count, batch);
         let mut additions =

@@ -62,7 +62,7 @@ pub fn rewrite(
                 retention.start_row();
                 sink.start_row()?;
             }
-            if retention.judge(&parts) == Verdict::Keep {
+            if retention.judge(&parts, || source.value()) == Verdict::Keep {
                 sink.add(key, &parts, source.value())?;
             }
             previous.clear();

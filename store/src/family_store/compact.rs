@@ -188,6 +188,7 @@ impl FamilyStore {
             oldest_snapshot,
             now_micros: self.context.options.env.now_micros(),
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
+            any_expiring: plan.files().any(|live| live.file.properties().expiring_count > 0),
         };
         let merge = Merge::new(sources, RowOrder::Forward)?;
         self.write_runs(&plan.view, merge, (spec, output), progress)

@@ -1,7 +1,9 @@
 //! A family store against a naive model: the same answers before and after flushes and compactions,
 //! forwards and backwards, at every snapshot, and for staged cells.
 
-use std::collections::BTreeMap;
+#[path = "../../tests/model/mod.rs"]
+mod model;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,7 +12,7 @@ use smallvec::SmallVec;
 use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
-use crate::cell::{CellBatch, CellType};
+use crate::cell::{CellBatch, CellType, expiring_value, split_expiring};
 use crate::compaction::Request;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
@@ -23,19 +25,25 @@ use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::scan::TimeRange;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
 use crate::source::RowSpan;
+use model::{Found, allows_version_markers, case_count, visible};
 
 mod columnar_rates;
 mod columns;
 
-const NOW: i64 = 1_000_000;
+const NOW: i64 = 600_000;
 
 fn context(env: &FaultEnv) -> Arc<StoreContext> {
     let options = Options { env: Arc::new(env.clone()), ..Options::default() };
     Arc::new(StoreContext { options, cache: Arc::new(BlockCache::new(1 << 20)) })
 }
 
-fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
+fn new_env() -> FaultEnv {
+    let env = FaultEnv::new(1);
     env.set_now(NOW);
+    env
+}
+
+fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
     FamilyStore::open(context(env), "/r1".into(), 0, Arc::new(family.clone()), files).unwrap()
 }
 
@@ -54,73 +62,6 @@ fn cell(row: u8, qualifier: u8, timestamp: i64, sequence: u64, cell_type: CellTy
         sequence: Sequence(sequence),
         cell_type,
         value,
-    }
-}
-
-/// Row, qualifier, timestamp, sequence, value.
-type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
-
-/// Sequence and value by timestamp.
-type Versions = BTreeMap<i64, (u64, Vec<u8>)>;
-
-/// The rule of `scan::retention`, as it is written there: commit after commit.
-fn model(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Found> {
-    let mut seen: Vec<&Cell> = cells.iter().filter(|cell| spec.sees(cell.sequence)).collect();
-    // Within a commit markers come first: they mask older commits only.
-    seen.sort_by_key(|cell| (cell.sequence, cell.cell_type == CellType::Put));
-    let expiry = family.ttl.map_or(i64::MIN, |ttl| spec.now_micros - ttl.as_micros() as i64);
-    let ends = |marker: &Cell| match family.keep_deleted_cells {
-        KeepDeletedCells::False => true,
-        KeepDeletedCells::True => false,
-        KeepDeletedCells::Ttl => marker.timestamp.0 < expiry,
-    };
-    let mut columns: BTreeMap<(Vec<u8>, Vec<u8>), Versions> = BTreeMap::new();
-    for cell in &seen {
-        let at = cell.timestamp.0;
-        if cell.cell_type == CellType::Put {
-            let versions = columns.entry((cell.row.clone(), cell.qualifier.clone())).or_default();
-            versions.insert(at, (cell.sequence.0, cell.value.clone()));
-            while versions.len() > family.versions as usize {
-                versions.pop_first();
-            }
-        } else if ends(cell) {
-            for (_, versions) in columns.iter_mut().filter(|(column, _)| marks(cell, column)) {
-                versions.retain(|&version, _| !covers(cell, version));
-            }
-        }
-    }
-    let mut found = Vec::new();
-    for (column, versions) in columns {
-        let mut returned = 0;
-        for (index, (at, (sequence, value))) in versions.into_iter().rev().enumerate() {
-            let masked = seen.iter().any(|marker| {
-                marker.cell_type != CellType::Put
-                    && !ends(marker)
-                    && spec.time_range.is_before_max(marker.timestamp)
-                    && marks(marker, &column)
-                    && covers(marker, at)
-                    && marker.sequence.0 > sequence
-            });
-            let expired = at < expiry && index >= family.min_versions as usize;
-            let wanted = spec.time_range.contains(Timestamp(at)) && returned < spec.max_versions;
-            if !masked && !expired && wanted {
-                returned += 1;
-                found.push((column.0.clone(), column.1.clone(), at, sequence, value));
-            }
-        }
-    }
-    found
-}
-
-fn marks(marker: &Cell, column: &(Vec<u8>, Vec<u8>)) -> bool {
-    marker.row == column.0 && (marker.cell_type.is_family_marker() || marker.qualifier == column.1)
-}
-
-fn covers(marker: &Cell, version: i64) -> bool {
-    match marker.cell_type {
-        CellType::DeleteFamily | CellType::DeleteColumn => version <= marker.timestamp.0,
-        CellType::Delete | CellType::DeleteFamilyVersion => version == marker.timestamp.0,
-        CellType::Put => false,
     }
 }
 
@@ -248,7 +189,7 @@ fn check_reads(
     staged: Option<&Arc<Memstore>>,
 ) {
     let view = store.view();
-    let expected = model(cells, view.family(), spec);
+    let expected = visible(cells, view.family(), spec);
     let context = format!("{spec:?}");
     assert_eq!(scan(&view, spec, staged, (b"", None), false), expected, "forward, {context}");
     assert_eq!(scan(&view, spec, staged, (b"", None), true), expected, "reverse, {context}");
@@ -286,11 +227,48 @@ fn check_reads(
     assert_eq!(first.as_ref(), expected_first);
 }
 
+/// A cell to be written.
+#[derive(Debug, Clone)]
+struct Write {
+    row: u8,
+    qualifier: u8,
+    at: i64,
+    kind: CellType,
+    /// Milliseconds, for puts that expire by themselves.
+    ttl: u64,
+    new_commit: bool,
+}
+
+impl Write {
+    fn cell(&self, sequence: u64) -> Cell {
+        let mut cell = cell(self.row, self.qualifier, self.at, sequence, self.kind);
+        if self.kind == CellType::ExpiringPut {
+            let value = format!("v{sequence}");
+            cell.value = expiring_value(Duration::from_millis(self.ttl), value.as_bytes());
+        }
+        cell
+    }
+}
+
+fn write(exact: bool) -> impl Strategy<Value = Write> {
+    (0..4_u8, 0..3_u8, 1..7_i64, cell_type(exact), 0..8_u64, any::<bool>()).prop_map(
+        |(row, qualifier, at, kind, ttl, new_commit)| Write {
+            row,
+            qualifier,
+            at: at * 100_000,
+            kind,
+            ttl: ttl * 100 + 1,
+            new_commit,
+        },
+    )
+}
+
 /// What happens to a store.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Row, qualifier, timestamp, type, and whether a new commit begins.
-    Write(u8, u8, i64, CellType, bool),
+    Write(Write),
+    /// Time goes on by this many milliseconds.
+    Wait(i64),
     Flush,
     Compact(bool),
     /// Chooses a compaction that goes on for a while.
@@ -306,7 +284,8 @@ enum Event {
 
 fn cell_type(exact: bool) -> BoxedStrategy<CellType> {
     let ranges = prop_oneof![
-        6 => Just(CellType::Put),
+        5 => Just(CellType::Put),
+        2 => Just(CellType::ExpiringPut),
         1 => Just(CellType::DeleteColumn),
         1 => Just(CellType::DeleteFamily),
     ];
@@ -316,10 +295,8 @@ fn cell_type(exact: bool) -> BoxedStrategy<CellType> {
 
 fn event(exact: bool) -> impl Strategy<Value = Event> {
     prop_oneof![
-        20 => (0..4_u8, 0..3_u8, 1..7_i64, cell_type(exact), any::<bool>())
-            .prop_map(|(row, qualifier, at, kind, new)| {
-                Event::Write(row, qualifier, at * 100_000, kind, new)
-            }),
+        20 => write(exact).prop_map(Event::Write),
+        2 => (1..400_i64).prop_map(Event::Wait),
         3 => Just(Event::Flush),
         4 => prop::bool::weighted(0.3).prop_map(Event::Compact),
         2 => prop::bool::weighted(0.2).prop_map(Event::Begin),
@@ -362,8 +339,8 @@ fn family() -> impl Strategy<Value = FamilyDescriptor> {
     ];
     let bloom =
         prop_oneof![Just(BloomFilter::None), Just(BloomFilter::Row), Just(BloomFilter::RowCol)];
-    // Cells have timestamps from 100,000 to 600,000; it is 1,000,000 now.
-    let ttl = prop_oneof![2 => Just(None), 1 => Just(Some(Duration::from_micros(650_000)))];
+    // Cells have timestamps from 100,000 to 600,000; it is 600,000 or later.
+    let ttl = prop_oneof![2 => Just(None), 1 => Just(Some(Duration::from_micros(250_000)))];
     let encoding = prop_oneof![Just(DataBlockEncoding::Rows), Just(DataBlockEncoding::Columnar)];
     (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>(), (encoding, compaction())).prop_map(
         |(versions, min_versions, ttl, keep, bloom_filter, lz4, (encoding, compaction))| {
@@ -410,15 +387,9 @@ fn read() -> impl Strategy<Value = Read> {
     })
 }
 
-/// Expiry happens in time and the rest in history: which MIN_VERSIONS a marker of one version
-/// leaves depends on when the others were dropped.
-fn allows_points(family: &FamilyDescriptor) -> bool {
-    family.min_versions == 0 || family.ttl.is_none()
-}
-
 fn case() -> impl Strategy<Value = (FamilyDescriptor, Vec<Event>, Vec<Read>)> {
     family().prop_flat_map(|family| {
-        let exact = allows_points(&family);
+        let exact = allows_version_markers(&family);
         let events = prop::collection::vec(event(exact), 1..60);
         (Just(family), events, prop::collection::vec(read(), 1..4))
     })
@@ -455,19 +426,19 @@ fn compact(store: &FamilyStore, major: bool, oldest_snapshot: u64) {
     }
 }
 
-fn spec(read: &Read, newest: u64, oldest_snapshot: u64) -> ReadSpec {
+fn spec(env: &FaultEnv, read: &Read, newest: u64, oldest_snapshot: u64) -> ReadSpec {
     ReadSpec {
         snapshot: Sequence(newest.saturating_sub(read.age).max(oldest_snapshot)),
         staged_through: Sequence(0),
         time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
         max_versions: read.max_versions,
         raw: false,
-        now_micros: NOW,
+        now_micros: env.now_micros(),
     }
 }
 
 fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
-    let env = FaultEnv::new(1);
+    let env = new_env();
     let mut family = family.clone();
     let mut store = open(&env, &family, &[]);
     let mut cells: Vec<Cell> = Vec::new();
@@ -475,13 +446,14 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     let (mut newest, mut oldest_snapshot) = (1, 0);
     for event in events {
         match event {
-            Event::Write(row, qualifier, at, kind, new_commit) => {
+            Event::Write(write) => {
                 // One commit writes a cell once.
-                let again = |cell: &Cell| cell.sequence.0 == newest && cell.row == [b'a' + row];
-                if *new_commit || cells.iter().any(again) {
+                let again =
+                    |cell: &Cell| cell.sequence.0 == newest && cell.row == [b'a' + write.row];
+                if write.new_commit || cells.iter().any(again) {
                     newest += 1;
                 }
-                let cell = cell(*row, *qualifier, *at, newest, *kind);
+                let cell = write.cell(newest);
                 store.apply(std::slice::from_ref(&cell));
                 cells.push(cell);
                 continue;
@@ -506,6 +478,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
                 family = FamilyDescriptor { compaction, ..family };
                 store.set_family(Arc::new(family.clone()));
             }
+            Event::Wait(milliseconds) => env.set_now(env.now_micros() + milliseconds * 1000),
             Event::Advance => oldest_snapshot = newest,
             Event::Reopen => {
                 plans.clear();
@@ -518,12 +491,12 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             }
         }
         for read in reads {
-            check_reads(&store, &cells, &spec(read, newest, oldest_snapshot), None);
+            check_reads(&store, &cells, &spec(&env, read, newest, oldest_snapshot), None);
         }
     }
     let check = |store: &FamilyStore, oldest_snapshot| {
         for read in reads {
-            check_reads(store, &cells, &spec(read, newest, oldest_snapshot), None);
+            check_reads(store, &cells, &spec(&env, read, newest, oldest_snapshot), None);
         }
     };
     check(&store, oldest_snapshot);
@@ -540,7 +513,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: case_count(500), ..ProptestConfig::default() })]
 
     #[test]
     fn answers_do_not_depend_on_flushes_and_compactions((family, events, reads) in case()) {
@@ -551,25 +524,25 @@ proptest! {
     #[test]
     fn staged_cells_are_seen_by_their_owner(
         (family, writes) in family().prop_flat_map(|family| {
-            let write = (0..4_u8, 0..3_u8, 1..7_i64, cell_type(allows_points(&family)));
+            let write = write(allows_version_markers(&family));
             (Just(family), prop::collection::vec(write, 1..30))
         }),
         committed in 0..30_usize,
         through in 0..30_u64,
         read in read(),
     ) {
-        let env = FaultEnv::new(1);
+        let env = new_env();
         let store = open(&env, &family, &[]);
         let staged = Arc::new(Memstore::new());
         let mut cells = Vec::new();
-        for (index, (row, qualifier, at, kind)) in writes.into_iter().enumerate() {
+        for (index, mut write) in writes.into_iter().enumerate() {
             let sequence = index as u64 + 1;
             if index < committed {
-                cells.push(cell(row, qualifier, at * 100_000, sequence, kind));
+                cells.push(write.cell(sequence));
                 store.apply(&cells[index..]);
             } else {
-                let at = if at == 6 { i64::MAX } else { at * 100_000 };
-                cells.push(cell(row, qualifier, at, Sequence::STAGED | sequence, kind));
+                write.at = if write.at == 600_000 { i64::MAX } else { write.at };
+                cells.push(write.cell(Sequence::STAGED | sequence));
                 staged.insert(&cells[index].key_parts(), &cells[index].value);
             }
         }
@@ -592,7 +565,7 @@ proptest! {
 
 #[test]
 fn a_failed_flush_or_compaction_changes_nothing() {
-    let env = FaultEnv::new(1);
+    let env = new_env();
     let family = FamilyDescriptor::new("f");
     let store = open(&env, &family, &[]);
     let mut cells = Vec::new();
@@ -649,7 +622,7 @@ fn a_failed_flush_or_compaction_changes_nothing() {
 
 #[test]
 fn views_outlive_compactions() {
-    let env = FaultEnv::new(1);
+    let env = new_env();
     let store = open(&env, &FamilyDescriptor::new("f"), &[]);
     for sequence in 1..=3 {
         store.apply(&[cell(0, 1, sequence, sequence as u64, CellType::Put)]);
@@ -667,7 +640,7 @@ fn views_outlive_compactions() {
 
 #[test]
 fn raw_scans_show_markers_and_what_they_mask() {
-    let env = FaultEnv::new(1);
+    let env = new_env();
     let store = open(&env, &FamilyDescriptor::new("f"), &[]);
     let kinds = [CellType::Put, CellType::Put, CellType::DeleteColumn, CellType::Put];
     for (index, kind) in kinds.into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The properties of a store file: what a reader knows about its cells without reading them.
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::BloomFilter;
 use crate::file::format::{BlockHandle, u32_at, u64_at};
 use crate::file::index::{LEVELS_MAX, TreeRoot};
@@ -28,6 +28,11 @@ pub struct FileProperties {
     pub row_count: u64,
     /// Cells of each type: put, delete, delete family version, delete column, delete family.
     pub type_counts: [u64; 5],
+    /// Puts with a TTL of their own.
+    pub expiring_count: u64,
+    /// When the last cell is seen for the last time by its own TTL; the highest there is if one has
+    /// none.
+    pub last_seen: Timestamp,
     /// Bytes of keys and values before any compression.
     pub raw_bytes: u64,
     /// What the bloom blocks hold.
@@ -44,10 +49,11 @@ const TYPE_COUNTS: u8 = 4;
 const BLOOM: u8 = 5;
 const DATA_INDEX: u8 = 6;
 const BLOOM_INDEX: u8 = 7;
+const EXPIRY: u8 = 8;
 
 fn type_slot(cell_type: CellType) -> usize {
     match cell_type {
-        CellType::Put => 0,
+        CellType::Put | CellType::ExpiringPut => 0,
         CellType::Delete => 1,
         CellType::DeleteFamilyVersion => 2,
         CellType::DeleteColumn => 3,
@@ -68,6 +74,8 @@ impl FileProperties {
             cell_count: 0,
             row_count: 0,
             type_counts: [0; 5],
+            expiring_count: 0,
+            last_seen: Timestamp(i64::MIN),
             raw_bytes: 0,
             bloom_filter,
             data_index: TreeRoot::default(),
@@ -88,7 +96,7 @@ impl FileProperties {
     pub(super) fn count(&mut self, parts: &KeyParts<'_>, byte_count: usize) {
         self.min_timestamp = self.min_timestamp.min(parts.timestamp);
         self.max_timestamp = self.max_timestamp.max(parts.timestamp);
-        if parts.cell_type == CellType::Put {
+        if parts.cell_type.is_put() {
             self.min_put_timestamp = self.min_put_timestamp.min(parts.timestamp);
         }
         self.min_sequence = self.min_sequence.min(parts.sequence);
@@ -96,6 +104,18 @@ impl FileProperties {
         self.cell_count += 1;
         self.type_counts[type_slot(parts.cell_type)] += 1;
         self.raw_bytes += byte_count as u64;
+    }
+
+    /// Counts what is known of a cell's own TTL.
+    pub(super) fn count_expiry(&mut self, parts: &KeyParts<'_>, stored: &[u8]) {
+        let last = match parts.cell_type {
+            CellType::ExpiringPut => {
+                self.expiring_count += 1;
+                last_seen(parts.timestamp, stored)
+            }
+            _ => Timestamp(i64::MAX),
+        };
+        self.last_seen = self.last_seen.max(last);
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -131,11 +151,16 @@ impl FileProperties {
         for (tag, root) in [(DATA_INDEX, self.data_index), (BLOOM_INDEX, self.bloom_index)] {
             property(tag, &[&[root.levels], &root.handle.encode()]);
         }
+        if self.expiring_count > 0 {
+            let (count, last) = (self.expiring_count.to_le_bytes(), self.last_seen.0.to_le_bytes());
+            property(EXPIRY, &[&count, &last]);
+        }
     }
 
     /// Returns the properties of their block, or `None` if it is malformed.
     pub(super) fn decode(mut bytes: &[u8]) -> Option<FileProperties> {
         let mut properties = FileProperties::new(BloomFilter::None);
+        properties.last_seen = Timestamp(i64::MAX);
         let mut seen = 0_u32;
         while !bytes.is_empty() {
             let tag = bytes[0];
@@ -177,6 +202,10 @@ impl FileProperties {
             }
             DATA_INDEX => self.data_index = tree_root(value)?,
             BLOOM_INDEX => self.bloom_index = tree_root(value)?,
+            EXPIRY => {
+                self.expiring_count = u64_at(value, 0)?;
+                self.last_seen = Timestamp(u64_at(value, 8)? as i64);
+            }
             _ => {}
         }
         Some(())

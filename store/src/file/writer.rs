@@ -82,6 +82,7 @@ impl FileWriter {
         }
         self.block.add(key, value);
         self.properties.count(&parts, cell_bytes);
+        self.properties.count_expiry(&parts, value);
         self.previous_key.clear();
         self.previous_key.extend_from_slice(key);
         Ok(())

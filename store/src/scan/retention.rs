@@ -19,6 +19,14 @@
 //! In a column without markers of single versions no life ends in the middle but by being replaced,
 //! and the rule is plain counting.
 //!
+//! # A TTL of its own
+//!
+//! A put with a TTL counts, once it has expired, as if it had never been written, for its reader
+//! and for what the rule above makes of the others. So what it replaced or pushed out is seen again
+//! (who does not want that deletes the column first), and expired cells can be left out unread,
+//! cell by cell and file by file. (In HBase that depends on whether a flush or a compaction came
+//! before.)
+//!
 //! # KEEP_DELETED_CELLS
 //!
 //! With `True` markers end no life; they hide from the reader whose time range includes them. `Ttl`
@@ -28,21 +36,32 @@
 //!
 //! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a
 //! part: it drops what was evicted, what a marker of a range masked (that marker stays, and masks
-//! whatever the dropped version could have evicted), and what has expired. Where a marker of a
-//! single version is among its cells, it keeps what that marker ended and what it believes to be
-//! evicted: a version in an older file, ended by that marker since, may have evicted the evictor
-//! first. It also keeps versions that were replaced where VERSIONS > 1: their lives may have ended
-//! a life in another file. A major compaction sees all files, drops all that is dead, and the
-//! markers.
+//! whatever the dropped version could have evicted), and what has expired by the family's TTL.
+//! Where a marker of a single version is among its cells, it keeps what that marker ended and what
+//! it believes to be evicted: a version in an older file, ended by that marker since, may have
+//! evicted the evictor first. It also keeps versions that were replaced where VERSIONS > 1: their
+//! lives may have ended a life in another file. A major compaction sees all files, drops all that
+//! is dead, and the markers that are older than the family's delete purge delay.
 //!
-//! # Expiry
+//! Lives may still get shorter, or vanish, in time: when a TTL passes, or when a marker with
+//! KEEP_DELETED_CELLS `Ttl` gets old. A life less never takes another version away: there are fewer
+//! above it. So a rewrite judges each version at the last moment at which it can be seen: it counts
+//! only lives that are there then. And where cells with a TTL are among its cells, even a major
+//! compaction keeps markers of single versions and the versions that they ended: some of those may
+//! have evicted, together with one that will not be there, what will be seen again.
+//!
+//! # Expiry by the family's TTL
 //!
 //! Happens in time, not in history: MIN_VERSIONS counts the versions that are alive at the read, so
-//! a version that has expired and was dropped does not come back when a newer one is deleted.
+//! a version that has expired and was dropped does not come back when a marker of a single version
+//! takes a newer one. This is the one case in which an answer depends on what was rewritten before;
+//! `tests/scripts/retention/min_versions` shows it.
+
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
 use crate::scan::ReadSpec;
 
@@ -77,6 +96,8 @@ pub struct RewriteSpec {
     pub now_micros: i64,
     /// Lowest timestamp of any put it reads: a marker below masks nothing.
     pub earliest_put: Timestamp,
+    /// Whether any put it reads may expire by itself.
+    pub any_expiring: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +113,10 @@ pub struct Retention {
     keep_deleted: KeepDeletedCells,
     /// Cells below have expired.
     expiry: Timestamp,
+    /// A major compaction keeps markers from here on.
+    purge: Timestamp,
+    /// Microseconds since 1970.
+    now: Timestamp,
     task: Task,
     /// Whether a family marker may follow in the column without a name.
     family_markers: bool,
@@ -113,7 +138,8 @@ struct RowMarkers {
 enum Effect {
     /// They are gone, for every reader and for good.
     Ends,
-    /// This reader does not see them.
+    /// They go on: but this reader does not see them, and this rewrite knows that they may turn out
+    /// to have ended here.
     Hides,
 }
 
@@ -155,7 +181,6 @@ struct RangeMarker {
 }
 
 /// What was seen of a column.
-#[derive(Default)]
 struct Column {
     begun: bool,
     qualifier: SmallVec<[u8; 32]>,
@@ -165,11 +190,13 @@ struct Column {
     points: SmallVec<[PointMarker; 2]>,
     /// Whether there were any.
     had_points: bool,
-    /// The last put seen.
-    put: Option<(Timestamp, Sequence)>,
+    /// Sequences of the puts of one timestamp, with when they are seen for the last time.
+    puts: SmallVec<[(u64, Timestamp); 2]>,
+    /// That timestamp.
+    at: Timestamp,
     /// Lives of the versions seen that may end another's.
-    lives: SmallVec<[(u64, u64); 4]>,
-    /// Lives that have no end.
+    lives: SmallVec<[Life; 4]>,
+    /// Lives that have no end and will always be there.
     live_count: u32,
     /// Puts given to the reader.
     returned_count: u32,
@@ -177,7 +204,20 @@ struct Column {
     done: bool,
 }
 
+/// The life of a version.
+#[derive(Clone, Copy)]
+struct Life {
+    birth: u64,
+    /// The sequence that ended it.
+    end: u64,
+    /// When it is there for the last time.
+    until: Timestamp,
+}
+
+/// The end of a life that has none.
 const FOREVER: u64 = u64::MAX;
+/// The last moment of what does not expire by itself.
+const ALWAYS: Timestamp = Timestamp(i64::MAX);
 
 impl Retention {
     /// Returns the judge of a read.
@@ -196,10 +236,15 @@ impl Retention {
             min_versions: family.min_versions,
             keep_deleted: family.keep_deleted_cells,
             expiry: expiry(family, now_micros),
+            purge: match family.delete_purge_delay.is_zero() {
+                true => Timestamp(i64::MAX),
+                false => Timestamp(now_micros.saturating_sub(micros(family.delete_purge_delay))),
+            },
+            now: Timestamp(now_micros),
             task,
             family_markers: true,
             row: RowMarkers::default(),
-            column: Column::default(),
+            column: Column::new(),
         }
     }
 
@@ -235,8 +280,9 @@ impl Retention {
         self.column.begun = false;
     }
 
-    /// Judges the next cell of the row.
-    pub fn judge(&mut self, cell: &KeyParts<'_>) -> Verdict {
+    /// Judges the next cell of the row. `stored` returns its value as it is stored; it is asked for
+    /// only if the judgement depends on it.
+    pub fn judge<'v>(&mut self, cell: &KeyParts<'_>, stored: impl FnOnce() -> &'v [u8]) -> Verdict {
         match &self.task {
             Task::Read(spec) if !spec.sees(cell.sequence) => return Verdict::Skip,
             Task::Rewrite(spec) if cell.sequence > spec.oldest_snapshot => return Verdict::Keep,
@@ -250,8 +296,11 @@ impl Retention {
                 let spec = *spec;
                 self.judge_raw(cell, &spec)
             }
-            _ if cell.cell_type == CellType::Put => self.judge_put(cell),
-            _ => self.judge_marker(cell),
+            _ => match cell.cell_type {
+                CellType::Put => self.judge_put(cell, ALWAYS),
+                CellType::ExpiringPut => self.judge_put(cell, last_seen(cell.timestamp, stored())),
+                _ => self.judge_marker(cell),
+            },
         }
     }
 
@@ -259,7 +308,7 @@ impl Retention {
         if !spec.time_range.contains(cell.timestamp) {
             return Verdict::Skip;
         }
-        if cell.cell_type == CellType::Put {
+        if cell.cell_type.is_put() {
             if self.column.returned_count >= spec.max_versions {
                 return Verdict::Skip;
             }
@@ -280,7 +329,11 @@ impl Retention {
         }
         match &self.task {
             Task::Read(spec) => spec.time_range.is_before_max(timestamp).then_some(Effect::Hides),
-            Task::Rewrite(_) => None,
+            // Only MIN_VERSIONS can let be seen what such an old marker does.
+            Task::Rewrite(_) => (self.keep_deleted == KeepDeletedCells::Ttl
+                && self.expiry.0 != i64::MIN
+                && self.min_versions > 0)
+                .then_some(Effect::Hides),
         }
     }
 
@@ -303,7 +356,7 @@ impl Retention {
                     self.column.had_points = true;
                     self.column.points.push(PointMarker { timestamp, sequence, effect });
                 }
-                CellType::Put => {}
+                CellType::Put | CellType::ExpiringPut => {}
             }
         }
         match &self.task {
@@ -314,10 +367,15 @@ impl Retention {
     }
 
     fn must_stay(&self, marker: &KeyParts<'_>, spec: &RewriteSpec) -> bool {
-        if spec.kind == RewriteKind::Partial {
+        if spec.kind == RewriteKind::Partial || marker.timestamp >= self.purge {
             return true;
         }
         let expired = marker.timestamp < self.expiry;
+        let is_of_version =
+            matches!(marker.cell_type, CellType::Delete | CellType::DeleteFamilyVersion);
+        if is_of_version && spec.any_expiring && marker.timestamp >= spec.earliest_put {
+            return true;
+        }
         let may_mask = marker.timestamp >= spec.earliest_put
             && (marker.cell_type.is_family_marker() || !self.column.done);
         match self.keep_deleted {
@@ -327,40 +385,49 @@ impl Retention {
         }
     }
 
-    fn judge_put(&mut self, put: &KeyParts<'_>) -> Verdict {
+    /// Judges a put, which is seen for the last time at `until`.
+    fn judge_put(&mut self, put: &KeyParts<'_>, until: Timestamp) -> Verdict {
+        if until < self.now {
+            return Verdict::Skip;
+        }
         if self.column.done {
             return if self.doubts_evictions() { Verdict::Keep } else { self.leave_column() };
         }
+        let rewrites = matches!(&self.task, Task::Rewrite(_));
+        // A reader asks for one moment.
+        let until = if rewrites { until } else { ALWAYS };
         let birth = put.sequence.0;
-        let replaced = self.column.put.filter(|(at, _)| *at == put.timestamp);
-        self.column.put = Some((put.timestamp, put.sequence));
+        let (replaced, replaced_first) = self.column.replaced(put, until);
         let range = self.range_mask(put);
         if range == Some(Effect::Ends) {
             // Whatever it could have evicted is masked by the same marker, or was written after it.
             return Verdict::Skip;
         }
         let ended = self.first_point_mask(put, Effect::Ends);
-        let replaced = replaced.map(|(_, sequence)| sequence.0);
         let death = replaced.unwrap_or(FOREVER).min(ended.unwrap_or(FOREVER));
-        if self.column.has_ended_lives() {
-            let evicted = self.column.eviction(birth, self.versions as usize);
-            if evicted < death {
-                self.column.lives.push((birth, evicted));
-                return if self.doubts_evictions() { Verdict::Keep } else { Verdict::Skip };
-            }
+        if self.column.has_lives_that_end()
+            && self.column.eviction(birth, until, self.versions as usize) < death
+        {
+            // Its life need not be known: what it evicted before would be evicted with it.
+            return if self.doubts_evictions() { Verdict::Keep } else { Verdict::Skip };
         }
-        self.column.lives.push((birth, death));
+        let hidden = self.first_point_mask(put, Effect::Hides);
+        if rewrites && range == Some(Effect::Hides) {
+            return self.judge_live(put, self.column.live_count, false);
+        }
+        let end = death.min(replaced_first.unwrap_or(FOREVER));
+        let end = if rewrites { end.min(hidden.unwrap_or(FOREVER)) } else { end };
+        self.column.lives.push(Life { birth, end, until });
         if death != FOREVER {
             let stays = ended.is_some() || self.versions > 1;
-            return if stays && self.is_partial() { Verdict::Keep } else { Verdict::Skip };
+            return if stays && self.keeps_ended() { Verdict::Keep } else { Verdict::Skip };
         }
-        self.column.live_count += 1;
-        let index = self.column.live_count - 1;
-        if self.column.live_count >= self.versions {
-            self.column.done = true;
+        let index = self.column.live_count;
+        if end == FOREVER && until == ALWAYS {
+            self.column.live_count += 1;
+            self.column.done |= self.column.live_count >= self.versions;
         }
-        let hidden = range.is_some() || self.first_point_mask(put, Effect::Hides).is_some();
-        self.judge_live(put, index, hidden)
+        self.judge_live(put, index, range.is_some() || hidden.is_some())
     }
 
     /// Judges a put that is one of the newest VERSIONS; `index` of them are newer.
@@ -404,6 +471,11 @@ impl Retention {
         self.is_partial() && (self.column.had_points || !self.row.points.is_empty())
     }
 
+    /// Whether a version that has ended may have evicted one that is seen again.
+    fn keeps_ended(&self) -> bool {
+        matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial || spec.any_expiring)
+    }
+
     fn is_partial(&self) -> bool {
         matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial)
     }
@@ -432,11 +504,30 @@ impl Retention {
 
 /// Returns the timestamp below which cells of a family have expired.
 pub fn expiry(family: &FamilyDescriptor, now_micros: i64) -> Timestamp {
-    let ttl = family.ttl.map(|ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
-    Timestamp(ttl.map_or(i64::MIN, |ttl| now_micros.saturating_sub(ttl)))
+    Timestamp(family.ttl.map_or(i64::MIN, |ttl| now_micros.saturating_sub(micros(ttl))))
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl Column {
+    fn new() -> Column {
+        Column {
+            begun: false,
+            qualifier: SmallVec::new(),
+            ranges: Masks::default(),
+            points: SmallVec::new(),
+            had_points: false,
+            puts: SmallVec::new(),
+            at: Timestamp::LATEST,
+            lives: SmallVec::new(),
+            live_count: 0,
+            returned_count: 0,
+            done: false,
+        }
+    }
+
     fn begin(&mut self, qualifier: &[u8]) {
         self.begun = true;
         self.qualifier.clear();
@@ -444,25 +535,40 @@ impl Column {
         self.ranges = Masks::default();
         self.points.clear();
         self.had_points = false;
-        self.put = None;
+        self.puts.clear();
         self.lives.clear();
         self.live_count = 0;
         self.returned_count = 0;
         self.done = false;
     }
 
-    fn has_ended_lives(&self) -> bool {
+    /// Notes a put, and returns the sequences of the first one that replaced it for good, and of
+    /// the first one that replaced it at all.
+    fn replaced(&mut self, put: &KeyParts<'_>, until: Timestamp) -> (Option<u64>, Option<u64>) {
+        if self.at != put.timestamp {
+            self.at = put.timestamp;
+            self.puts.clear();
+        }
+        // They come with descending sequences.
+        let first = self.puts.last().map(|(sequence, _)| *sequence);
+        let for_good = self.puts.iter().rfind(|(_, other)| *other >= until);
+        let for_good = for_good.map(|(sequence, _)| *sequence);
+        self.puts.push((put.sequence.0, until));
+        (for_good, first)
+    }
+
+    fn has_lives_that_end(&self) -> bool {
         self.lives.len() > self.live_count as usize
     }
 
-    /// Returns the first moment from `birth` on at which `versions` of the lives seen went on, or
-    /// [`FOREVER`].
-    fn eviction(&self, birth: u64, versions: usize) -> u64 {
+    /// Returns the first moment from `birth` on at which `versions` of the lives seen went on that
+    /// will be there at `until`, or [`FOREVER`].
+    fn eviction(&self, birth: u64, until: Timestamp, versions: usize) -> u64 {
         let mut starts: SmallVec<[u64; 8]> = SmallVec::new();
         let mut ends: SmallVec<[u64; 8]> = SmallVec::new();
-        for &(start, end) in self.lives.iter().filter(|(_, end)| *end > birth) {
-            starts.push(start.max(birth));
-            ends.push(end);
+        for life in self.lives.iter().filter(|life| life.end > birth && life.until >= until) {
+            starts.push(life.birth.max(birth));
+            ends.push(life.end);
         }
         starts.sort_unstable();
         ends.sort_unstable();

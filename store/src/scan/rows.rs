@@ -221,7 +221,7 @@ impl<C: Cursor> RowReader<C> {
             self.counts.cells += 1;
             let verdict = match self.row.before(&parts, self.family, &self.rules) {
                 Some(step) => Some(step),
-                None => match self.retention.judge(&parts) {
+                None => match self.retention.judge(&parts, || self.merge.value()) {
                     Verdict::Keep => None,
                     Verdict::Skip => Some(Step::Advance),
                     Verdict::SkipColumn => Some(Step::SkipColumn),
@@ -230,7 +230,7 @@ impl<C: Cursor> RowReader<C> {
             let step = match verdict {
                 Some(step) => step,
                 None => {
-                    let cell = cell_of(self.family, &parts, self.merge.value());
+                    let cell = CellRef::of_stored(self.family, &parts, self.merge.value());
                     self.row.pass(&cell, &self.rules, output)
                 }
             };
@@ -259,18 +259,6 @@ impl<C: Cursor> RowReader<C> {
             Some(next) => self.merge.seek_column(next),
             None => self.merge.skip_row(),
         }
-    }
-}
-
-fn cell_of<'a>(family: u8, parts: &KeyParts<'a>, value: &'a [u8]) -> CellRef<'a> {
-    CellRef {
-        row: parts.row,
-        family,
-        qualifier: parts.qualifier,
-        timestamp: parts.timestamp,
-        sequence: parts.sequence,
-        cell_type: parts.cell_type,
-        value,
     }
 }
 

@@ -116,10 +116,10 @@ impl Column {
 
     /// Returns whether the commit shows a cell.
     fn keeps(&mut self, parts: &KeyParts<'_>) -> bool {
-        // The same version again: what was staged earlier.
-        if self.last.replace((parts.timestamp, parts.cell_type))
-            == Some((parts.timestamp, parts.cell_type))
-        {
+        // The same version again, with a TTL or without: what was staged earlier.
+        let cell_type = if parts.cell_type.is_put() { CellType::Put } else { parts.cell_type };
+        let version = Some((parts.timestamp, cell_type));
+        if std::mem::replace(&mut self.last, version) == version {
             return false;
         }
         let (timestamp, sequence) = (parts.timestamp, parts.sequence);
@@ -132,7 +132,7 @@ impl Column {
             CellType::DeleteFamilyVersion => mark(&mut self.family_markers, true),
             CellType::DeleteColumn => mark(&mut self.column_markers, false),
             CellType::Delete => mark(&mut self.column_markers, true),
-            CellType::Put => {
+            CellType::Put | CellType::ExpiringPut => {
                 let markers = self.family_markers.iter().chain(&self.column_markers);
                 !markers.into_iter().any(|marker| marker.masks(parts))
             }

@@ -3,12 +3,13 @@
 //! Methods take `&self`, so that a scan can go on while rows are staged and endpoints of several
 //! regions can read at once; a transaction still belongs to one client at a time.
 //!
-//! What is staged stands in `staging`; how a batch gets there, in `write`; what is left of it at
-//! the commit, in `collapse`; calls of endpoints in `endpoint`.
+//! What is staged stands in `staging`; how a batch gets there, in `write`, and a row mutation in
+//! `row`; what is left of it at the commit, in `collapse`; calls of endpoints in `endpoint`.
 
 mod staging;
 mod collapse;
 mod write;
+mod row;
 mod endpoint;
 
 use std::any::Any;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, expiring_value};
 use crate::descriptor::TableId;
 use crate::memstore::Memstore;
 use crate::mutation::{Edit, Mutation};
@@ -121,31 +121,34 @@ impl Staging {
 }
 
 fn stage_edit(families: &mut StagedFamilies, row: &[u8], edit: &Edit, sequence: Sequence) {
-    let key = |qualifier, timestamp: &Option<Timestamp>, cell_type| KeyParts {
-        row,
-        qualifier,
-        timestamp: timestamp.unwrap_or(Timestamp::LATEST),
-        sequence,
-        cell_type,
+    let family_count = families.len();
+    let timestamp = edit.timestamp().unwrap_or(Timestamp::LATEST);
+    let mut stage = |family: usize, qualifier: &[u8], cell_type, value: &[u8]| {
+        let key = KeyParts { row, qualifier, timestamp, sequence, cell_type };
+        memstore_of(families, family).insert(&key, value);
     };
     match edit {
-        Edit::Put { family, qualifier, timestamp, value } => {
-            let memstore = memstore_of(families, usize::from(*family));
-            memstore.insert(&key(qualifier, timestamp, CellType::Put), value);
+        Edit::Put { family, qualifier, value, ttl: None, .. } => {
+            stage(usize::from(*family), qualifier, CellType::Put, value);
         }
-        Edit::DeleteRow { timestamp } => {
-            for family in 0..families.len() {
-                let memstore = memstore_of(families, family);
-                memstore.insert(&key(&[], timestamp, CellType::DeleteFamily), &[]);
-            }
+        Edit::Put { family, qualifier, value, ttl: Some(ttl), .. } => {
+            let stored = expiring_value(*ttl, value);
+            stage(usize::from(*family), qualifier, CellType::ExpiringPut, &stored);
         }
-        Edit::DeleteFamily { family, timestamp } => {
-            let memstore = memstore_of(families, usize::from(*family));
-            memstore.insert(&key(&[], timestamp, CellType::DeleteFamily), &[]);
+        Edit::DeleteRow { .. } => {
+            (0..family_count).for_each(|family| stage(family, &[], CellType::DeleteFamily, &[]));
         }
-        Edit::DeleteColumn { family, qualifier, timestamp } => {
-            let memstore = memstore_of(families, usize::from(*family));
-            memstore.insert(&key(qualifier, timestamp, CellType::DeleteColumn), &[]);
+        Edit::DeleteFamily { family, .. } => {
+            stage(usize::from(*family), &[], CellType::DeleteFamily, &[]);
+        }
+        Edit::DeleteFamilyVersion { family, .. } => {
+            stage(usize::from(*family), &[], CellType::DeleteFamilyVersion, &[]);
+        }
+        Edit::DeleteColumn { family, qualifier, .. } => {
+            stage(usize::from(*family), qualifier, CellType::DeleteColumn, &[]);
+        }
+        Edit::DeleteVersion { family, qualifier, .. } => {
+            stage(usize::from(*family), qualifier, CellType::Delete, &[]);
         }
     }
 }

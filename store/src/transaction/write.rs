@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cell::CellBatch;
-use crate::cell::ROW_BYTES_MAX;
+use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::Taken;
@@ -39,15 +39,21 @@ impl Transaction {
     ///
     /// Nothing of the batch is staged then; locks stay until the end of the transaction.
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
-        if self.options.read_only {
-            return Err(Error::InvalidRequest("cannot write in a read-only transaction".into()));
-        }
+        self.check_writable()?;
         let before = self.staging.lock().count();
         let staged = self.stage_batch(table, mutations, 0);
         if staged.is_err() {
             self.staging.lock().roll_back_to(before);
         }
         staged
+    }
+
+    /// Returns an error if the transaction may only read.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::InvalidRequest("cannot write in a read-only transaction".into()));
+        }
+        Ok(())
     }
 
     fn stage_batch(&self, table: TableId, mutations: Vec<Mutation>, depth: usize) -> Result<()> {
@@ -164,19 +170,29 @@ fn check_batch(table: &Table, batch: &[Mutation]) -> Result<()> {
             )));
         }
         for edit in &mutation.edits {
-            let family = match edit {
-                Edit::Put { family, .. }
-                | Edit::DeleteFamily { family, .. }
-                | Edit::DeleteColumn { family, .. } => *family,
-                Edit::DeleteRow { .. } => 0,
-            };
+            let family = edit.family().unwrap_or(0);
             if usize::from(family) >= family_count {
                 return Err(Error::InvalidRequest(format!(
                     "table \"{}\" has no column family {family}",
                     descriptor.name
                 )));
             }
+            check_edit(edit)?;
         }
     }
     Ok(())
+}
+
+fn check_edit(edit: &Edit) -> Result<()> {
+    match edit {
+        // What the same transaction has put at the commit time.
+        Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => Ok(()),
+        _ if edit.timestamp() == Some(Timestamp::LATEST) => Err(Error::InvalidRequest(
+            "the highest timestamp stands for the time of the commit".into(),
+        )),
+        Edit::Put { ttl: Some(ttl), .. } if ttl.as_millis() == 0 => {
+            Err(Error::InvalidRequest("the TTL of a cell is at least one millisecond".into()))
+        }
+        _ => Ok(()),
+    }
 }

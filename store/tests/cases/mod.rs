@@ -15,6 +15,7 @@ mod pressure;
 mod reads;
 mod replicas;
 mod script_reads;
+pub(crate) mod script_writes;
 mod schedules;
 mod snapshots;
 

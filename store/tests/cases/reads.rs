@@ -305,7 +305,10 @@ fn commit(store: &Arc<Store>, step: &Step) {
     let (row_number, edit) = match step {
         Step::Put { row, family, qualifier: q, at: version, value } => {
             let (qualifier, value) = (qualifier(*q).into(), value.to_string().into());
-            (row, Edit::Put { family: *family, qualifier, timestamp: at(*version), value })
+            (
+                row,
+                Edit::Put { family: *family, qualifier, timestamp: at(*version), value, ttl: None },
+            )
         }
         Step::DeleteFamily { row, family, at: version } => {
             (row, Edit::DeleteFamily { family: *family, timestamp: at(*version) })

@@ -1,0 +1,287 @@
+//! How a row mutation is carried out: what depends on the row is read under its lock and becomes
+//! puts and markers, which go the way of every mutation, through the observers.
+//!
+//! # Timestamps
+//!
+//! What increments and appends write, and what a condition on a column lets be written, must not
+//! lie below what they have read. Mostly the commit time is above it. Where the version read lies
+//! in the future, an increment or append is written one microsecond above it, and edits under a
+//! condition at it, if they have no timestamp of their own.
+
+use crate::cell::{CellBatch, CellRef, Timestamp};
+use crate::descriptor::TableId;
+use crate::error::{Error, Result};
+use crate::mutation::{Edit, LockMode, LockWait, Mutation};
+use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
+use crate::scan::filter::CompareOp;
+use crate::scan::{Get, TimeRange};
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// A row mutation that is being carried out.
+struct Work<'a> {
+    transaction: &'a Transaction,
+    table: &'a Table,
+    /// The versions to look at.
+    time_range: TimeRange,
+    /// The version of edits without one; `None` for the commit time.
+    timestamp: Option<Timestamp>,
+    /// What is not staged yet.
+    pending: Mutation,
+    written: Vec<Written>,
+}
+
+impl Transaction {
+    /// Changes one row, in the order of the changes, under its lock; returns what increments and
+    /// appends have written.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is staged then. [`Error::InvalidRequest`] if a value to increment is not 8 bytes
+    /// long; those of [`Transaction::mutate`].
+    pub fn mutate_row(&self, table: TableId, mutation: RowMutation) -> Result<Vec<Written>> {
+        let written = self.change_row(table, None, mutation)?;
+        Ok(written.unwrap_or_default())
+    }
+
+    /// Changes one row as [`Transaction::mutate_row`] does, if a condition holds for it under its
+    /// lock; returns `None` if it does not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::mutate_row`].
+    pub fn check_and_mutate(
+        &self,
+        table: TableId,
+        condition: &Condition,
+        mutation: RowMutation,
+    ) -> Result<Option<Vec<Written>>> {
+        self.change_row(table, Some(condition), mutation)
+    }
+
+    /// Adds to a number of 64 bits, big endian; returns the sum.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::mutate_row`].
+    pub fn increment(
+        &self,
+        table: TableId,
+        row: &[u8],
+        column: ColumnName,
+        amount: i64,
+    ) -> Result<i64> {
+        let written = self.mutate_row(table, RowMutation::new(row).increment(column, amount))?;
+        let sum = written.first().and_then(Written::number);
+        Ok(sum.expect("an increment writes a number"))
+    }
+
+    /// Adds bytes to the end of a value; returns the new value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::mutate_row`].
+    pub fn append(
+        &self,
+        table: TableId,
+        row: &[u8],
+        column: ColumnName,
+        value: &[u8],
+    ) -> Result<Vec<u8>> {
+        let written = self.mutate_row(table, RowMutation::new(row).append(column, value))?;
+        Ok(written.into_iter().next().map(|written| written.value).unwrap_or_default())
+    }
+
+    fn change_row(
+        &self,
+        table: TableId,
+        condition: Option<&Condition>,
+        mutation: RowMutation,
+    ) -> Result<Option<Vec<Written>>> {
+        let table = self.engine.table(table)?;
+        self.check_writable()?;
+        self.lock_in(&table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?;
+        let mut work = Work {
+            transaction: self,
+            table: &table,
+            time_range: mutation.time_range,
+            timestamp: None,
+            pending: Mutation::new(mutation.row),
+            written: Vec::new(),
+        };
+        if let Some(condition) = condition
+            && !work.holds(condition)?
+        {
+            return Ok(None);
+        }
+        let before = self.staging.lock().count();
+        let done = work.run(mutation.changes, mutation.ttl);
+        if done.is_err() {
+            self.staging.lock().roll_back_to(before);
+        }
+        done.map(|()| Some(work.written))
+    }
+}
+
+impl Work<'_> {
+    fn holds(&mut self, condition: &Condition) -> Result<bool> {
+        let mut row = CellBatch::new();
+        match condition {
+            Condition::Absent(column) => Ok(self.read(column, &mut row)?.is_none()),
+            Condition::Value { column, op, value } => {
+                let Some(cell) = self.read(column, &mut row)? else { return Ok(false) };
+                if self.is_ahead(cell.timestamp) {
+                    self.timestamp = Some(cell.timestamp);
+                }
+                Ok(compares(*op, cell.value, value))
+            }
+            Condition::Row(filter) => {
+                let get = Get { filter: Some(filter.clone()), ..self.get() };
+                self.transaction.get_newest(self.table, &get, &mut row)
+            }
+        }
+    }
+
+    /// Returns a get of the row.
+    fn get(&self) -> Get {
+        Get { time_range: self.time_range, ..Get::new(self.pending.row.as_slice()) }
+    }
+
+    fn run(&mut self, changes: Vec<RowChange>, ttl: Option<std::time::Duration>) -> Result<()> {
+        for change in changes {
+            match change {
+                RowChange::Edit(edit) => {
+                    let edit = self.timed(edit);
+                    self.pending.edits.push(edit);
+                }
+                RowChange::Increment { column, amount } => {
+                    self.replace(column, ttl, |old| incremented(old, amount))?;
+                }
+                RowChange::Append { column, value } => {
+                    self.replace(
+                        column,
+                        ttl,
+                        |old| Ok([old.unwrap_or_default(), &value].concat()),
+                    )?;
+                }
+                RowChange::DeleteNewest { column } => self.delete_newest(column)?,
+            }
+        }
+        self.stage()
+    }
+
+    /// Reads a column as the changes so far leave it.
+    fn read<'b>(
+        &mut self,
+        column: &ColumnName,
+        row: &'b mut CellBatch,
+    ) -> Result<Option<CellRef<'b>>> {
+        if self.pending.edits.iter().any(|edit| touches(edit, column)) {
+            self.stage()?;
+        }
+        row.clear();
+        let get = self.get().column(column.family, column.qualifier.as_slice());
+        if !self.transaction.get_newest(self.table, &get, row)? {
+            return Ok(None);
+        }
+        let row: &CellBatch = row;
+        Ok(row.row(0).cells().next())
+    }
+
+    /// Puts what `change` makes of the newest value of a column.
+    fn replace(
+        &mut self,
+        column: ColumnName,
+        ttl: Option<std::time::Duration>,
+        change: impl FnOnce(Option<&[u8]>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        let mut row = CellBatch::new();
+        let old = self.read(&column, &mut row)?;
+        let value = change(old.map(|cell| cell.value))?;
+        let ahead = old.map(|cell| cell.timestamp).filter(|at| self.is_ahead(*at));
+        self.pending.edits.push(Edit::Put {
+            family: column.family,
+            qualifier: column.qualifier.clone(),
+            // Too high to be written is refused like any other timestamp.
+            timestamp: ahead.map(|at| Timestamp(at.0.saturating_add(1))).or(self.timestamp),
+            value: value.clone(),
+            ttl: ttl.or(old.and_then(|cell| cell.ttl)),
+        });
+        self.written.push(Written { column, value });
+        Ok(())
+    }
+
+    fn delete_newest(&mut self, column: ColumnName) -> Result<()> {
+        let mut row = CellBatch::new();
+        let Some(cell) = self.read(&column, &mut row)? else { return Ok(()) };
+        let ColumnName { family, qualifier } = column;
+        let timestamp = cell.timestamp;
+        self.pending.edits.push(Edit::DeleteVersion { family, qualifier, timestamp });
+        Ok(())
+    }
+
+    /// Returns whether a committed version may lie above the time of the commit to come.
+    fn is_ahead(&self, timestamp: Timestamp) -> bool {
+        timestamp != Timestamp::LATEST && timestamp > self.transaction.engine.last_timestamp()
+    }
+
+    /// Gives an edit without a timestamp that of the version that the condition has seen.
+    fn timed(&self, mut edit: Edit) -> Edit {
+        match &mut edit {
+            Edit::Put { timestamp, .. }
+            | Edit::DeleteRow { timestamp }
+            | Edit::DeleteFamily { timestamp, .. }
+            | Edit::DeleteColumn { timestamp, .. } => *timestamp = timestamp.or(self.timestamp),
+            Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => {}
+        }
+        edit
+    }
+
+    fn stage(&mut self) -> Result<()> {
+        if self.pending.edits.is_empty() {
+            return Ok(());
+        }
+        let rest = Mutation::new(self.pending.row.as_slice());
+        let staged = std::mem::replace(&mut self.pending, rest);
+        self.transaction.mutate(self.table.id(), vec![staged])
+    }
+}
+
+fn compares(op: CompareOp, left: &[u8], right: &[u8]) -> bool {
+    match op {
+        CompareOp::Less => left < right,
+        CompareOp::LessOrEqual => left <= right,
+        CompareOp::Equal => left == right,
+        CompareOp::NotEqual => left != right,
+        CompareOp::GreaterOrEqual => left >= right,
+        CompareOp::Greater => left > right,
+    }
+}
+
+fn incremented(old: Option<&[u8]>, amount: i64) -> Result<Vec<u8>> {
+    let number = match old {
+        None => 0,
+        Some(bytes) => i64::from_be_bytes(bytes.try_into().map_err(|_| {
+            Error::InvalidRequest(format!(
+                "cannot increment a value of {} bytes: a number has 8",
+                bytes.len()
+            ))
+        })?),
+    };
+    Ok(number.wrapping_add(amount).to_be_bytes().to_vec())
+}
+
+/// Returns whether an edit may change what is read of a column.
+fn touches(edit: &Edit, column: &ColumnName) -> bool {
+    match edit {
+        Edit::DeleteRow { .. } => true,
+        Edit::DeleteFamily { family, .. } | Edit::DeleteFamilyVersion { family, .. } => {
+            *family == column.family
+        }
+        Edit::Put { family, qualifier, .. }
+        | Edit::DeleteColumn { family, qualifier, .. }
+        | Edit::DeleteVersion { family, qualifier, .. } => {
+            *family == column.family && *qualifier == column.qualifier
+        }
+    }
+}

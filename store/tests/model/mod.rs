@@ -1,0 +1,114 @@
+//! The rules of cells as a program that a reader can check: no files, no merge, no cell order, just
+//! commit after commit. What the store answers is compared with what this says.
+//!
+//! Random tests that use it run `BENNU_CASES` times as many cases if that variable is set.
+//!
+//! It is a module of the test binary (for whole stores) and of the unit tests of one family of one
+//! region; the rules in words are in the header of `store::scan::retention`.
+
+use std::collections::BTreeMap;
+
+// From the parent: the crate has another name there than here.
+use super::{
+    Cell, CellType, FamilyDescriptor, KeepDeletedCells, ReadSpec, Timestamp, split_expiring,
+};
+
+/// A version that a read finds: row, qualifier, timestamp, sequence, value.
+pub(crate) type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
+
+/// Returns how many random cases to run: `default`, or `BENNU_CASES` times as many.
+pub(crate) fn case_count(default: u32) -> u32 {
+    let times = std::env::var("BENNU_CASES").map_or(1, |text| text.parse().expect("a number"));
+    default * times
+}
+
+type Column = (Vec<u8>, Vec<u8>);
+
+/// Returns what a read of one family finds, in cell order, given all cells that were ever written.
+pub(crate) fn visible(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec) -> Vec<Found> {
+    // What has expired by its own TTL was never written.
+    let is_there = |cell: &&Cell| spec.sees(cell.sequence) && last_seen(cell) >= spec.now_micros;
+    let mut seen: Vec<&Cell> = cells.iter().filter(is_there).collect();
+    // Within a commit markers come first: they mask older commits only.
+    seen.sort_by_key(|cell| (cell.sequence, cell.cell_type.is_put()));
+    let expiry = family.ttl.map_or(i64::MIN, |ttl| spec.now_micros - ttl.as_micros() as i64);
+    let ends = |marker: &Cell| match family.keep_deleted_cells {
+        KeepDeletedCells::False => true,
+        KeepDeletedCells::True => false,
+        KeepDeletedCells::Ttl => marker.timestamp.0 < expiry,
+    };
+    let mut columns: BTreeMap<Column, BTreeMap<i64, &Cell>> = BTreeMap::new();
+    for cell in &seen {
+        if cell.cell_type.is_put() {
+            let column = (cell.row.clone(), cell.qualifier.clone());
+            let versions = columns.entry(column).or_default();
+            versions.insert(cell.timestamp.0, cell);
+            while versions.len() > family.versions as usize {
+                versions.pop_first();
+            }
+        } else if ends(cell) {
+            for (_, versions) in columns.iter_mut().filter(|(column, _)| marks(cell, column)) {
+                versions.retain(|&version, _| !covers(cell, version));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (column, versions) in columns {
+        let mut returned = 0;
+        for (index, (at, version)) in versions.into_iter().rev().enumerate() {
+            let masked = seen.iter().any(|marker| {
+                !marker.cell_type.is_put()
+                    && !ends(marker)
+                    && spec.time_range.is_before_max(marker.timestamp)
+                    && marks(marker, &column)
+                    && covers(marker, at)
+                    && marker.sequence > version.sequence
+            });
+            let expired = at < expiry && index >= family.min_versions as usize;
+            let wanted = spec.time_range.contains(Timestamp(at)) && returned < spec.max_versions;
+            if !masked && !expired && wanted {
+                returned += 1;
+                let (row, qualifier) = column.clone();
+                found.push((row, qualifier, at, version.sequence.0, value(version)));
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether the rules promise that rewrites change no answer for a family whose history has
+/// markers of single versions: MIN_VERSIONS leaves open how many of the expired come back then.
+pub(crate) fn allows_version_markers(family: &FamilyDescriptor) -> bool {
+    family.min_versions == 0 || family.ttl.is_none()
+}
+
+/// Returns when a cell is there for the last time, in microseconds.
+fn last_seen(cell: &Cell) -> i64 {
+    match cell.cell_type {
+        CellType::ExpiringPut => {
+            let (ttl, _) = split_expiring(&cell.value).expect("the TTL comes first");
+            cell.timestamp.0.saturating_add(ttl.as_micros() as i64)
+        }
+        _ => i64::MAX,
+    }
+}
+
+fn value(cell: &Cell) -> Vec<u8> {
+    match cell.cell_type {
+        CellType::ExpiringPut => split_expiring(&cell.value).expect("the TTL comes first").1,
+        _ => &cell.value[..],
+    }
+    .to_vec()
+}
+
+fn marks(marker: &Cell, column: &Column) -> bool {
+    marker.row == column.0 && (marker.cell_type.is_family_marker() || marker.qualifier == column.1)
+}
+
+fn covers(marker: &Cell, version: i64) -> bool {
+    match marker.cell_type {
+        CellType::DeleteFamily | CellType::DeleteColumn => version <= marker.timestamp.0,
+        CellType::Delete | CellType::DeleteFamilyVersion => version == marker.timestamp.0,
+        CellType::Put | CellType::ExpiringPut => false,
+    }
+}
