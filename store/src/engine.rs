@@ -315,6 +315,9 @@ impl Engine {
     ///
     /// [`Error::Cancelled`], [`Error::ShutDown`].
     pub(crate) fn wait_for_files(&self, region: &Region, cancelled: &AtomicBool) -> Result<()> {
+        if !region.has_too_many_files() {
+            return Ok(());
+        }
         let options = self.options();
         let longest = options.compactions.stall_max;
         let clear = || !region.has_too_many_files() || !self.schedule.works_on(region.id());

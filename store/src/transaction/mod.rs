@@ -415,9 +415,7 @@ impl Transaction {
         }
         for part in &writes.regions {
             part.region.service().enter(None, &[&self.options.cancelled], blocking)?;
-            if part.region.has_too_many_files() {
-                self.engine.wait_for_files(&part.region, &self.options.cancelled)?;
-            }
+            self.engine.wait_for_files(&part.region, &self.options.cancelled)?;
         }
         Ok(writes)
     }
