@@ -170,11 +170,13 @@ impl Task {
 impl Schedule {
     /// Returns an empty schedule.
     pub(crate) fn new(options: &Options) -> Schedule {
+        // Who opens a store asks for all of them.
+        let next_tick_micros = options.env.now_micros().saturating_add(TICK_MICROS);
         Schedule {
             env: Arc::clone(&options.env),
             limits: options.compactions.clone(),
             long_bytes: options.memstore_flush_bytes.saturating_mul(LONG_FLUSHES),
-            state: Mutex::default(),
+            state: Mutex::new(State { next_tick_micros, ..State::default() }),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
             bucket: Mutex::default(),
