@@ -202,6 +202,12 @@ pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
         .then_with(|| a_tail[..17].cmp(&b_tail[..17]))
 }
 
+/// Puts another sequence into an encoded key.
+pub fn set_sequence(key: &mut [u8], sequence: Sequence) {
+    let start = key.len() - KEY_TAIL_BYTES + 8;
+    key[start..start + 8].copy_from_slice(&(!sequence.0).to_be_bytes());
+}
+
 /// Returns the row of an encoded key.
 pub fn row_of(key: &[u8]) -> &[u8] {
     split_key(key).0

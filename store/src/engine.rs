@@ -68,7 +68,7 @@ pub(crate) struct Engine {
     applied: AppliedMark,
     next_owner: AtomicU64,
     stopped: AtomicBool,
-    /// A table's drop failed such that it may be on disk all the same.
+    /// A table's drop or a bulk load failed such that it may be on disk all the same.
     doubtful: AtomicBool,
     pool: OnceLock<rayon_core::ThreadPool>,
     _directory_lock: Box<dyn Send + Sync>,
@@ -212,12 +212,7 @@ impl Engine {
     ///
     /// Those of [`Manifest::append`].
     pub(crate) fn drop_from_manifest(&self, table: TableId) -> Result<()> {
-        let mut manifest = self.manifest.lock();
-        let dropped = manifest.append(&ManifestEdit::DropTable { table });
-        if !manifest.is_settled() {
-            self.doubtful.store(true, Ordering::SeqCst);
-        }
-        dropped
+        self.append_decisive(&ManifestEdit::DropTable { table })
     }
 
     /// Makes sure that a table whose drop failed is not gone after a restart, before anything is
@@ -322,6 +317,23 @@ impl Engine {
         let longest = options.compactions.stall_max;
         let clear = || !region.has_too_many_files() || !self.schedule.works_on(region.id());
         self.pressure.wait_for_files(&clear, longest, cancelled, &*options.blocking)
+    }
+
+    /// Notes that a sequence, which was given outside of [`Engine::commit`], has nothing left to
+    /// apply.
+    pub(crate) fn note_applied(&self, sequence: Sequence) {
+        self.applied.applied(sequence);
+    }
+
+    /// Writes an edit that later commits depend on: if its fate is open, none is acknowledged before
+    /// it is known.
+    pub(crate) fn append_decisive(&self, edit: &ManifestEdit) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let appended = manifest.append(edit);
+        if !manifest.is_settled() {
+            self.doubtful.store(true, Ordering::SeqCst);
+        }
+        appended
     }
 
     /// Returns when all commits up to `sequence` are applied.

@@ -130,7 +130,11 @@ impl FamilyStore {
         let mut live = Vec::with_capacity(files.len());
         for &record in files {
             let path = directory.join(file_name(family_index, record.id));
-            let file = Arc::new(StoreFile::open(env.clone(), &path, cache.clone())?);
+            let mut file = StoreFile::open(env.clone(), &path, cache.clone())?;
+            if let Some(sequence) = record.adopted {
+                file = file.adopted_at(Sequence(sequence));
+            }
+            let file = Arc::new(file);
             let created_micros = record.created_micros;
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
@@ -258,12 +262,7 @@ impl FamilyStore {
         progress: &impl Progress,
     ) -> Result<Written> {
         let env = &self.context.options.env;
-        let name_file = || {
-            let mut pending = self.pending.lock();
-            let id = FileId(pending.next_file);
-            pending.next_file += 1;
-            (id, self.directory.join(file_name(self.family_index, id)))
-        };
+        let name_file = || self.name_file();
         let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
         let rewritten = rewrite(&mut merge, &mut retention, &mut writer, progress)
@@ -290,6 +289,34 @@ impl FamilyStore {
             }
         }
         Ok(Written { files, cells_in, cells_out: writer.cell_count() })
+    }
+
+    /// Returns a file that was never there, and where it is to be.
+    pub(crate) fn name_file(&self) -> (FileId, PathBuf) {
+        let mut pending = self.pending.lock();
+        let id = FileId(pending.next_file);
+        pending.next_file += 1;
+        (id, self.directory.join(file_name(self.family_index, id)))
+    }
+
+    /// Opens files that were written outside, all of whose cells are to have this sequence.
+    pub(crate) fn open_adopted(
+        &self,
+        files: &[(FileId, PathBuf)],
+        sequence: Sequence,
+    ) -> Result<Vec<LiveFile>> {
+        let env = &self.context.options.env;
+        let open = |(id, path): &(FileId, PathBuf)| {
+            let file = StoreFile::open(env.clone(), path, self.cache.clone())?;
+            let file = Arc::new(file.adopted_at(sequence));
+            Ok(LiveFile { id: *id, created_micros: env.now_micros(), file })
+        };
+        files.iter().map(open).collect()
+    }
+
+    /// Makes a run that the manifest lists part of the view, as its newest.
+    pub(crate) fn install_adopted(&self, run: Arc<Run>) {
+        self.change_view(|view| view.runs.push(run));
     }
 
     /// Replaces the frozen memstores by the file that [`FamilyStore::flush`] wrote. Does nothing if

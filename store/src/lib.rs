@@ -54,6 +54,7 @@ mod schedule;
 mod engine;
 pub mod transaction;
 mod background;
+pub mod bulk_load;
 pub mod checkpoint;
 pub mod store;
 #[doc(hidden)]

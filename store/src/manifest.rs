@@ -29,7 +29,7 @@ use crate::run::FileRecord;
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 const HEADER_BYTES: usize = 12;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
@@ -102,6 +102,17 @@ pub enum ManifestEdit {
         /// All commits up to here are in files of all regions.
         released: u64,
     },
+    /// A bulk load: files of a table's regions, all of one commit.
+    Adopt {
+        /// The table.
+        table: TableId,
+        /// What came, by region.
+        regions: Vec<(RegionId, Vec<FamilyChange>)>,
+        /// The commit.
+        sequence: u64,
+        /// Its time.
+        timestamp: i64,
+    },
 }
 
 /// A table as the manifest knows it.
@@ -169,6 +180,12 @@ impl ManifestState {
             }
             ManifestEdit::Region { table, region, changes, flushed } => {
                 self.apply_region(*table, *region, changes, *flushed)?;
+            }
+            ManifestEdit::Adopt { table, regions, sequence, timestamp } => {
+                for (region, changes) in regions {
+                    self.apply_region(*table, *region, changes, Some(*sequence))?;
+                }
+                self.last_timestamp = self.last_timestamp.max(*timestamp);
             }
             ManifestEdit::Marks { next_region, last_sequence, last_timestamp, released } => {
                 self.next_region = self.next_region.max(*next_region);

@@ -36,12 +36,14 @@ pub struct FileRecord {
     pub run: u64,
     /// When it was written: microseconds since 1970.
     pub created_micros: i64,
+    /// The sequence that all its cells have, whatever their keys say: of a bulk load.
+    pub adopted: Option<u64>,
 }
 
 impl FileRecord {
     /// Returns the record of a file that is a run of level 0 by itself, written at this time.
     pub fn alone(id: FileId, created_micros: i64) -> FileRecord {
-        FileRecord { id, level: 0, run: id.0, created_micros }
+        FileRecord { id, level: 0, run: id.0, created_micros, adopted: None }
     }
 }
 
@@ -90,6 +92,7 @@ impl Run {
             level: self.level,
             run: self.number,
             created_micros: live.created_micros,
+            adopted: live.file.adopted().map(|sequence| sequence.0),
         })
     }
 

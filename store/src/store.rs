@@ -13,6 +13,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::background::Background;
+use crate::bulk_load::BulkLoad;
 use crate::cache::BlockCache;
 use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
@@ -366,6 +367,17 @@ impl Store {
     /// written by then has `.tmp` behind its name and is removed by the next call for the same name.
     pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
         checkpoint::write(&self.engine, &self.defining, directory)
+    }
+
+    /// Begins a bulk load of a table: cells in order, written straight to store files and adopted by
+    /// one commit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::ShutDown`].
+    pub fn bulk_load(self: &Arc<Store>, table: TableId) -> Result<BulkLoad> {
+        let table = self.engine.table(table)?;
+        Ok(BulkLoad::begin(Arc::clone(&self.engine), self.clone(), table))
     }
 
     /// Stops a region from answering until the guard is dropped: calls wait, or time out where they

@@ -277,7 +277,8 @@ fn chosen(view: &ReadView, inputs: &[FileId]) -> Vec<Arc<Run>> {
 }
 
 fn record_of(live: &LiveFile, level: u8, run: u64) -> FileRecord {
-    FileRecord { id: live.id, level, run, created_micros: live.created_micros }
+    let adopted = live.file.adopted().map(|sequence| sequence.0);
+    FileRecord { id: live.id, level, run, created_micros: live.created_micros, adopted }
 }
 
 /// Gives the files of a merge their places.

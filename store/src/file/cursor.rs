@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys};
-use crate::cell::{row_end_key, row_of, row_start_key};
+use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
 use crate::file::columnar::{BlockRows, ColumnSlice, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
@@ -37,6 +37,8 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     row: Vec<u8>,
     /// Where it stands in that row, if it is known.
     extent: Option<RowExtent>,
+    /// The key with the sequence of an adopted file.
+    stamped: Option<Vec<u8>>,
 }
 
 /// A row within a block.
@@ -59,13 +61,27 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             ahead: ReadAhead::new(order, caching),
             row: Vec::new(),
             extent: None,
+            stamped: None,
         }
+    }
+
+    /// In an adopted file, takes the key of the cell it stands on and puts the file's sequence in.
+    fn stamp(&mut self) {
+        let Some(sequence) = self.file.adopted() else { return };
+        self.stamped = self.cursor.key().map(|key| {
+            let mut stamped = self.stamped.take().unwrap_or_default();
+            stamped.clear();
+            stamped.extend_from_slice(key);
+            set_sequence(&mut stamped, sequence);
+            stamped
+        });
     }
 
     /// Returns a cursor that begins with the first row at or after `start`.
     pub fn forward(file: F, start: &[u8], caching: Caching) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
         cursor.seek_key(&row_start_key(start))?;
+        cursor.stamp();
         Ok(cursor)
     }
 
@@ -73,6 +89,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     pub fn reverse(file: F, stop: Option<&[u8]>, caching: Caching) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
         cursor.seek_before(stop.map(row_start_key))?;
+        cursor.stamp();
         Ok(cursor)
     }
 
@@ -246,6 +263,10 @@ impl FileCursor {
         &mut self,
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<ColumnSlice>> {
+        if self.stamped.is_some() {
+            // The sequences of the block are not those of its cells.
+            return Ok(None);
+        }
         let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
         let columns = cursor.columns(wanted).map_err(|Malformed| self.malformed())?;
         let Some(BlockRows { block, mut rows }) = columns else { return Ok(None) };
@@ -279,7 +300,7 @@ impl FileCursor {
         };
         self.load(handle)?;
         self.cursor.first_key().map_err(|Malformed| self.malformed())?;
-        Ok(self.key().is_some_and(|key| row_of(key) == &last_row[..]))
+        Ok(self.cursor.key().is_some_and(|key| row_of(key) == &last_row[..]))
     }
 
     /// Moves to a cell of a columnar block; its value is not there yet.
@@ -292,25 +313,18 @@ impl FileCursor {
     }
 }
 
-impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
-    fn key(&self) -> Option<&[u8]> {
-        self.cursor.key()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.cursor.value()
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        if self.key().is_none() || self.walk_row(|_| true)? {
+/// The moves of [`Cursor`], on the keys that the file holds.
+impl<F: Deref<Target = StoreFile>> FileCursor<F> {
+    fn advance_unstamped(&mut self) -> Result<()> {
+        if self.cursor.key().is_none() || self.walk_row(|_| true)? {
             return Ok(());
         }
         self.step()?;
         self.turn_back()
     }
 
-    fn skip_column(&mut self) -> Result<()> {
-        let Some(key) = self.key() else { return Ok(()) };
+    fn skip_column_unstamped(&mut self) -> Result<()> {
+        let Some(key) = self.cursor.key() else { return Ok(()) };
         if self.extent.is_some() {
             let qualifier: SearchKey = SearchKey::from_slice(column_of(key).1);
             self.walk_row(|next| next != &qualifier[..])?;
@@ -327,8 +341,8 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
         self.turn_back()
     }
 
-    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
-        let Some((row, at)) = self.key().map(column_of) else { return Ok(()) };
+    fn seek_column_unstamped(&mut self, qualifier: &[u8]) -> Result<()> {
+        let Some((row, at)) = self.cursor.key().map(column_of) else { return Ok(()) };
         if at >= qualifier {
             return Ok(());
         }
@@ -340,8 +354,8 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
         self.turn_back()
     }
 
-    fn skip_row(&mut self) -> Result<()> {
-        let Some(key) = self.key() else { return Ok(()) };
+    fn skip_row_unstamped(&mut self) -> Result<()> {
+        let Some(key) = self.cursor.key() else { return Ok(()) };
         match (self.order, self.extent) {
             (RowOrder::Forward, _) => {
                 let end = row_end_key(row_of(key));
@@ -355,12 +369,55 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
         }
     }
 
-    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+    fn seek_row_unstamped(&mut self, row: &[u8]) -> Result<()> {
         self.ahead.interrupt(self.caching);
         match self.order {
             RowOrder::Forward => self.seek_key(&row_start_key(row)),
             RowOrder::Reverse => self.seek_before(Some(row_start_key(row))),
         }
+    }
+}
+
+impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
+    fn key(&self) -> Option<&[u8]> {
+        match &self.stamped {
+            Some(key) => Some(key),
+            None => self.cursor.key(),
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.value()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let moved = self.advance_unstamped();
+        self.stamp();
+        moved
+    }
+
+    fn skip_column(&mut self) -> Result<()> {
+        let moved = self.skip_column_unstamped();
+        self.stamp();
+        moved
+    }
+
+    fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
+        let moved = self.seek_column_unstamped(qualifier);
+        self.stamp();
+        moved
+    }
+
+    fn skip_row(&mut self) -> Result<()> {
+        let moved = self.skip_row_unstamped();
+        self.stamp();
+        moved
+    }
+
+    fn seek_row(&mut self, row: &[u8]) -> Result<()> {
+        let moved = self.seek_row_unstamped(row);
+        self.stamp();
+        moved
     }
 
     fn open(&mut self) -> Result<bool> {

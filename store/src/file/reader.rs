@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockKey, FamilyCache};
+use crate::cell::Sequence;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
@@ -32,6 +33,7 @@ pub struct StoreFile {
     byte_count: u64,
     properties_handle: BlockHandle,
     properties: FileProperties,
+    adopted: Option<Sequence>,
     data_root: OnceLock<Block>,
     bloom_root: OnceLock<Block>,
     obsolete: AtomicBool,
@@ -85,10 +87,26 @@ impl StoreFile {
             byte_count,
             properties_handle: handle,
             properties,
+            adopted: None,
             data_root: OnceLock::new(),
             bloom_root: OnceLock::new(),
             obsolete: AtomicBool::new(false),
         })
+    }
+
+    /// Returns the file with all its cells at this sequence, whatever their keys say: it was
+    /// written before the commit that adopts it had its place.
+    #[must_use]
+    pub fn adopted_at(mut self, sequence: Sequence) -> StoreFile {
+        self.properties.min_sequence = sequence;
+        self.properties.max_sequence = sequence;
+        self.adopted = Some(sequence);
+        self
+    }
+
+    /// Returns the sequence of all its cells, if their keys do not say it.
+    pub fn adopted(&self) -> Option<Sequence> {
+        self.adopted
     }
 
     /// Returns what the file knows about its cells.

@@ -14,6 +14,7 @@ use crate::cell::Sequence;
 use crate::error::Result;
 use crate::family_store::ReadView;
 use crate::region::{Flushing, Region, Surroundings};
+use crate::run::Run;
 
 /// A region whose flushes are held.
 pub(crate) struct HeldFlushes<'a> {
@@ -51,5 +52,21 @@ impl HeldFlushes<'_> {
         drop(self.flushing);
         surroundings.memory_changed(self.region);
         Ok(views)
+    }
+
+    /// Writes what was frozen, as the files below those that are to be adopted.
+    pub(crate) fn flush(&mut self, surroundings: &dyn Surroundings) -> Result<()> {
+        self.region.flush_frozen(&mut self.flushing, surroundings).map(drop)
+    }
+
+    /// Makes runs that the manifest lists part of their families' views.
+    pub(crate) fn adopt(self, runs: Vec<(u8, Arc<Run>)>, surroundings: &dyn Surroundings) {
+        let families = self.region.families.load_full();
+        for (family, run) in runs {
+            families[usize::from(family)].install_adopted(run);
+        }
+        self.region.feed_files_to_replicas();
+        drop(self.flushing);
+        surroundings.memory_changed(self.region);
     }
 }

@@ -34,13 +34,14 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
-use crate::descriptor::{RegionId, TableDescriptor, TableId};
-use crate::error::Result;
+use crate::descriptor::{FileId, RegionId, TableDescriptor, TableId};
+use crate::error::{Error, Result};
 use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext};
+use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
-use crate::run::FileRecord;
+use crate::run::{FileRecord, LiveFile};
 use crate::wal::LoggedCells;
 
 /// One replica, for system views.
@@ -247,6 +248,30 @@ impl Region {
     /// Returns the replicas.
     pub(crate) fn replicas(&self) -> arc_swap::Guard<Arc<Vec<Replica>>> {
         self.replicas.load()
+    }
+
+    /// Begins a store file of a family that is written outside, to be adopted.
+    pub(crate) fn begin_file(&self, family: u8) -> Result<(FileId, PathBuf, FileWriter)> {
+        let store = self.family(family)?;
+        let (id, path) = store.name_file();
+        let env = Arc::clone(&self.context.options.env);
+        let writer = FileWriter::new(env, &path, store.view().family());
+        Ok((id, path, writer))
+    }
+
+    /// Opens files that were written outside, all of whose cells are to have this sequence.
+    pub(crate) fn open_adopted(
+        &self,
+        family: u8,
+        files: &[(FileId, PathBuf)],
+        sequence: Sequence,
+    ) -> Result<Vec<LiveFile>> {
+        self.family(family)?.open_adopted(files, sequence)
+    }
+
+    fn family(&self, family: u8) -> Result<Arc<FamilyStore>> {
+        let found = self.families.load().get(usize::from(family)).cloned();
+        found.ok_or_else(|| Error::InvalidRequest(format!("there is no column family {family}")))
     }
 
     /// Enters the write gate: sequences for cells of the region may be given until the guard is

@@ -1,0 +1,319 @@
+//! Bulk load: cells in order, written straight to store files, adopted by one commit.
+//!
+//! ```text
+//!   add, add, … --> files in the directories of the regions, cut at regions and at a size
+//!   adopt       --> target regions flushed, their gates closed, sequence S, memstores frozen, gates open
+//!               --> log synced up to S, what was frozen written, one manifest edit, views
+//!               --> S applied: visible to new snapshots
+//! ```
+//!
+//! The files are written before S is known; the manifest says of each that all its cells have S.
+//! The cost of the adoption is that of the files' trailers, one edit, and a flush of what is in the
+//! target regions' memory. Other commits are acknowledged only once S is applied.
+//!
+//! # What is promised
+//!
+//! 1. All cells are adopted, or none: at a crash too. Files that were not adopted are removed by who
+//!    drops the load, or by the next start.
+//! 2. A snapshot sees all of it or nothing.
+//! 3. It counts as one commit at S. It takes no row locks: a transaction that has read a row and
+//!    writes it at a later commit does not notice, unless it runs at REPEATABLE READ and takes the
+//!    row's lock after the adoption. Observers do not run.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, Timestamp, compare_keys, row_of};
+use crate::descriptor::{Durability, FileId};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::file::FileWriter;
+use crate::manifest::{FamilyChange, ManifestEdit};
+use crate::region::{HeldFlushes, Region, RegionMap, Surroundings};
+use crate::run::{LiveFile, Run};
+use crate::table::Table;
+
+/// Bytes at which a file is closed once its row is complete.
+const FILE_BYTES: u64 = 256 << 20;
+
+/// A cell to load.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkCell<'a> {
+    /// The row key.
+    pub row: &'a [u8],
+    /// Index of the family.
+    pub family: u8,
+    /// The column; empty for markers of a family.
+    pub qualifier: &'a [u8],
+    /// The version; `None` for the time at which the load began.
+    pub timestamp: Option<Timestamp>,
+    /// What it says.
+    pub cell_type: CellType,
+    /// The value; empty for markers.
+    pub value: &'a [u8],
+}
+
+/// What a bulk load did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BulkLoaded {
+    /// Its place in the order of commits; `None` if it had no cell.
+    pub sequence: Option<Sequence>,
+    /// Files adopted.
+    pub file_count: u64,
+    /// Cells in them.
+    pub cell_count: u64,
+}
+
+/// Writes the files of a bulk load. Dropped before it is adopted, it leaves nothing.
+pub struct BulkLoad {
+    engine: Arc<Engine>,
+    /// Keeps the store from stopping.
+    _store: Arc<dyn Any + Send + Sync>,
+    table: Arc<Table>,
+    map: Arc<RegionMap>,
+    started: Timestamp,
+    /// Index of the region that is being written.
+    region: usize,
+    families: Vec<FamilyLoad>,
+    files: Files,
+    row: Vec<u8>,
+    cell_count: u64,
+}
+
+#[derive(Default)]
+struct FamilyLoad {
+    writer: Option<FileWriter>,
+    last_key: Vec<u8>,
+}
+
+/// Files that nobody has adopted yet, by region and family.
+struct Files {
+    engine: Arc<Engine>,
+    written: BTreeMap<(usize, u8), Vec<(FileId, PathBuf)>>,
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for (_, path) in self.written.values().flatten() {
+            // It may not be there yet. If it is and stays, the next start removes it.
+            let _ = self.engine.options().env.remove(path);
+        }
+    }
+}
+
+impl BulkLoad {
+    pub(crate) fn begin(
+        engine: Arc<Engine>,
+        store: Arc<dyn Any + Send + Sync>,
+        table: Arc<Table>,
+    ) -> BulkLoad {
+        let map = Arc::clone(&table.regions());
+        let mut families = Vec::new();
+        families.resize_with(table.descriptor().families.len(), FamilyLoad::default);
+        BulkLoad {
+            started: Timestamp(engine.options().env.now_micros()),
+            files: Files { engine: Arc::clone(&engine), written: BTreeMap::new() },
+            engine,
+            _store: store,
+            table,
+            map,
+            region: 0,
+            families,
+            row: Vec::new(),
+            cell_count: 0,
+        }
+    }
+
+    /// Adds a cell. Rows ascend; within a row the cells of each family are in cell order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if it is not behind the cells before it or cannot be a cell,
+    /// [`Error::Io`].
+    pub fn add(&mut self, cell: BulkCell<'_>) -> Result<()> {
+        self.check(&cell)?;
+        if self.cell_count == 0 || cell.row != self.row {
+            self.begin_row(cell.row)?;
+        }
+        let parts = KeyParts {
+            row: cell.row,
+            qualifier: cell.qualifier,
+            timestamp: cell.timestamp.unwrap_or(self.started),
+            // The adoption's stands in the manifest.
+            sequence: Sequence(0),
+            cell_type: cell.cell_type,
+        };
+        let mut key = Vec::with_capacity(cell.row.len() + cell.qualifier.len() + 24);
+        parts.encode(&mut key);
+        let family = &mut self.families[usize::from(cell.family)];
+        if !family.last_key.is_empty() && compare_keys(&family.last_key, &key).is_ge() {
+            return Err(Error::InvalidRequest("cells of a bulk load must ascend".into()));
+        }
+        let writer = match &mut family.writer {
+            Some(writer) => writer,
+            None => {
+                let region = &self.map.all()[self.region];
+                let (id, path, writer) = region.begin_file(cell.family)?;
+                self.files.written.entry((self.region, cell.family)).or_default().push((id, path));
+                family.writer.insert(writer)
+            }
+        };
+        writer.add(&key, cell.value)?;
+        family.last_key = key;
+        self.cell_count += 1;
+        Ok(())
+    }
+
+    fn check(&self, cell: &BulkCell<'_>) -> Result<()> {
+        let refuse = |why: &str| Err(Error::InvalidRequest(why.to_owned()));
+        if usize::from(cell.family) >= self.families.len() {
+            return refuse(&format!("there is no column family {}", cell.family));
+        }
+        if cell.row.is_empty() || cell.row.len() > ROW_BYTES_MAX {
+            return refuse("a row key must have from 1 to 32767 bytes");
+        }
+        if cell.timestamp == Some(Timestamp::LATEST) {
+            return refuse("the highest timestamp cannot be loaded");
+        }
+        if cell.cell_type.is_family_marker() && !cell.qualifier.is_empty() {
+            return refuse("a marker of a family has no qualifier");
+        }
+        if cell.cell_type != CellType::Put && !cell.value.is_empty() {
+            return refuse("a marker has no value");
+        }
+        Ok(())
+    }
+
+    fn begin_row(&mut self, row: &[u8]) -> Result<()> {
+        if row < &self.row[..] {
+            return Err(Error::InvalidRequest("rows of a bulk load must ascend".into()));
+        }
+        let region = self.map.index_of(row);
+        for family in &mut self.families {
+            let is_full = |writer: &FileWriter| writer.byte_count() >= FILE_BYTES;
+            if region != self.region || family.writer.as_ref().is_some_and(is_full) {
+                close(family)?;
+            }
+        }
+        self.region = region;
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        Ok(())
+    }
+
+    /// Adopts all that was added: on return it is on disk and visible to new snapshots.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is adopted then, unless the manifest could not be written: it may be there after a
+    /// restart then, if no commit succeeds before. [`Error::NoSuchTable`] if the table was dropped,
+    /// [`Error::Io`], [`Error::LogFailed`], [`Error::ShutDown`].
+    pub fn adopt(mut self) -> Result<BulkLoaded> {
+        self.families.iter_mut().try_for_each(close)?;
+        let (cell_count, file_count) =
+            (self.cell_count, self.files.written.values().map(Vec::len).sum::<usize>() as u64);
+        if file_count == 0 {
+            return Ok(BulkLoaded { sequence: None, file_count, cell_count });
+        }
+        let present = self.engine.table(self.table.id())?;
+        if !Arc::ptr_eq(&present, &self.table) {
+            return Err(Error::NoSuchTable(self.table.id()));
+        }
+        let indexes: std::collections::BTreeSet<usize> =
+            self.files.written.keys().map(|(region, _)| *region).collect();
+        let mut regions: Vec<(usize, &Arc<Region>)> =
+            indexes.into_iter().map(|index| (index, &self.map.all()[index])).collect();
+        // In the order in which commits take their gates.
+        regions.sort_unstable_by_key(|(_, region)| region.id());
+        let sequence = self.adopt_into(&regions)?;
+        for (_, region) in &regions {
+            self.engine.schedule.want(region);
+        }
+        self.files.written.clear();
+        Ok(BulkLoaded { sequence: Some(sequence), file_count, cell_count })
+    }
+
+    fn adopt_into(&self, regions: &[(usize, &Arc<Region>)]) -> Result<Sequence> {
+        let engine = &*self.engine;
+        let mut held = Vec::with_capacity(regions.len());
+        for (_, region) in regions {
+            // Most of what is in memory, before anybody waits.
+            region.flush(engine)?;
+        }
+        for (_, region) in regions {
+            held.push(region.hold_flushes(engine)?);
+        }
+        engine.settle_tables()?;
+        let gates: Vec<_> = regions.iter().map(|(_, region)| region.close_write_gate()).collect();
+        let now = Timestamp(engine.options().env.now_micros());
+        let clock = engine.wal.append(now, Durability::SkipWal, &[], None)?;
+        held.iter_mut().for_each(|held| held.freeze(clock.sequence));
+        drop(gates);
+        let adopted = self.write_edit(regions, held, clock.sequence, clock.timestamp);
+        // Whatever came of it: others wait for this sequence.
+        engine.note_applied(clock.sequence);
+        // Other threads may still be applying earlier commits; new snapshots are up to those.
+        engine.wait_applied(clock.sequence);
+        adopted.map(|()| clock.sequence)
+    }
+
+    fn write_edit(
+        &self,
+        regions: &[(usize, &Arc<Region>)],
+        mut held: Vec<HeldFlushes<'_>>,
+        sequence: Sequence,
+        timestamp: Timestamp,
+    ) -> Result<()> {
+        let engine = &*self.engine;
+        engine.wait_durable(sequence)?;
+        let mut runs: Vec<Vec<(u8, Arc<Run>)>> = Vec::with_capacity(regions.len());
+        let mut edits = Vec::with_capacity(regions.len());
+        for ((index, region), held) in regions.iter().zip(&mut held) {
+            held.flush(engine)?;
+            let opened = self.open_runs(*index, region, sequence)?;
+            let change = |(family, run): &(u8, Arc<Run>)| FamilyChange {
+                family: *family,
+                removed: Vec::new(),
+                added: run.records().collect(),
+            };
+            edits.push((region.id(), opened.iter().map(change).collect()));
+            runs.push(opened);
+        }
+        engine.append_decisive(&ManifestEdit::Adopt {
+            table: self.table.id(),
+            regions: edits,
+            sequence: sequence.0,
+            timestamp: timestamp.0,
+        })?;
+        for (held, runs) in held.into_iter().zip(runs) {
+            held.adopt(runs, engine);
+        }
+        Ok(())
+    }
+
+    fn open_runs(
+        &self,
+        index: usize,
+        region: &Region,
+        sequence: Sequence,
+    ) -> Result<Vec<(u8, Arc<Run>)>> {
+        let of_region = self.files.written.range((index, 0)..=(index, u8::MAX));
+        of_region
+            .map(|((_, family), files)| {
+                let live: Vec<LiveFile> = region.open_adopted(*family, files, sequence)?;
+                let number = files.first().map_or(0, |(id, _)| id.0);
+                Ok((*family, Arc::new(Run::new(0, number, live))))
+            })
+            .collect()
+    }
+}
+
+fn close(family: &mut FamilyLoad) -> Result<()> {
+    if let Some(writer) = family.writer.take() {
+        debug_assert!(!row_of(&family.last_key).is_empty());
+        writer.finish()?;
+    }
+    Ok(())
+}

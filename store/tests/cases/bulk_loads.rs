@@ -1,0 +1,205 @@
+//! Bulk loads: adopted whole or not at all, at one place in the order of commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::bulk_load::{BulkCell, BulkLoad};
+use store::cell::CellType;
+use store::env::fault::{FaultEnv, Unsynced};
+use store::transaction::{Isolation, TransactionOptions};
+use store::{Error, Mutation, Result, Store, Timestamp};
+
+use crate::cases::{TABLE, begin, descriptor, get, open, put, scan};
+
+fn cell<'a>(row: &'a str, value: &'a str) -> BulkCell<'a> {
+    BulkCell {
+        row: row.as_bytes(),
+        family: 0,
+        qualifier: b"q",
+        timestamp: None,
+        cell_type: CellType::Put,
+        value: value.as_bytes(),
+    }
+}
+
+fn begin_load(store: &Arc<Store>, rows: &[&str], value: &str) -> Result<BulkLoad> {
+    let mut load = store.bulk_load(TABLE)?;
+    rows.iter().try_for_each(|row| load.add(cell(row, value)))?;
+    Ok(load)
+}
+
+fn rows(store: &Arc<Store>) -> BTreeMap<String, String> {
+    scan(&begin(store)).unwrap().into_iter().collect()
+}
+
+fn expected(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(row, value)| ((*row).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn a_load_is_a_commit_over_regions() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    env.set_now(2_000_000);
+    put(&store, "a", "before");
+    put(&store, "b", "before");
+    let isolation = Isolation::RepeatableRead;
+    let reader = store.begin(TransactionOptions { isolation, ..TransactionOptions::default() });
+    reader.begin_statement();
+    env.set_now(3_000_000);
+    let load = begin_load(&store, &["a", "c", "z"], "loaded").unwrap();
+    assert_eq!(rows(&store), expected(&[("a", "before"), ("b", "before")]));
+    env.set_now(4_000_000);
+    put(&store, "c", "meanwhile");
+    let loaded = load.adopt().unwrap();
+    assert_eq!((loaded.file_count, loaded.cell_count), (2, 3));
+    // A version that was written meanwhile is newer than the load's.
+    let all = expected(&[("a", "loaded"), ("b", "before"), ("c", "meanwhile"), ("z", "loaded")]);
+    assert_eq!(rows(&store), all);
+    assert_eq!(get(&reader, "a").unwrap().as_deref(), Some("before"));
+    assert_eq!(get(&reader, "z").unwrap(), None);
+    let locked = reader.lock_row(
+        TABLE,
+        b"z",
+        store::transaction::LockMode::Exclusive,
+        store::transaction::LockWait::NoWait,
+    );
+    assert!(matches!(locked, Err(Error::Serialization { .. })), "{locked:?}");
+    store.compact_table(TABLE, true).unwrap();
+    assert_eq!(rows(&store), all);
+    assert_eq!(get(&reader, "a").unwrap().as_deref(), Some("before"));
+    assert_eq!(scan(&reader).unwrap().len(), 2);
+    drop(reader);
+    env.set_now(5_000_000);
+    let transaction = begin(&store);
+    transaction.mutate(TABLE, vec![Mutation::new("a").delete_row()]).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
+    drop((transaction, store));
+    let store = open(&env.after_crash(Unsynced::Lost)).unwrap();
+    let all = expected(&[("b", "before"), ("c", "meanwhile"), ("z", "loaded")]);
+    assert_eq!(rows(&store), all);
+}
+
+#[test]
+fn order_is_by_commit_where_timestamps_are_equal() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let mut at_7 = cell("a", "first");
+    at_7.timestamp = Some(Timestamp(7));
+    let load_one = |value| {
+        let mut load = store.bulk_load(TABLE).unwrap();
+        load.add(BulkCell { value, ..at_7 }).unwrap();
+        load
+    };
+    let (first, second) = (load_one(b"first"), load_one(b"second"));
+    second.adopt().unwrap();
+    first.adopt().unwrap();
+    assert_eq!(get(&begin(&store), "a").unwrap().as_deref(), Some("first"));
+    store.compact_table(TABLE, true).unwrap();
+    assert_eq!(get(&begin(&store), "a").unwrap().as_deref(), Some("first"));
+    drop(load_one(b"never"));
+    assert_eq!(get(&begin(&store), "a").unwrap().as_deref(), Some("first"));
+    let stores = |env: &FaultEnv| {
+        let paths = env.paths();
+        paths.iter().filter(|path| path.extension().is_some_and(|name| name == "store")).count()
+    };
+    assert_eq!(stores(&env), 1, "{:?}", env.paths());
+}
+
+#[test]
+fn what_is_out_of_order_is_refused() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    let refused = |outcome: Result<()>| assert!(matches!(outcome, Err(Error::InvalidRequest(_))));
+    let mut load = begin_load(&store, &["b", "n"], "x").unwrap();
+    refused(load.add(cell("n", "again")));
+    refused(load.add(cell("c", "back")));
+    refused(load.add(cell("", "no row")));
+    refused(load.add(BulkCell { family: 1, ..cell("z", "x") }));
+    assert_eq!(load.adopt().unwrap().cell_count, 2);
+    let empty = store.bulk_load(TABLE).unwrap().adopt().unwrap();
+    assert_eq!((empty.sequence, empty.file_count), (None, 0));
+    let late = begin_load(&store, &["b"], "y").unwrap();
+    store.drop_table(TABLE).unwrap();
+    assert!(matches!(late.adopt(), Err(Error::NoSuchTable(_))));
+}
+
+#[test]
+fn at_a_crash_a_load_is_whole_or_absent() {
+    let prepare = |env: &FaultEnv| {
+        let store = open(env).unwrap();
+        store.create_table(descriptor(&["m"], 1)).unwrap();
+        put(&store, "a", "before");
+        store
+    };
+    let run = |store: &Arc<Store>| begin_load(store, &["a", "b", "z"], "loaded")?.adopt();
+    let calm = FaultEnv::new(1);
+    let store = prepare(&calm);
+    let before = calm.operation_count();
+    run(&store).unwrap();
+    let operations = calm.operation_count() - before;
+    let (mut whole, mut absent) = (0, 0);
+    for failing in 0..=operations {
+        for unsynced in [Unsynced::Lost, Unsynced::Kept, Unsynced::Torn, Unsynced::Holed] {
+            let env = FaultEnv::new(failing * 4 + whole + absent);
+            let store = prepare(&env);
+            env.fail_after(failing);
+            let adopted = run(&store).is_ok();
+            drop(store);
+            let env = env.after_crash(unsynced);
+            let store = open(&env).unwrap();
+            let found = rows(&store);
+            if found.len() == 1 {
+                assert!(!adopted, "failing at {failing}");
+                assert_eq!(found, expected(&[("a", "before")]));
+                absent += 1;
+            } else {
+                let all = expected(&[("a", "loaded"), ("b", "loaded"), ("z", "loaded")]);
+                assert_eq!(found, all, "failing at {failing}");
+                whole += 1;
+            }
+            put(&store, "n", "after");
+            assert_eq!(get(&begin(&store), "n").unwrap().as_deref(), Some("after"));
+        }
+    }
+    assert!(whole > 3 && absent > 3, "{whole} whole, {absent} absent");
+}
+
+#[test]
+fn loads_among_writers_are_seen_whole_and_in_place() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    let ended = AtomicBool::new(false);
+    let write = |row: &'static str| {
+        let mut number = 0;
+        while !ended.load(Ordering::SeqCst) {
+            number += 1;
+            put(&store, row, &number.to_string());
+            assert_eq!(get(&begin(&store), row).unwrap(), Some(number.to_string()));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| write("c"));
+        scope.spawn(|| write("x"));
+        scope.spawn(|| {
+            while !ended.load(Ordering::SeqCst) {
+                let found = rows(&store);
+                assert_eq!(found.get("a"), found.get("z"), "half a load");
+                store.flush_table(TABLE).unwrap();
+                store.compact_table(TABLE, true).unwrap();
+            }
+        });
+        for number in 0..20 {
+            env.set_now(10_000_000 + number);
+            let value = number.to_string();
+            begin_load(&store, &["a", "z"], &value).unwrap().adopt().unwrap();
+            assert_eq!(get(&begin(&store), "z").unwrap(), Some(value));
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+}
