@@ -48,7 +48,8 @@ impl Background {
         Ok(background)
     }
 
-    /// Stops the threads and waits for them: at most for the flush that runs. Compactions end early.
+    /// Stops the threads and waits for them: at most for the flush that runs. Compactions end
+    /// early.
     pub(crate) fn stop(&mut self, engine: &Engine) {
         engine.pressure.stop();
         engine.schedule.stop();
