@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   add, add, … --> files in the directories of the regions, cut at regions and at a size
-//!   adopt       --> target regions flushed, their gates closed, sequence S, memstores frozen, gates open
+//!   adopt       --> target regions flushed
+//!               --> their gates closed, sequence S, memstores frozen, gates open
 //!               --> log synced up to S, what was frozen written, one manifest edit, views
 //!               --> S applied: visible to new snapshots
 //! ```
@@ -13,8 +14,8 @@
 //!
 //! # What is promised
 //!
-//! 1. All cells are adopted, or none: at a crash too. Files that were not adopted are removed by who
-//!    drops the load, or by the next start.
+//! 1. All cells are adopted, or none: at a crash too. Files that were not adopted are removed by
+//!    who drops the load, or by the next start.
 //! 2. A snapshot sees all of it or nothing.
 //! 3. It counts as one commit at S. It takes no row locks: a transaction that has read a row and
 //!    writes it at a later commit does not notice, unless it runs at REPEATABLE READ and takes the

@@ -94,8 +94,8 @@ pub struct BlockCache {
     blocks: Cache<BlockKey, Block, BlockWeighter, ahash::RandomState>,
 }
 
-/// A family's way to the block cache: counts what its reads find there, and may keep its data blocks
-/// out of it.
+/// A family's way to the block cache: counts what its reads find there, and may keep its data
+/// blocks out of it.
 pub struct FamilyCache {
     blocks: Arc<BlockCache>,
     hits: Counter,

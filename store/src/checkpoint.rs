@@ -8,8 +8,8 @@
 //!   DIR.tmp synced and renamed to DIR
 //! ```
 //!
-//! The gates are closed for as long as it takes to freeze the memstores: microseconds for each region.
-//! Flushes of a region wait from then until its files are linked; commits do not.
+//! The gates are closed for as long as it takes to freeze the memstores: microseconds for each
+//! region. Flushes of a region wait from then until its files are linked; commits do not.
 //!
 //! # Invariants
 //!
@@ -51,8 +51,8 @@ struct TableAt {
     regions: Vec<Arc<Region>>,
 }
 
-/// Makes a checkpoint. `defining` is the lock of who changes the set of tables; it is held until the
-/// memstores are frozen.
+/// Makes a checkpoint. `defining` is the lock of who changes the set of tables; it is held until
+/// the memstores are frozen.
 pub(crate) fn write(engine: &Engine, defining: &Mutex<()>, directory: &Path) -> Result<Checkpoint> {
     engine.check_running()?;
     let env = &*engine.options().env;

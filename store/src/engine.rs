@@ -325,8 +325,8 @@ impl Engine {
         self.applied.applied(sequence);
     }
 
-    /// Writes an edit that later commits depend on: if its fate is open, none is acknowledged before
-    /// it is known.
+    /// Writes an edit that later commits depend on: if its fate is open, none is acknowledged
+    /// before it is known.
     pub(crate) fn append_decisive(&self, edit: &ManifestEdit) -> Result<()> {
         let mut manifest = self.manifest.lock();
         let appended = manifest.append(edit);

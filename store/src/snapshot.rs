@@ -10,9 +10,9 @@
 //! 1. [`Snapshots::oldest`] is never above a snapshot that is open or will be opened: a snapshot is
 //!    read and registered under one shard lock, and `oldest` looks at the mark before at the
 //!    shards.
-//! 2. A snapshot that `oldest` passed over because of its age or number is closed for good, and that
-//!    is known before anything is forgotten. Readers ask [`Snapshot::check`] after they have read,
-//!    so they return what was kept for them or an error, nothing else.
+//! 2. A snapshot that `oldest` passed over because of its age or number is closed for good, and
+//!    that is known before anything is forgotten. Readers ask [`Snapshot::check`] after they have
+//!    read, so they return what was kept for them or an error, nothing else.
 
 use std::cell::Cell;
 use std::cmp::Reverse;

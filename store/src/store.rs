@@ -319,8 +319,8 @@ impl Store {
         self.compact_table(table, major).map(|_| ())
     }
 
-    /// Compacts the store files of a table, as soon as a compaction thread is free, and returns what
-    /// was done.
+    /// Compacts the store files of a table, as soon as a compaction thread is free, and returns
+    /// what was done.
     ///
     /// # Errors
     ///
@@ -354,23 +354,24 @@ impl Store {
         Ok(figures)
     }
 
-    /// Makes a copy of the store in `directory`, which must not exist, while the store is used. Store
-    /// files are linked, not copied, where the system can. The copy holds all commits up to one
-    /// sequence and none above; it is whole once it has its name, and can be opened as a store.
+    /// Makes a copy of the store in `directory`, which must not exist, while the store is used.
+    /// Store files are linked, not copied, where the system can. The copy holds all commits up to
+    /// one sequence and none above; it is whole once it has its name, and can be opened as a store.
     ///
     /// What is in memory is flushed for it. Changes of tables wait for that; commits wait only for
     /// the memstores to be frozen.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the directory exists, [`Error::Io`], [`Error::ShutDown`]. What was
-    /// written by then has `.tmp` behind its name and is removed by the next call for the same name.
+    /// [`Error::InvalidRequest`] if the directory exists, [`Error::Io`], [`Error::ShutDown`]. What
+    /// was written by then has `.tmp` behind its name and is removed by the next call for the same
+    /// name.
     pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
         checkpoint::write(&self.engine, &self.defining, directory)
     }
 
-    /// Begins a bulk load of a table: cells in order, written straight to store files and adopted by
-    /// one commit.
+    /// Begins a bulk load of a table: cells in order, written straight to store files and adopted
+    /// by one commit.
     ///
     /// # Errors
     ///

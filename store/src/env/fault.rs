@@ -38,7 +38,8 @@ pub enum Operation {
     Create,
     /// [`AppendFile::append`] and [`SegmentFile::write_at`]; a part is written.
     Append,
-    /// [`AppendFile::sync`] and [`SegmentFile::sync`]; pages reach the disk or not, and a later sync does not try them again.
+    /// [`AppendFile::sync`] and [`SegmentFile::sync`]; pages reach the disk or not, and a later
+    /// sync does not try them again.
     Sync,
     /// [`Env::rename`]; it may have happened, but is not on disk then.
     Rename,

@@ -1,8 +1,8 @@
 //! The disk of a [`FaultEnv`](super::FaultEnv): what is in memory of it and what is on it.
 //!
-//! A file has its bytes as a process reads them and its bytes as they lie on the disk, and the ranges
-//! in which the two may differ. A directory has its names twice, and the changes between the two in
-//! their order. A sync makes them equal; a crash keeps any part of the differences.
+//! A file has its bytes as a process reads them and its bytes as they lie on the disk, and the
+//! ranges in which the two may differ. A directory has its names twice, and the changes between the
+//! two in their order. A sync makes them equal; a crash keeps any part of the differences.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -334,7 +334,8 @@ impl Disk {
 }
 
 impl File {
-    /// Puts a range of the written bytes on the disk, behind zeros if what lies before is not there.
+    /// Puts a range of the written bytes on the disk, behind zeros if what lies before is not
+    /// there.
     fn write_through(&mut self, range: Range<usize>) {
         if self.durable.len() < range.end {
             self.durable.resize(range.end, 0);

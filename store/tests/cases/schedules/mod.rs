@@ -1,10 +1,10 @@
-//! Random schedules of commits, flushes, compactions, definitions, failures and crashes: a store that
-//! opens again holds a prefix of its history with every acknowledged commit in it.
+//! Random schedules of commits, flushes, compactions, definitions, failures and crashes: a store
+//! that opens again holds a prefix of its history with every acknowledged commit in it.
 //!
 //! A schedule is made from a seed alone. The default run takes the same seeds each time;
-//! `BENNU_SCHEDULES=20000 BENNU_SEED=5000` runs so many from there on, `BENNU_SCHEDULES=1` one. What
-//! fails is printed with its seed, and again with as few steps as still fail. The log's thread runs
-//! beside, so not every schedule takes the same course twice; most do.
+//! `BENNU_SCHEDULES=20000 BENNU_SEED=5000` runs so many from there on, `BENNU_SCHEDULES=1` one.
+//! What fails is printed with its seed, and again with as few steps as still fail. The log's thread
+//! runs beside, so not every schedule takes the same course twice; most do.
 
 mod plan;
 mod world;
