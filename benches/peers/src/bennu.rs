@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use store::bulk_load::BulkCell;
 use store::descriptor::{Compression, Durability};
 use store::transaction::TransactionOptions;
 use store::{
-    CellBatch, Column, FamilyDescriptor, Get, Options, PutBatch, Scan, Store, TableDescriptor, TableId,
-    Timestamp,
+    CellBatch, CellType, Column, FamilyDescriptor, Get, Options, PutBatch, Scan, Store, TableDescriptor,
+    TableId, Timestamp,
 };
 
 use crate::peer::{Entries, Peer, Settings};
@@ -76,8 +77,21 @@ impl Peer for Bennu {
         self.write(entries.iter().map(|(key, value)| (&key[..], *value)), Durability::AsyncWal);
     }
 
-    fn ingest(&self, _entries: Entries<'_>) -> bool {
-        false
+    fn ingest(&self, entries: Entries<'_>) -> bool {
+        let mut load = self.store.bulk_load(TABLE).expect("bulk load");
+        for (key, value) in entries {
+            load.add(BulkCell {
+                row: &key,
+                family: 0,
+                qualifier: b"",
+                timestamp: None,
+                cell_type: CellType::Put,
+                value,
+            })
+            .expect("in order");
+        }
+        load.adopt().expect("adoption");
+        true
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> bool {
