@@ -214,9 +214,17 @@ impl Work<'_> {
     fn delete_newest(&mut self, column: ColumnName) -> Result<()> {
         let mut row = CellBatch::new();
         let Some(cell) = self.read(&column, &mut row)? else { return Ok(()) };
+        let (timestamp, staged) = (cell.timestamp, cell.sequence.is_staged());
         let ColumnName { family, qualifier } = column;
-        let timestamp = cell.timestamp;
-        self.pending.edits.push(Edit::DeleteVersion { family, qualifier, timestamp });
+        let versions = self.table.descriptor().families[usize::from(family)].versions;
+        self.pending.edits.push(if staged && versions == 1 {
+            // A put that its own transaction deletes is not part of the commit, so it would not
+            // have pushed out the version before it.
+            let own = (timestamp != Timestamp::LATEST).then_some(timestamp);
+            Edit::DeleteColumn { family, qualifier, timestamp: own }
+        } else {
+            Edit::DeleteVersion { family, qualifier, timestamp }
+        });
         Ok(())
     }
 
