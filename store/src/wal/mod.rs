@@ -58,8 +58,8 @@ pub struct Wal {
 /// Told, in commit order, of every commit once it is as durable as it wants to be: feeds region
 /// replicas.
 pub trait WalFollower: Send + Sync {
-    /// Called by whoever wrote the log; must be quick. `edits` is `None` for a commit that had begun
-    /// before there were followers.
+    /// Called by whoever wrote the log; must be quick. `edits` is `None` for a commit that had
+    /// begun before there were followers.
     fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>);
 }
 
@@ -152,7 +152,8 @@ impl Wal {
         self.log.sync_through(sequence)
     }
 
-    /// Returns the highest sequence such that it and all before it are as durable as they asked for.
+    /// Returns the highest sequence such that it and all before it are as durable as they asked
+    /// for.
     pub fn durable(&self) -> Sequence {
         self.log.durable()
     }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The first record of a segment says where the log before it ends; so the segments form a chain,
-//! read backwards from the newest one, and what is in none of its links was given up: a segment that
-//! was prepared and never used, or records that were written again elsewhere.
+//! read backwards from the newest one, and what is in none of its links was given up: a segment
+//! that was prepared and never used, or records that were written again elsewhere.
 //!
 //! The end of the log may hold anything after a crash: what was never synced may be missing, cut
 //! short, or there with holes in it. Each record says how far the log was on disk when it was made;

@@ -465,6 +465,19 @@ fn records_survive_and_latest_becomes_the_commit_time() {
     assert_eq!(read, ["1 a @99 1 bytes", "1 a @-5 0 bytes", "2 b @99 300 bytes"]);
 }
 
+#[test]
+fn the_model_crate_has_the_dependencies_of_the_store() {
+    let names = |manifest: &'static str| {
+        let (_, list) = manifest.split_once("\n[dependencies]\n").unwrap();
+        let list = list.split("\n[").next().unwrap();
+        let name = |line: &'static str| line.split(['.', ' ', '=']).next().unwrap();
+        list.lines().map(name).filter(|name| !name.is_empty()).collect::<BTreeSet<_>>()
+    };
+    let of_store = names(include_str!("../../Cargo.toml"));
+    let of_model = names(include_str!("../../model/Cargo.toml"));
+    assert!(of_store.is_subset(&of_model), "store {of_store:?}, model {of_model:?}");
+}
+
 /// The example of `docs/formats/wal.md`.
 #[test]
 fn the_documented_example_holds() {

@@ -2,10 +2,10 @@
 //! the disk refuses.
 //!
 //! ```text
-//!   queue --take all--> sealed for the segment --write--> unsynced --sync begun--> syncing --> gone
-//!                                                            |                        |
-//!                                 a write or a sync fails:   `---- written again -----'
-//!                                                                to a new segment
+//!   queue --take all--> sealed for the segment --write--> unsynced --sync--> syncing --> gone
+//!                                                            |                  |
+//!                                 a write or a sync fails:   `- written again --'
+//!                                                               to a new segment
 //! ```
 //!
 //! # Invariants
@@ -155,8 +155,8 @@ pub(super) struct Health {
 }
 
 impl Writer {
-    /// Begins a new segment behind `closed`, the segments that are there. The last commit is `last`,
-    /// the last one in the log `logged`.
+    /// Begins a new segment behind `closed`, the segments that are there. The last commit is
+    /// `last`, the last one in the log `logged`.
     pub(super) fn begin(
         options: WalOptions,
         closed: Vec<Segment>,
