@@ -250,6 +250,8 @@ impl Schedule {
     /// Takes the first job that has something to do now, and answers those that never will.
     fn pick(&self, state: &mut State, now: i64) -> Option<Task> {
         state.queued.sort_by_cached_key(Job::rank);
+        // Stores that begin nothing more until a merge of all their files can have its turn.
+        let mut reserved: Vec<(RegionId, usize)> = Vec::new();
         let mut index = 0;
         while let Some(job) = state.queued.get(index) {
             if job.region.is_dropped() {
@@ -258,7 +260,7 @@ impl Schedule {
                 continue;
             }
             let resting = state.rests.get(&job.store()).is_some_and(|rest| rest.until_micros > now);
-            if resting && job.waiter.is_none() {
+            if reserved.contains(&job.store()) || (resting && job.waiter.is_none()) {
                 index += 1;
                 continue;
             }
@@ -270,7 +272,12 @@ impl Schedule {
                 }
                 // Its turn comes when another one ends.
                 Some(_) => index += 1,
-                None if state.runs_any_of(job.store()) => index += 1,
+                None if state.runs_any_of(job.store()) => {
+                    if job.request == Request::Major {
+                        reserved.push(job.store());
+                    }
+                    index += 1;
+                }
                 None => {
                     let job = state.queued.remove(index);
                     job.answer(Ok(job.done));

@@ -1,5 +1,7 @@
 //! The facts of a store's files that policies decide by.
 
+use std::collections::HashSet;
+
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::FileId;
 
@@ -96,44 +98,48 @@ impl<'a> Layout<'a> {
         run.map_or(&[], |run| &run.files)
     }
 
-    /// Returns first and last row of the files among `ids`.
-    fn hull(&self, ids: &[FileId]) -> Option<(&'a [u8], &'a [u8])> {
-        let chosen = || self.files().filter(|file| ids.contains(&file.id));
-        let first = chosen().map(|file| file.first_row).min()?;
-        let last = chosen().map(|file| file.last_row).max()?;
-        Some((first, last))
+    /// Returns the files that are named, each with the index of its run.
+    fn named(&self, ids: &[FileId]) -> Vec<(usize, &FileFacts<'a>)> {
+        let ids: HashSet<FileId> = ids.iter().copied().collect();
+        let runs = self.runs.iter().enumerate();
+        let files = runs.flat_map(|(index, run)| run.files.iter().map(move |file| (index, file)));
+        files.filter(|(_, file)| ids.contains(&file.id)).collect()
     }
 
     /// Returns whether no file but `inputs` can have cells of their rows that are older than some
     /// of theirs.
     pub fn sees_oldest(&self, inputs: &[FileId]) -> bool {
-        let Some((first, last)) = self.hull(inputs) else { return false };
-        let is_input = |file: &FileFacts<'_>| inputs.contains(&file.id);
-        let newest = self.runs.iter().rposition(|run| run.files.iter().any(is_input));
-        let older = &self.runs[..newest.unwrap_or(0)];
-        let left_out = older.iter().flat_map(|run| &run.files).filter(|file| !is_input(file));
-        !left_out.into_iter().any(|file| file.overlaps(first, last))
+        let inputs = self.named(inputs);
+        let first = inputs.iter().map(|(_, input)| input.first_row).min();
+        let last = inputs.iter().map(|(_, input)| input.last_row).max();
+        let newest = inputs.iter().map(|(run, _)| *run).max();
+        let (Some(first), Some(last), Some(newest)) = (first, last, newest) else { return false };
+        let is_input = |file: &FileFacts<'_>| inputs.iter().any(|(_, input)| input.id == file.id);
+        let older = self.runs[..newest].iter().flat_map(|run| &run.files);
+        let mut older = older.filter(|file| file.overlaps(first, last));
+        older.all(is_input)
     }
 
     /// Returns whether, row by row, the inputs are neighbours, so that their merge can take the
     /// place of the oldest of them.
     pub fn keeps_order(&self, inputs: &[FileId]) -> bool {
-        let is_input = |file: &&FileFacts<'a>| inputs.contains(&file.id);
+        let inputs = self.named(inputs);
         for (index, run) in self.runs.iter().enumerate() {
-            for file in run.files.iter().filter(|file| !is_input(file)) {
-                let touching = |runs: &[RunFacts<'a>]| -> Vec<(&'a [u8], &'a [u8])> {
-                    let files = runs.iter().flat_map(|run| &run.files).filter(is_input);
-                    files
-                        .filter(|input| input.overlaps(file.first_row, file.last_row))
-                        .map(|input| (input.first_row, input.last_row))
-                        .collect()
-                };
-                let (older, newer) =
-                    (touching(&self.runs[..index]), touching(&self.runs[index + 1..]));
-                let shares_row = older.iter().any(|a| {
-                    newer.iter().any(|b| {
-                        let first = a.0.max(b.0).max(file.first_row);
-                        first <= a.1.min(b.1).min(file.last_row)
+            for file in &run.files {
+                let mut touching = inputs
+                    .iter()
+                    .filter(|(_, input)| input.overlaps(file.first_row, file.last_row))
+                    .peekable();
+                if touching.peek().is_none() || inputs.iter().any(|(_, input)| input.id == file.id)
+                {
+                    continue;
+                }
+                let (older, newer): (Vec<_>, Vec<_>) =
+                    touching.filter(|(run, _)| *run != index).partition(|(run, _)| *run < index);
+                let shares_row = older.iter().any(|(_, a)| {
+                    newer.iter().any(|(_, b)| {
+                        let first = a.first_row.max(b.first_row).max(file.first_row);
+                        first <= a.last_row.min(b.last_row).min(file.last_row)
                     })
                 });
                 if shares_row {
@@ -142,5 +148,56 @@ impl<'a> Layout<'a> {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(id: u64, first_row: &'static [u8], last_row: &'static [u8]) -> FileFacts<'static> {
+        FileFacts {
+            id: FileId(id),
+            byte_count: 1,
+            first_row,
+            last_row,
+            min_timestamp: Timestamp(0),
+            max_timestamp: Timestamp(0),
+            max_sequence: Sequence(id),
+            marker_count: 0,
+            created_micros: 0,
+            busy: false,
+        }
+    }
+
+    #[test]
+    fn inputs_must_be_neighbours_in_their_rows() {
+        let run = |level, files| RunFacts { level, files };
+        let layout = Layout {
+            runs: vec![
+                run(6, vec![file(1, b"a", b"f"), file(2, b"g", b"p")]),
+                run(5, vec![file(3, b"e", b"h"), file(4, b"q", b"z")]),
+                run(0, vec![file(5, b"a", b"d")]),
+            ],
+        };
+        let check = |ids: &[u64]| {
+            let ids: Vec<FileId> = ids.iter().copied().map(FileId).collect();
+            (layout.keeps_order(&ids), layout.sees_oldest(&ids))
+        };
+        assert_eq!(check(&[1, 2, 3, 4, 5]), (true, true));
+        assert_eq!(check(&[1, 2, 3]), (true, true));
+        assert_eq!(check(&[1, 3]), (true, false), "2 has older cells of g");
+        assert_eq!(check(&[1, 5]), (true, false), "3 lies between, but has no row of both");
+        assert_eq!(check(&[4]), (true, true));
+        assert_eq!(check(&[5]), (true, false));
+        assert_eq!(check(&[]), (true, false));
+        let layout = Layout {
+            runs: vec![
+                run(0, vec![file(1, b"a", b"f")]),
+                run(0, vec![file(2, b"e", b"h")]),
+                run(0, vec![file(3, b"a", b"z")]),
+            ],
+        };
+        assert!(!layout.keeps_order(&[FileId(1), FileId(3)]), "2 has e and f");
     }
 }
