@@ -1,7 +1,7 @@
 //! Sorted runs: store files that are disjoint by row, in row order.
 //!
-//! A flush makes a run of one file. A compaction cuts its output into files of a bounded size, which
-//! are one run together; and each level of the leveled policy is one run.
+//! A flush makes a run of one file. A compaction cuts its output into files of a bounded size,
+//! which are one run together; and each level of the leveled policy is one run.
 //!
 //! ```text
 //!   newest   [ f7                  ]        level 0: one run for each flush or merge

@@ -13,7 +13,7 @@ use crate::file::FileWriter;
 /// How the output is cut.
 #[derive(Debug, Clone)]
 pub struct OutputSpec {
-    /// A run has the cells up to and with each of these sequences; the last has the rest. Ascending.
+    /// A run has the cells up to and with each of these sequences; the last the rest. Ascending.
     pub cuts: Vec<Sequence>,
     /// Bytes at which a file is closed once its row is complete.
     pub file_bytes: u64,

@@ -1,4 +1,4 @@
-//! The loop that flush and compaction share: what retention keeps of a sorted source goes to a sink.
+//! The loop that flush and compaction share: what retention keeps of a source goes to a sink.
 
 use crate::cell::KeyParts;
 use crate::error::Result;

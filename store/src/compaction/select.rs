@@ -166,7 +166,7 @@ fn select_all(
     Some(Selection { inputs: layout.ids(0..layout.runs.len()), action, reason })
 }
 
-/// Returns whether the oldest file is older than the period, and a merge of all could gain anything.
+/// Returns whether the oldest file is older than the period, and a merge of all could gain.
 fn major_is_due(layout: &Layout<'_>, options: &CompactionOptions, occasion: &Occasion) -> bool {
     let Some(period) = options.major_period else { return false };
     let Some(oldest) = layout.files().min_by_key(|file| (file.created_micros, file.id)) else {
