@@ -21,6 +21,7 @@
 use std::sync::Arc;
 
 use store::observer::{Endpoint, EndpointContext};
+use store::scanner::ScanStep;
 use store::{CellBatch, Scan, TimeRange};
 use types::aggregate::{Accumulator, Aggregate, GroupTable, feed};
 use types::expr::{EvalContext, Expr};
@@ -28,6 +29,7 @@ use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
+use crate::columns::SliceDecoder;
 use crate::row;
 use crate::violation;
 
@@ -93,7 +95,10 @@ impl Endpoint for AggregateEndpoint {
                 "aggregates over distinct values cannot be computed in parts".to_owned(),
             ));
         }
+        let value_error = |error| violation::value_error(AGGREGATE, error);
         let mut state = RegionState::new(request);
+        let mut slices =
+            SliceDecoder::new(&request.layout, &request.columns).map_err(value_error)?;
         let families = row::families_of(&request.layout, &request.columns);
         let mut cells = CellBatch::new();
         for (start, stop) in region.ranges() {
@@ -103,9 +108,16 @@ impl Endpoint for AggregateEndpoint {
                 ..Scan::range(start.clone(), stop.clone())
             };
             let mut scanner = region.scan(scan)?;
-            while scanner.next_batch(BATCH_ROWS, &mut cells)? {
+            loop {
+                match scanner.next_columns(BATCH_ROWS, &mut cells)? {
+                    ScanStep::End => break,
+                    ScanStep::Rows => state.add(&cells).map_err(value_error)?,
+                    ScanStep::Columns(slice) => {
+                        slices.decode(AGGREGATE, &slice, &mut state.vectors)?;
+                        state.add_decoded(slice.row_count()).map_err(value_error)?;
+                    }
+                }
                 region.check_cancelled()?;
-                state.add(&cells).map_err(|error| violation::value_error(AGGREGATE, error))?;
             }
         }
         Ok(state.into_response())
@@ -132,11 +144,16 @@ impl<'a> RegionState<'a> {
 
     fn add(&mut self, cells: &CellBatch) -> types::Result<()> {
         let request = self.request;
-        self.rows_scanned += cells.row_count() as u64;
-        let mut vectors = std::mem::take(&mut self.vectors);
-        row::decode_batch(&request.layout, &request.columns, cells, &mut vectors)?;
-        let columns = vectors.into_iter().map(Arc::new).collect();
-        let batch = Batch { columns, row_count: cells.row_count() };
+        row::decode_batch(&request.layout, &request.columns, cells, &mut self.vectors)?;
+        self.add_decoded(cells.row_count())
+    }
+
+    /// Adds the rows that were decoded into `vectors`.
+    fn add_decoded(&mut self, row_count: usize) -> types::Result<()> {
+        let request = self.request;
+        self.rows_scanned += row_count as u64;
+        let columns = std::mem::take(&mut self.vectors).into_iter().map(Arc::new).collect();
+        let batch = Batch { columns, row_count };
         self.filter_and_feed(&batch)?;
         self.vectors = batch.columns.into_iter().filter_map(Arc::into_inner).collect();
         if self.vectors.len() < request.columns.len() {

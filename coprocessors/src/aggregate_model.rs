@@ -15,10 +15,11 @@ use types::{Batch, DataType, Datum};
 use crate::aggregate::{AggregateEndpoint, AggregateRequest, merge};
 use crate::fixture::*;
 
-/// `t (id int primary key, g int, keep bool, f.v int)`
-fn base_layout() -> Arc<RowLayout> {
+/// `t (id int primary key, g int, keep bool, v int)`, with `v` in the last of the families.
+fn base_layout(family_count: usize) -> Arc<RowLayout> {
+    let last = family_count - 1;
     let columns =
-        [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, 1)];
+        [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, last)];
     Arc::new(layout(&columns, &[key(0, false)], 0))
 }
 
@@ -48,8 +49,8 @@ fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
 }
 
 /// Over columns `(g, keep, v)`, in an order of their own.
-fn request(is_filtered: bool, is_grouped: bool) -> AggregateRequest {
-    let layout = base_layout();
+fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> AggregateRequest {
+    let layout = Arc::clone(layout);
     let at = |index: usize, data_type: DataType| Expr::Column { index, data_type };
     let aggregate = |kind: AggregateKind, data_type: DataType| Aggregate {
         kind,
@@ -127,10 +128,15 @@ fn rows() -> impl Strategy<Value = Rows> {
 
 fn three_regions(store: &Store, layout: &RowLayout) {
     let split = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
+    // One family alone can be read as columns.
+    let families = match layout.family_count {
+        1 => vec![columnar_family(layout)],
+        _ => vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
+    };
     let descriptor = TableDescriptor {
         id: TABLE,
         name: "t".to_owned(),
-        families: vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
+        families,
         region_replication: 1,
         durability: Durability::AsyncWal,
         split_points: vec![split(100), split(200)],
@@ -148,10 +154,11 @@ proptest! {
         own in rows(),
         deleted in prop::collection::btree_set(0..300, 0..40),
         flush in any::<bool>(),
+        family_count in 1..3_usize,
     ) {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), Options::default()).unwrap();
-        let layout = base_layout();
+        let layout = base_layout(family_count);
         three_regions(&store, &layout);
         let puts = |rows: &Rows| rows.iter().map(|(id, row)| put(&layout, *id, row)).collect();
         let transaction = store.begin(TransactionOptions::default());
@@ -173,7 +180,7 @@ proptest! {
         for (is_filtered, is_grouped) in
             [(false, false), (false, true), (true, false), (true, true)]
         {
-            let request = request(is_filtered, is_grouped);
+            let request = request(&layout, is_filtered, is_grouped);
             let found = answer(&ask(&transaction, &request), is_grouped);
             prop_assert_eq!(found, fold(&expected, is_filtered, is_grouped));
         }
@@ -184,7 +191,7 @@ proptest! {
 fn requests_that_cannot_be_split_or_fail_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
-    let layout = base_layout();
+    let layout = base_layout(2);
     three_regions(&store, &layout);
     let transaction = store.begin(TransactionOptions::default());
     let rows = (0..300).map(|id| put(&layout, id, &(Some(id), None, None))).collect();
@@ -194,22 +201,22 @@ fn requests_that_cannot_be_split_or_fail_are_refused() {
         let ranges = [(Vec::new(), None)];
         transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request).err()
     };
-    let mut distinct = request(false, false);
+    let mut distinct = request(&layout, false, false);
     distinct.aggregates[1].distinct = true;
     assert!(matches!(refusal(&distinct), Some(store::Error::InvalidRequest(_))));
-    let mut large = request(false, true);
+    let mut large = request(&layout, false, true);
     large.memory_bytes_max = Some(16);
     assert!(matches!(refusal(&large), Some(store::Error::Vetoed(veto)) if veto.code == "53200"));
-    assert!(refusal(&request(false, true)).is_none());
+    assert!(refusal(&request(&layout, false, true)).is_none());
 }
 
 #[test]
 fn a_count_of_all_rows_decodes_nothing_and_answers_zero_for_none() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
-    let layout = base_layout();
+    let layout = base_layout(2);
     three_regions(&store, &layout);
-    let mut count = request(false, false);
+    let mut count = request(&layout, false, false);
     count.columns.clear();
     count.aggregates.truncate(1);
     let transaction = store.begin(TransactionOptions::default());

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use store::descriptor::DataBlockEncoding;
 use store::observer::ObserverContext;
 use store::transaction::Previous;
-use store::{CellBatch, CellType, Get, Mutation, Sequence, TableId, Timestamp};
+use store::{CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, TableId, Timestamp};
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum};
@@ -97,6 +98,16 @@ pub(crate) fn index(
         include: include.to_vec(),
         base_layout: Arc::clone(base),
         layout: Arc::new(layout(&columns, &key_columns, salt)),
+    }
+}
+
+/// Returns a family of small columnar blocks for the packed rows of family 0.
+pub(crate) fn columnar_family(layout: &RowLayout) -> FamilyDescriptor {
+    FamilyDescriptor {
+        data_block_encoding: DataBlockEncoding::Columnar,
+        value_layout: crate::columns::value_layout(layout, 0).unwrap(),
+        block_bytes: 1000,
+        ..FamilyDescriptor::new("d")
     }
 }
 

@@ -12,6 +12,7 @@ mod fixture;
 
 pub mod row;
 pub mod violation;
+pub mod columns;
 mod change;
 pub mod filter;
 pub mod constraint;

@@ -68,7 +68,8 @@ pub fn expression(
     binder::bind_table_expression(&parser::parse_expression(text)?, columns, target)
 }
 
-fn base_layout(record: &TableRecord) -> Result<RowLayout> {
+/// Returns how the rows of a table are stored.
+pub fn base_layout(record: &TableRecord) -> Result<RowLayout> {
     let mut slots = vec![0; record.descriptor.families.len()];
     let mut columns = Vec::with_capacity(record.columns.len());
     for (position, column) in record.columns.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary so that it is linked once.
 
 mod binder;
+mod columnar;
 mod parser_limits;
 mod queries;
 mod scripts;

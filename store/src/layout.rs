@@ -144,6 +144,14 @@ impl ValueLayout {
         Ok(())
     }
 
+    /// Returns the encoded form, which [`ColumnSlice::layout`](crate::file::ColumnSlice::layout) is
+    /// to be compared with.
+    pub fn encoded(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
     /// Returns for each section whether a shape has it.
     pub(crate) fn sections_of(&self, shape: &ValueShape) -> Vec<bool> {
         let mut present = vec![false; self.sections.len()];
@@ -282,14 +290,17 @@ impl<'a> EncodedLayout<'a> {
         u16_at(self.0, 2 + section * 2).map(usize::from)
     }
 
-    /// Puts a value of shape `shape` together again from its sections.
+    /// Puts a value of shape `shape` together again from its sections, which `section` gives by
+    /// number and width.
     pub(crate) fn join<'s>(
         self,
         shape: usize,
-        section: impl Fn(usize) -> Option<&'s [u8]>,
+        section: impl Fn(usize, usize) -> Option<&'s [u8]>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let mut at = 2 + self.section_count()? * 2;
+        let widths_end = 2 + self.section_count()? * 2;
+        let widths = self.0.get(2..widths_end)?;
+        let mut at = widths_end;
         if shape >= usize::from(*self.0.get(at)?) {
             return None;
         }
@@ -302,27 +313,32 @@ impl<'a> EncodedLayout<'a> {
         let prefix_length = usize::from(u16_at(rest, 0)?);
         out.extend_from_slice(rest.get(2..2 + prefix_length)?);
         rest = rest.get(2 + prefix_length..)?;
+        let part = |number: [u8; 2]| {
+            let number = usize::from(u16::from_le_bytes(number));
+            section(number, usize::from(u16_at(widths, number * 2)?))
+        };
         while let [code, count_low, count_high, tail @ ..] = rest {
             let count = usize::from(u16::from_le_bytes([*count_low, *count_high]));
             let (numbers, next) = tail.split_at_checked(count * 2)?;
             rest = next;
             let (numbers, []) = numbers.as_chunks::<2>() else { return None };
-            let sections = || numbers.iter().map(|&number| usize::from(u16::from_le_bytes(number)));
-            if *code == ENDS_OF_2 || *code == ENDS_OF_4 {
-                let mut end = 0_usize;
-                for number in sections() {
-                    end = end.checked_add(section(number)?.len())?;
-                    if *code == ENDS_OF_2 {
-                        out.extend_from_slice(&u16::try_from(end).ok()?.to_le_bytes());
-                    } else {
-                        out.extend_from_slice(&u32::try_from(end).ok()?.to_le_bytes());
-                    }
+            let end_bytes = match *code {
+                FIXED | REST => 0,
+                ENDS_OF_2 => 2,
+                ENDS_OF_4 => 4,
+                _ => return None,
+            };
+            let mut end_at = out.len();
+            out.resize(end_at + count * end_bytes, 0);
+            let base = out.len();
+            for &number in numbers {
+                out.extend_from_slice(part(number)?);
+                let end = u32::try_from(out.len() - base).ok()?;
+                if end_bytes == 2 && u16::try_from(end).is_err() {
+                    return None;
                 }
-            } else if *code != FIXED && *code != REST {
-                return None;
-            }
-            for number in sections() {
-                out.extend_from_slice(section(number)?);
+                out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
+                end_at += end_bytes;
             }
         }
         rest.is_empty().then_some(())

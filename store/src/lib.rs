@@ -65,6 +65,7 @@ pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use direct::{Column, PutBatch};
 pub use error::{Error, Result};
+pub use file::ColumnSlice;
 pub use layout::ValueLayout;
 pub use options::Options;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};

@@ -218,11 +218,7 @@ impl FamilyScanner {
         {
             return Ok(None);
         }
-        let layout = self.layout.get_or_insert_with(|| {
-            let mut encoded = Vec::new();
-            self.view.family.value_layout.encode(&mut encoded);
-            encoded
-        });
+        let layout = self.layout.get_or_insert_with(|| self.view.family.value_layout.encoded());
         let stop = self.end.as_deref();
         self.reader.take_rows(|source, rival, retention| {
             let stop = match (rival, stop) {

@@ -23,10 +23,12 @@
 mod packed;
 mod residue;
 mod value;
+mod columns;
 
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::columns::{ColumnReader, PackedHeader, PackedSections};
 use self::packed::FamilyPlan;
 use self::packed::PackedRow;
 use self::residue::Residues;

@@ -2,9 +2,11 @@
 
 use store::TableDescriptor;
 use store::TableId;
+use store::descriptor::DataBlockEncoding;
 use types::expr::EvalContext;
 use types::{DataType, Datum};
 
+use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
 use crate::binder;
@@ -69,6 +71,12 @@ pub fn record(
             memstore_flush_bytes: options.memstore_flush_bytes,
         },
     };
+    let layout = assemble::base_layout(&record)?;
+    for (index, family) in record.descriptor.families.iter_mut().enumerate() {
+        if family.data_block_encoding == DataBlockEncoding::Columnar {
+            family.value_layout = coprocessors::columns::value_layout(&layout, index)?;
+        }
+    }
     record.checks = checks(statement, &record.columns)?;
     record.descriptor.split_points = split_points(statement, &record)?;
     unique_constraints(statement, &mut record, &mut taken, ids)?;

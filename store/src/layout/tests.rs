@@ -41,12 +41,6 @@ pub(crate) fn any_value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn encoded(layout: &ValueLayout) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    layout.encode(&mut bytes);
-    bytes
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
@@ -55,9 +49,9 @@ proptest! {
         let layout = small();
         let mut parts = vec![0..0; layout.sections.len()];
         if let Some(shape) = layout.cut(&value, &mut parts) {
-            let bytes = encoded(&layout);
+            let bytes = layout.encoded();
             let mut joined = Vec::new();
-            let section = |section: usize| value.get(parts[section].clone());
+            let section = |section: usize, _width: usize| value.get(parts[section].clone());
             prop_assert_eq!(EncodedLayout(&bytes).join(shape, section, &mut joined), Some(()));
             prop_assert_eq!(joined, value);
         }
@@ -66,13 +60,13 @@ proptest! {
     #[test]
     fn damaged_layouts_are_told(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let layout = small();
-        let mut bytes = encoded(&layout);
+        let mut bytes = layout.encoded();
         let at = at.index(bytes.len());
         bytes[at] = byte;
         for shape in 0..4 {
             let mut joined = Vec::new();
-            let _ = EncodedLayout(&bytes).join(shape, |_| Some(b"x"), &mut joined);
-            let _ = EncodedLayout(&bytes[..at]).join(shape, |_| Some(b"x"), &mut joined);
+            let _ = EncodedLayout(&bytes).join(shape, |_, _| Some(b"x"), &mut joined);
+            let _ = EncodedLayout(&bytes[..at]).join(shape, |_, _| Some(b"x"), &mut joined);
         }
     }
 }

@@ -40,9 +40,9 @@ pub(super) struct Slot {
     /// Index of its column in the layout.
     pub(super) column: usize,
     /// Type of the column.
-    data_type: DataType,
+    pub(super) data_type: DataType,
     /// Bytes in the fixed-width section; `None` if its length varies.
-    width: Option<usize>,
+    pub(super) width: Option<usize>,
     /// Offset in the fixed-width section, or number among the variable values.
     position: usize,
 }
@@ -152,12 +152,7 @@ pub(super) fn write(
     if u32::try_from(variable_bytes).is_err() {
         return Err(too_large("more than 4 GiB in one column family"));
     }
-    let flags = VERSION | if has_nulls { HAS_NULLS } else { 0 } | if wide { WIDE } else { 0 };
-    out.push(flags);
-    put_varint(u64::from(layout.schema_version), out);
-    put_varint(plan.slots.len() as u64, out);
-    put_varint(plan.fixed_bytes as u64, out);
-    put_varint(plan.variable_count as u64, out);
+    write_header(layout, plan, has_nulls, wide, out);
     if has_nulls {
         let bitmap = out.len();
         out.resize(bitmap + plan.slots.len().div_ceil(8), 0);
@@ -179,6 +174,22 @@ pub(super) fn write(
     }
     debug_assert!(out.len() > start, "a packed row is never empty");
     Ok(())
+}
+
+/// Appends what a packed row begins with.
+pub(super) fn write_header(
+    layout: &RowLayout,
+    plan: &FamilyPlan,
+    has_nulls: bool,
+    wide: bool,
+    out: &mut Vec<u8>,
+) {
+    let flags = VERSION | if has_nulls { HAS_NULLS } else { 0 } | if wide { WIDE } else { 0 };
+    out.push(flags);
+    put_varint(u64::from(layout.schema_version), out);
+    put_varint(plan.slots.len() as u64, out);
+    put_varint(plan.fixed_bytes as u64, out);
+    put_varint(plan.variable_count as u64, out);
 }
 
 fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec<u8>) {

@@ -71,13 +71,13 @@ impl<'b> Keys<'b> {
         Ok(parts.tail(row_length))
     }
 
-    /// Compares the key of a cell with a key that is taken apart.
+    /// Compares the key of a cell with a key that is taken apart, its row without the prefix.
     fn compare(
         &self,
         index: usize,
         (row, qualifier, tail): (&[u8], &[u8], &[u8]),
     ) -> Result<Ordering, Malformed> {
-        let rows = compare_joined(self.rows.prefix, self.rows.get(index)?, row);
+        let rows = self.rows.get(index)?.cmp(row);
         if rows.is_ne() {
             return Ok(rows);
         }
@@ -158,7 +158,17 @@ impl ColumnarCursor {
         let view = self.view()?;
         let keys = Keys::open(view)?;
         let target = split_key(target);
-        let (mut low, mut high) = (0, view.head.cell_count);
+        let count = view.head.cell_count;
+        // What all rows begin with decides for all of them, or is not looked at again.
+        let prefix = keys.rows.prefix;
+        let head = &target.0[..prefix.len().min(target.0.len())];
+        match prefix.cmp(head) {
+            Ordering::Less => return Ok(count),
+            Ordering::Greater => return Ok(0),
+            Ordering::Equal => {}
+        }
+        let target = (&target.0[prefix.len()..], target.1, target.2);
+        let (mut low, mut high) = (0, count);
         while low < high {
             let middle = usize::midpoint(low, high);
             if keys.compare(middle, target)?.is_lt() {

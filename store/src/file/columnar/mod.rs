@@ -114,13 +114,22 @@ struct View<'b> {
 }
 
 impl<'b> View<'b> {
+    #[inline]
     fn part(self, part: usize) -> Result<&'b [u8], Malformed> {
-        let bytes = self.block.bytes();
-        let (stored, raw_length, storage) = entry(bytes, &self.head, part).ok_or(Malformed)?;
-        if storage == Storage::Plain {
+        let (stored, storage) =
+            stored_part(self.block.bytes(), &self.head, part).ok_or(Malformed)?;
+        if storage == Storage::Plain as u8 {
             return Ok(stored);
         }
-        self.block.part(part, || open_part(stored, raw_length, storage)).ok_or(Malformed)
+        self.open_part(part)
+    }
+
+    fn open_part(self, part: usize) -> Result<&'b [u8], Malformed> {
+        let open = || {
+            let (stored, raw_length, storage) = entry(self.block.bytes(), &self.head, part)?;
+            open_part(stored, raw_length, storage)
+        };
+        self.block.part(part, open).ok_or(Malformed)
     }
 
     fn layout(self) -> Result<EncodedLayout<'b>, Malformed> {
@@ -135,30 +144,36 @@ impl<'b> View<'b> {
             out.extend_from_slice(Strings::open(self.part(WHOLE)?, count)?.get(index)?);
             return Ok(());
         };
-        let layout = self.layout()?;
-        let section = |section: usize| {
+        let section = |section: usize, width: usize| {
             let part = self.part(FIRST_SECTION + section).ok()?;
-            match layout.width(section)? {
+            match width {
                 0 => Strings::open(part, count).ok()?.get(index).ok(),
                 width => part.get(index * width..(index + 1) * width),
             }
         };
-        layout.join(shape as usize, section, out).ok_or(Malformed)
+        self.layout()?.join(shape as usize, section, out).ok_or(Malformed)
     }
+}
+
+/// Returns the stored bytes of a part and the code of how it is stored.
+#[inline]
+fn stored_part<'b>(bytes: &'b [u8], head: &Head, part: usize) -> Option<(&'b [u8], u8)> {
+    if part >= head.part_count() {
+        return None;
+    }
+    let directory = bytes.get(HEAD_BYTES..)?;
+    let (directory, parts) = directory.split_at_checked(head.part_count() * ENTRY_BYTES)?;
+    let at = part * ENTRY_BYTES;
+    let start = if part == 0 { 0 } else { u32_at(directory, at - ENTRY_BYTES)? as usize };
+    let end = u32_at(directory, at)? as usize;
+    Some((parts.get(start..end)?, *directory.get(at + 8)?))
 }
 
 /// Returns the stored bytes of a part, its length when opened and how it is stored.
 fn entry<'b>(bytes: &'b [u8], head: &Head, part: usize) -> Option<(&'b [u8], usize, Storage)> {
-    if part >= head.part_count() {
-        return None;
-    }
-    let at = HEAD_BYTES + part * ENTRY_BYTES;
-    let parts_at = HEAD_BYTES + head.part_count() * ENTRY_BYTES;
-    let start = if part == 0 { 0 } else { u32_at(bytes, at - ENTRY_BYTES)? as usize };
-    let end = u32_at(bytes, at)? as usize;
-    let stored = bytes.get(parts_at + start..parts_at + end)?;
-    let raw_length = u32_at(bytes, at + 4)? as usize;
-    let storage = match *bytes.get(at + 8)? {
+    let (stored, storage) = stored_part(bytes, head, part)?;
+    let raw_length = u32_at(bytes, HEAD_BYTES + part * ENTRY_BYTES + 4)? as usize;
+    let storage = match storage {
         0 if stored.len() == raw_length => Storage::Plain,
         1 if can_become(LZ4, stored.len(), raw_length) => Storage::Lz4,
         2 if can_become(ZSTD, stored.len(), raw_length) => Storage::Zstd,

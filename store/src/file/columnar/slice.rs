@@ -71,11 +71,16 @@ impl ColumnSlice {
         self.rows.len()
     }
 
-    /// Returns the qualifier of all cells.
+    /// Returns the layout that the values follow, in its encoded form.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`]; so do all that read.
+    pub fn layout(&self) -> Result<&[u8]> {
+        self.read(|view| Ok(view.layout()?.0))
+    }
+
+    /// Returns the qualifier of all cells.
     pub fn qualifier(&self) -> Result<&[u8]> {
         self.read(|view| {
             let strings = Strings::open(view.part(QUALIFIERS)?, self.head.cell_count)?;

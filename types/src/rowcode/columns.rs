@@ -1,0 +1,164 @@
+//! The packed rows of a family, section by section: for stores that hold the null bitmaps of many
+//! rows together, and the values of each slot.
+//!
+//! [`PackedSections`] says how such a store cuts a packed row, without naming the store;
+//! [`ColumnReader`] gives what it holds of one slot to a vector, many values at once.
+
+use super::packed::{self, FamilyPlan, Slot};
+use super::{Place, RowLayout, corrupt, value};
+use crate::error::Result;
+use crate::vector::{Vector, VectorData};
+
+/// How the packed rows of a family are put together.
+///
+/// ```text
+/// header | null bitmap, if there are NULLs | fixed slots, in order
+///        | ends of the variable slots | variable slots | the rest
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedSections {
+    /// Bytes of the null bitmap.
+    pub null_bytes: usize,
+    /// The width of each slot in bytes; `None` where it varies.
+    pub widths: Vec<Option<usize>>,
+    /// All headers that packed rows of this schema have.
+    pub headers: Vec<PackedHeader>,
+}
+
+/// What a packed row begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedHeader {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// A null bitmap follows.
+    pub has_nulls: bool,
+    /// Ends are of 4 bytes, not 2.
+    pub is_wide: bool,
+}
+
+impl RowLayout {
+    /// Returns how the packed rows of a family are put together.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if a slot of the family belongs to no column.
+    pub fn packed_sections(&self, family: usize) -> Result<PackedSections> {
+        let plan = FamilyPlan::new(self, family)?;
+        let headers = [(false, false), (true, false), (false, true), (true, true)];
+        let header = |(has_nulls, is_wide)| {
+            let mut bytes = Vec::new();
+            packed::write_header(self, &plan, has_nulls, is_wide, &mut bytes);
+            PackedHeader { bytes, has_nulls, is_wide }
+        };
+        Ok(PackedSections {
+            null_bytes: plan.slots.len().div_ceil(8),
+            widths: plan.slots.iter().map(|slot| slot.width).collect(),
+            headers: headers.map(header).into(),
+        })
+    }
+}
+
+/// Gives many values of one slot to a vector.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnReader {
+    slot: Slot,
+    null_bytes: usize,
+}
+
+impl ColumnReader {
+    /// Returns the reader of a column; `None` for key columns.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if a slot of its family belongs to no column.
+    pub fn new(layout: &RowLayout, column: usize) -> Result<Option<ColumnReader>> {
+        let Place::Packed { family, slot } = layout.columns[column].place else { return Ok(None) };
+        let plan = FamilyPlan::new(layout, family)?;
+        let null_bytes = plan.slots.len().div_ceil(8);
+        Ok(Some(ColumnReader { slot: plan.slots[slot], null_bytes }))
+    }
+
+    /// Returns the slot.
+    pub fn slot(&self) -> usize {
+        self.slot.number
+    }
+
+    /// Returns the width of the slot in bytes; `None` if it varies.
+    pub fn width(&self) -> Option<usize> {
+        self.slot.width
+    }
+
+    /// Returns whether a row is NULL here; `nulls` are the bitmaps of all rows, end to end, or
+    /// nothing if no row has a NULL.
+    fn is_null(&self, nulls: &[u8], row: usize) -> bool {
+        let byte = nulls.get(row * self.null_bytes + self.slot.number / 8).copied().unwrap_or(0);
+        byte >> (self.slot.number % 8) & 1 == 1
+    }
+
+    /// Appends the values of a slot of fixed width, which lie end to end.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if they are not of the type; the vector may have got some of them.
+    pub fn read_fixed(&self, values: &[u8], nulls: &[u8], vector: &mut Vector) -> Result<()> {
+        let width = self.slot.width.ok_or_else(|| corrupt("a slot is not of fixed width"))?;
+        let row_count = values.len() / width;
+        let has_null = !nulls.is_empty() && (0..row_count).any(|row| self.is_null(nulls, row));
+        if !has_null && append_numbers(&mut vector.data, values) {
+            if let Some(validity) = &mut vector.validity {
+                validity.resize(validity.len() + row_count, true);
+            }
+            return Ok(());
+        }
+        for (row, bytes) in values.chunks_exact(width).enumerate() {
+            match has_null && self.is_null(nulls, row) {
+                true => vector.push_null(),
+                false => value::read(bytes, self.slot.data_type, vector)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the value that row `row` has in a slot of variable length.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if the bytes are not of the type.
+    #[inline]
+    pub fn read_variable(
+        &self,
+        row: usize,
+        bytes: &[u8],
+        nulls: &[u8],
+        vector: &mut Vector,
+    ) -> Result<()> {
+        match self.is_null(nulls, row) {
+            true => vector.push_null(),
+            false => value::read(bytes, self.slot.data_type, vector)?,
+        }
+        Ok(())
+    }
+}
+
+/// Appends little-endian numbers to a vector whose values are just that, and returns whether it is
+/// one.
+fn append_numbers(data: &mut VectorData, bytes: &[u8]) -> bool {
+    macro_rules! append {
+        ($to:expr, $number:ty) => {{
+            let (numbers, _) = bytes.as_chunks::<{ size_of::<$number>() }>();
+            $to.extend(numbers.iter().map(|number| <$number>::from_le_bytes(*number)));
+        }};
+    }
+    match data {
+        VectorData::Int2(to) => append!(to, i16),
+        VectorData::Int4(to) | VectorData::Date(to) => append!(to, i32),
+        VectorData::Int8(to)
+        | VectorData::Time(to)
+        | VectorData::Timestamp(to)
+        | VectorData::Timestamptz(to) => append!(to, i64),
+        VectorData::Float4(to) => append!(to, f32),
+        VectorData::Float8(to) => append!(to, f64),
+        _ => return false,
+    }
+    true
+}
