@@ -1,7 +1,7 @@
 //! The leveled policy, after RocksDB's with dynamic level sizes.
 //!
 //! Flushes make runs of level 0. The last level holds nearly everything, each level above a tenth
-//! of the one below; so levels between level 0 and the first that has to hold anything are not used.
+//! of the one below; so levels between level 0 and the first that has to hold anything are empty.
 //! The level that is most above its size gives one file to the next, the one that overlaps least
 //! there; a file that overlaps nothing moves without being read.
 
