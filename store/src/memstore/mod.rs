@@ -143,4 +143,6 @@ impl Memstore {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

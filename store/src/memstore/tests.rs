@@ -72,13 +72,14 @@ fn collect(cursor: &mut dyn Cursor) -> Vec<String> {
 fn cursors_go_both_ways_through_many_leaves() {
     let memstore = Arc::new(Memstore::new());
     let mut expected = Vec::new();
-    let rows = if cfg!(miri) { 60 } else { 400_u64 };
+    let (rows, versions) = if cfg!(miri) { (50, 5) } else { (400_u64, 40) };
     for row in 0..rows {
-        for version in 0..row % 40 + 1 {
+        for version in 0..row % versions + 1 {
             put(&memstore, &format!("{row:04}"), "q", version, "v");
         }
-        expected
-            .push((0..row % 40 + 1).rev().map(|v| format!("{row:04}:q@{v}")).collect::<Vec<_>>());
+        expected.push(
+            (0..row % versions + 1).rev().map(|v| format!("{row:04}:q@{v}")).collect::<Vec<_>>(),
+        );
     }
     let forward = collect(&mut MemstoreCursor::forward(memstore.clone(), b""));
     assert_eq!(forward, expected.concat());
@@ -93,7 +94,7 @@ fn cursors_go_both_ways_through_many_leaves() {
     assert_eq!(collect(&mut cursor), expected[last..].concat());
     let one = collect(&mut MemstoreCursor::over_row(&*memstore, b"0039"));
     assert_eq!(one, expected[rows as usize - 40]);
-    assert_eq!(memstore.newest_sequence(b"0039"), Some(Sequence(39)));
+    assert_eq!(memstore.newest_sequence(b"0039"), Some(Sequence(39 % versions)));
     assert_eq!(memstore.newest_sequence(b"0039x"), None);
     assert_eq!(memstore.newest_sequence(b"9"), None);
 }
@@ -101,7 +102,7 @@ fn cursors_go_both_ways_through_many_leaves() {
 #[test]
 fn long_columns_and_rows_are_skipped() {
     let memstore = Memstore::new();
-    let versions = if cfg!(miri) { 50 } else { 1000 };
+    let versions = if cfg!(miri) { 30 } else { 1000 };
     for sequence in 0..versions {
         put(&memstore, "r", "a", sequence, "v");
         put(&memstore, "r", "b", sequence, "v");
@@ -159,7 +160,7 @@ fn bytes_are_accounted_for_exactly() {
 fn chunks_hold_little_more_than_is_used() {
     let memstore = Memstore::new();
     let mut cells = 0_u64;
-    while memstore.byte_count() < if cfg!(miri) { 64 << 10 } else { 9 << 20 } {
+    while memstore.byte_count() < if cfg!(miri) { 20 << 10 } else { 9 << 20 } {
         put(&memstore, &format!("{:08}", cells * 7919 % 1_000_003), "q", cells, &"v".repeat(100));
         cells += 1;
         let (used, held) = (memstore.byte_count(), memstore.held_bytes());
@@ -314,7 +315,7 @@ proptest! {
     })]
 
     #[test]
-    fn it_is_a_sorted_map(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 150 } else { 600 })) {
+    fn it_is_a_sorted_map(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 100 } else { 600 })) {
         let memstore = Memstore::new();
         let mut model = Model::default();
         for (number, step) in steps.into_iter().enumerate() {
@@ -360,7 +361,7 @@ proptest! {
 #[test]
 fn readers_and_writers_at_once() {
     let memstore = Arc::new(Memstore::new());
-    let (writers, cells) = if cfg!(miri) { (2_u64, 120) } else { (4, 6_000) };
+    let (writers, cells) = if cfg!(miri) { (2_u64, 60) } else { (4, 6_000) };
     let row = |writer: u64, cell: u64| {
         let number = cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 << 3 | writer;
         format!("shared-prefix-{number:020}")
