@@ -11,7 +11,8 @@
 //! custom(TEXT)                    user code: rows of which a value contains the text
 //!
 //! OP      <  <=  =  !=  >=  >
-//! WITH    TEXT  prefix:TEXT  at3:TEXT  long:5  and:TEXT or:TEXT xor:TEXT  null:  sub:TEXT  regex:TEXT
+//! WITH    TEXT  prefix:TEXT  at3:TEXT  long:5  and:TEXT or:TEXT xor:TEXT  null:  sub:TEXT
+//!         regex:TEXT
 //! RANGE   a..c  a..=c  >a..c  a..  ..c
 //! ```
 

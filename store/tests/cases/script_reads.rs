@@ -1,7 +1,8 @@
 //! The commands of scripts that read.
 //!
 //! ```text
-//! get TABLE ROW [families=…] [columns=…] [versions=…] [since=…] [until=…] [times=…] [cells=…] [filter=…]
+//! get TABLE ROW [families=…] [columns=…] [versions=…] [since=…] [until=…] [times=…] [cells=…]
+//!         [filter=…]
 //! exists TABLE ROW …
 //! scan TABLE [start=ROW] [after=ROW] [stop=ROW] [through=ROW] [prefix=TEXT] [reverse] [limit=ROWS]
 //!            [batch=CELLS] [bytes=BYTES] [seek=ROW] [counts] … and what a get takes
