@@ -210,8 +210,8 @@ impl FamilyScanner {
         Ok((!beyond).then_some(row))
     }
 
-    /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells of
-    /// their rows and all visible; the caller reads rows if there are none such. Forward only.
+    /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells
+    /// of their rows and all visible; the caller reads rows if there are none such. Forward only.
     pub fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
         if self.order != RowOrder::Forward
             || self.view.family.data_block_encoding != DataBlockEncoding::Columnar

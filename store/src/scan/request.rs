@@ -112,8 +112,8 @@ pub struct Scan {
     pub batch_bytes: usize,
     /// Rows and cells wanted.
     pub filter: Option<Filter>,
-    /// Where the scan begins, within its range: what [`Scanner::rest`](crate::scanner::Scanner::rest)
-    /// fills in.
+    /// Where the scan begins, within its range: what
+    /// [`Scanner::rest`](crate::scanner::Scanner::rest) fills in.
     pub position: Position,
 }
 

@@ -169,7 +169,8 @@ impl<C: Cursor> RowReader<C> {
     }
 
     /// Lets `take` move the source that comes first over whole rows, all of which it answers for:
-    /// none at or after the row of the next source, which it is told. Reads all columns, or nothing.
+    /// none at or after the row of the next source, which it is told. Reads all columns, or
+    /// nothing.
     pub fn take_rows<T>(
         &mut self,
         take: impl FnOnce(&mut C, Option<&[u8]>, &Retention) -> Result<Option<T>>,

@@ -1,5 +1,6 @@
 //! Reads against a model: families joined, both ways, over regions and files, with columns, time
-//! ranges, versions, limits, pieces and filters, and as a chain of scans that go on from each other.
+//! ranges, versions, limits, pieces and filters, and as a chain of scans that go on from each
+//! other.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
