@@ -173,8 +173,8 @@ impl Scanner {
     }
 
     /// Reads on, block by block where rows lie in columnar blocks and nothing hides or changes
-    /// them, row by row elsewhere: either gives some rows as columns, or replaces the content of `out` by
-    /// some rows. At most `row_limit`, in the order of the scan.
+    /// them, row by row elsewhere: either gives some rows as columns, or replaces the content of
+    /// `out` by some rows. At most `row_limit`, in the order of the scan.
     ///
     /// # Errors
     ///
