@@ -71,7 +71,8 @@ impl Shuffle {
     }
 }
 
-/// Values of one size; the second half of each repeats the first, so that they compress to about half.
+/// Values of one size; the second half of each repeats the first, so that they compress to about
+/// half.
 pub struct Values {
     bytes: Vec<u8>,
     size: usize,

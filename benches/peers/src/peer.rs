@@ -34,8 +34,8 @@ pub trait Peer: Send + Sync {
     fn ingest(&self, entries: Entries<'_>) -> bool;
     /// Copies the value of `key` to `value`; returns whether there is one.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> bool;
-    /// Visits up to `limit` entries from `from` on (inclusive), downwards if asked. Returns how many
-    /// and the bytes of their keys and values.
+    /// Visits up to `limit` entries from `from` on (inclusive), downwards if asked. Returns how
+    /// many and the bytes of their keys and values.
     fn scan(&self, from: Option<&[u8]>, limit: u64, reverse: bool) -> (u64, u64);
     /// Writes all buffers to files and waits until background work rests.
     fn settle(&self);

@@ -20,7 +20,8 @@ const COLD_READS: u64 = 20_000;
 /// Entries that the synced writes begin with.
 const SYNCED_ENTRIES: u64 = 100_000;
 
-/// Operations per second, and per second of CPU time, which other work on the machine disturbs less.
+/// Operations per second, and per second of CPU time, which other work on the machine disturbs
+/// less.
 #[derive(Clone, Copy)]
 struct Rates {
     clock: f64,

@@ -332,7 +332,8 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         }
         self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
         if self.cursor.key().is_none() {
-            // The rest of the block is of the column: so is its last key, and the next block may be.
+            // The rest of the block is of the column: so is its last key, and the next block may
+            // be.
             let last = self.index.key(&self.file).ok_or_else(|| self.malformed())?;
             let (row, qualifier) = column_of(last);
             let end = column_end_key(row, qualifier);

@@ -12,8 +12,8 @@
 //!    is applied, and none above has cells in it. So a rotation is exact.
 //! 2. A file is listed in the manifest only once the log is durable up to what it holds: a crash
 //!    never leaves half a commit in files.
-//! 3. Flushes of a region follow each other; compactions of disjoint files may overlap with them and
-//!    with each other.
+//! 3. Flushes of a region follow each other; compactions of disjoint files may overlap with them
+//!    and with each other.
 //! 4. `unflushed` is not above the sequence of any cell that is in memory only.
 
 mod compact;

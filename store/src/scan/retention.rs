@@ -255,8 +255,8 @@ impl Retention {
         self
     }
 
-    /// Returns whether a read sees every put with these timestamps, up to this sequence, that is the
-    /// only cell of its row.
+    /// Returns whether a read sees every put with these timestamps, up to this sequence, that is
+    /// the only cell of its row.
     pub(crate) fn sees_all(&self, timestamps: (Timestamp, Timestamp), last: Sequence) -> bool {
         let Task::Read(spec) = &self.task else { return false };
         let range = &spec.time_range;

@@ -1,5 +1,6 @@
 //! What columnar blocks cost and save beside row blocks. Figures for a person to read:
-//! `ROWS=5000000 cargo test --release -p bennu-store --lib columnar_rates -- --ignored --nocapture`.
+//! `ROWS=5000000 cargo test --release -p bennu-store --lib columnar_rates -- --ignored
+//! --nocapture`.
 
 use super::*;
 use crate::file::FileWriter;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! How values are cut is the family's [`ValueLayout`](crate::layout::ValueLayout). Every section
-//! has an entry for every cell, so that cell `i` is entry `i` everywhere: of a fixed section that is
-//! `i * width`. A marker, or a value that follows no shape of the layout, is kept whole and has
+//! has an entry for every cell, so that cell `i` is entry `i` everywhere: of a fixed section that
+//! is `i * width`. A marker, or a value that follows no shape of the layout, is kept whole and has
 //! zeros and nothing in the sections.
 //!
 //! Each part is compressed on its own and opened when it is asked for first; the cache holds it

@@ -2,7 +2,8 @@
 //! all are of one length, then the rest of each.
 //!
 //! `length of the prefix (2) | width of ends: 0, 2, 4 (1) | zero (1) | length, if width is 0 (4) |
-//! prefix | ends (width each) | bytes`, little endian. Lengths and ends are those behind the prefix.
+//! prefix | ends (width each) | bytes`, little endian. Lengths and ends are those behind the
+//! prefix.
 
 use crate::file::columnar::Malformed;
 use crate::file::format::u32_at;
