@@ -21,7 +21,7 @@
 //! 2. All parts have as many entries as the block has cells.
 //!
 //! The builder is in [`builder`], reading cell by cell in [`cursor`], reading whole columns in
-//! [`slice`], and what parts are made of in [`numbers`] and [`strings`].
+//! [`mod@slice`], and what parts are made of in [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
