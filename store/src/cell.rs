@@ -219,12 +219,13 @@ pub fn column_of(key: &[u8]) -> (&[u8], &[u8]) {
     (row, qualifier)
 }
 
-/// Returns whether the bytes have the outer shape of an encoded key, so that [`compare_keys`] can
-/// take them.
+/// Returns whether the bytes are an encoded key: what [`compare_keys`] can take and
+/// [`KeyParts::decode`] can take apart.
 pub fn is_key(bytes: &[u8]) -> bool {
     let Some(head_length) = bytes.len().checked_sub(KEY_TAIL_BYTES) else { return false };
     let tail = &bytes[head_length..];
     usize::from(u16::from_be_bytes([tail[17], tail[18]])) <= head_length
+        && CellType::from_code(!tail[16]).is_some()
 }
 
 /// A key on the stack, for searches.

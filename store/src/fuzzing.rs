@@ -116,8 +116,9 @@ pub fn manifest(mut bytes: &[u8]) {
 
 /// Takes bytes for an encoded key, and for two.
 pub fn key(bytes: &[u8]) {
-    if let Some(parts) = KeyParts::decode(bytes) {
-        assert!(is_key(bytes), "what can be decoded is a key");
+    let parts = KeyParts::decode(bytes);
+    assert_eq!(is_key(bytes), parts.is_some(), "what can be decoded is a key");
+    if let Some(parts) = parts {
         let mut encoded = Vec::new();
         parts.encode(&mut encoded);
         assert_eq!(encoded, bytes, "a key has one encoding");

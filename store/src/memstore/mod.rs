@@ -10,7 +10,7 @@
 //!
 //! A B+-tree over an arena of chunks: one writer at a time adds cells and nodes, readers never wait
 //! (`tree` and `node` say how), and all memory goes at once with the memstore. A cursor lends keys
-//! and values out of the arena. docs/decisions/0003-memstore.md says why it is this structure.
+//! and values out of the arena. docs/decisions/0005-memstore.md says why it is this structure.
 //!
 //! # Invariants
 //!

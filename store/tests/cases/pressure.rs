@@ -28,7 +28,9 @@ fn memory_and_log_stay_bounded_and_nothing_is_lost() {
     for row in 0..1000 {
         put(&store, &format!("{row:05}"), &filling);
         let status = store.status();
-        assert!(status.memstore_bytes < status.memstore_limit_bytes * 2, "{status:?}");
+        // Writers wait at one and a half times the limit; a memstore's next chunk may be as large
+        // as all its chunks before.
+        assert!(status.memstore_bytes < status.memstore_limit_bytes * 3, "{status:?}");
     }
     let files: usize = store.regions(TABLE).unwrap().iter().map(|region| region.file_count).sum();
     assert!(files > 0, "nothing was flushed");

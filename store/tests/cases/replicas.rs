@@ -8,7 +8,7 @@ use store::env::fault::{FaultEnv, Unsynced};
 use store::transaction::{Consistency, TransactionOptions};
 use store::{Error, Store, Transaction};
 
-use crate::cases::{TABLE, begin, descriptor, get, open, put, scan};
+use crate::cases::{TABLE, begin, descriptor, get, open, put, scan_rows as scan};
 
 fn timeline(store: &Arc<Store>) -> Transaction {
     let consistency = Consistency::Timeline { timeout: Duration::from_millis(1) };
