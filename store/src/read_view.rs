@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{KeyParts, Sequence, Timestamp, row_of};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run};
-use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
+use crate::scan::{CellWindow, ReadSpec, TimeRange};
 use crate::source::{RowSpan, Source, may_contain};
 
 /// A consistent set of memstores and files of one family.
@@ -95,14 +95,33 @@ impl ReadView {
             }
         }
         let admission = self.admission(&rules.spec);
-        for file in self.runs.iter().filter_map(|run| run.file_of_row(row)) {
-            if admission.admits(file.properties())
-                && may_contain(file, row, rules.columns.as_deref())?
+        let only_column = self.only_column(&rules, output.filter.is_some());
+        // Newest first, so that the rest can be left alone once it cannot matter.
+        for (older, run) in self.runs.iter().enumerate().rev() {
+            let Some(file) = run.file_of_row(row) else { continue };
+            if !admission.admits(file.properties())
+                || !may_contain(file, row, rules.columns.as_deref())?
             {
-                let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
-                if cursor.key().is_some_and(|key| row_of(key) == row) {
-                    sources.push(Source::File(cursor));
+                continue;
+            }
+            let mut cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
+            if cursor.key().is_none_or(|key| row_of(key) != row) {
+                continue;
+            }
+            let newest = match only_column {
+                Some(column) if sources.is_empty() => {
+                    self.newest_put(&mut cursor, (row, column), &rules.spec)?
                 }
+                _ => None,
+            };
+            if cursor.key().is_none_or(|key| row_of(key) != row) {
+                // The row has no such column here, nor any behind it.
+                continue;
+            }
+            sources.push(Source::File(cursor));
+            let mut files = self.runs[..older].iter().filter_map(|run| run.file_of_row(row));
+            if newest.is_some_and(|at| files.all(|file| file.properties().max_timestamp < at)) {
+                break;
             }
         }
         if sources.is_empty() {
@@ -113,6 +132,40 @@ impl ReadView {
         let mut reader = RowReader::new(merge, retention, self.family_index, rules);
         reader.start_row(None);
         reader.read_row(row, output).map(|_| ())
+    }
+
+    /// Returns the column of a read that wants just its newest version, whatever its time, and
+    /// nothing else of the row.
+    fn only_column<'r>(&self, rules: &'r FamilyRules, is_filtered: bool) -> Option<&'r [u8]> {
+        let spec = &rules.spec;
+        let newest = spec.max_versions == 1 && !spec.raw && spec.time_range == TimeRange::ALL;
+        match rules.columns.as_deref() {
+            Some([column]) if newest && !is_filtered && rules.cells == CellWindow::ALL => {
+                let any_markers = self.runs.iter().any(|run| run.has_family_markers());
+                (!any_markers).then_some(column)
+            }
+            _ => None,
+        }
+    }
+
+    /// Moves a cursor that stands on a row to a column. Returns the timestamp of its newest version
+    /// if the read sees that for sure: it is a put without an expiry of its own, and no marker can
+    /// stand before it.
+    fn newest_put(
+        &self,
+        cursor: &mut FileCursor,
+        (row, column): (&[u8], &[u8]),
+        spec: &ReadSpec,
+    ) -> Result<Option<Timestamp>> {
+        cursor.seek_column(column)?;
+        let parts = cursor.key().and_then(KeyParts::decode);
+        let seen = parts.filter(|parts| {
+            (parts.row, parts.qualifier) == (row, column)
+                && parts.cell_type == CellType::Put
+                && spec.sees(parts.sequence)
+                && parts.timestamp >= expiry(&self.family, spec.now_micros)
+        });
+        Ok(seen.map(|parts| parts.timestamp))
     }
 
     /// Returns the highest committed sequence of any cell of the row, if there is one: has the row

@@ -19,7 +19,7 @@ const BATCH_ROWS: u64 = 1000;
 
 thread_local! {
     /// Reused from read to read, as a program would.
-    static READ: RefCell<(Get, CellBatch)> = RefCell::new((Get::new(Vec::new()), CellBatch::new()));
+    static READ: RefCell<(Get, CellBatch)> = RefCell::new((Get::new(Vec::new()).column(0, b""), CellBatch::new()));
 }
 
 pub struct Bennu {
