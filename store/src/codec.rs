@@ -29,6 +29,10 @@ pub enum Damage {
     Unreadable(String),
 }
 
+/// Bytes that a record may claim in memory. Far above any that is written: it keeps a length that
+/// was made up from being reserved.
+const RECORD_MEMORY_MAX: usize = 1 << 30;
+
 /// Appends a record with its frame.
 pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
     let start = out.len();
@@ -56,7 +60,8 @@ pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), D
             "record version is {version}, this program reads {RECORD_VERSION}"
         )));
     }
-    let (record, used) = bincode::decode_from_slice(&payload[1..], config::standard())
+    let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
+    let (record, used) = bincode::decode_from_slice(&payload[1..], limited)
         .map_err(|error| Damage::Unreadable(format!("record cannot be decoded: {error}")))?;
     if used != payload.len() - 1 {
         return Err(Damage::Unreadable(format!("{} bytes too many", payload.len() - 1 - used)));
@@ -117,5 +122,15 @@ mod tests {
         let checksum = crc32c::crc32c(&bytes[FRAME_HEAD_BYTES..]);
         bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
         assert!(matches!(read_record::<u8>(&bytes), Err(Damage::Unreadable(_))));
+    }
+
+    #[test]
+    fn a_length_that_was_made_up_is_refused() {
+        let mut bytes = Vec::new();
+        append_record(&u64::MAX, &mut bytes);
+        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(Damage::Unreadable(_))));
+        let mut bytes = Vec::new();
+        append_record(&(1u64 << 40), &mut bytes);
+        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(Damage::Unreadable(_))));
     }
 }
