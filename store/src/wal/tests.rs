@@ -132,8 +132,10 @@ fn released_segments_go() {
     assert_eq!(log.sequences(), (26..=50).collect::<Vec<_>>());
     log.append_all(1, 10);
     // The active segment goes too once all in it is flushed.
+    let before = files(&env);
     log.wal.release(Sequence(51)).unwrap();
-    assert_eq!(files(&env).len(), 1);
+    let after = files(&env);
+    assert!(before.iter().any(|name| !after.contains(name)), "{before:?} became {after:?}");
     log.append(10, Durability::SyncWal).unwrap();
     drop(log);
     let log = open(&env, 500, 51).unwrap();
