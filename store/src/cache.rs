@@ -2,10 +2,16 @@
 //!
 //! Eviction is `quick_cache`'s (a variant of S3-FIFO): a block must be asked for twice before it
 //! can push out one that is in use, so a long scan does not empty the cache.
+//!
+//! Every read of a file asks for its filter and its index, and to find them in the table costs as
+//! much as to look into them. So an open file may *keep* such blocks for itself ([`KeptBlock`]), up
+//! to half of the cache's bytes for all files together; the table has what is left.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
@@ -92,6 +98,35 @@ impl Block {
 /// The block cache.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Block, BlockWeighter, ahash::RandomState>,
+    capacity_bytes: u64,
+    /// Bytes of the blocks that files keep.
+    kept_bytes: AtomicU64,
+    /// Bytes that the table has given up for them. Grows by steps and never shrinks: files that go
+    /// make room for the blocks of those that come.
+    reserved_bytes: Mutex<u64>,
+}
+
+/// Steps in which the table gives up its bytes.
+const RESERVATIONS: u64 = 32;
+
+/// A block that an open file keeps for itself; its bytes are the cache's again when it is dropped.
+pub struct KeptBlock {
+    block: Block,
+    cache: Arc<BlockCache>,
+}
+
+impl Deref for KeptBlock {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
+}
+
+impl Drop for KeptBlock {
+    fn drop(&mut self) {
+        self.cache.kept_bytes.fetch_sub(weight(&self.block), Relaxed);
+    }
 }
 
 /// A family's way to the block cache: counts what its reads find there, and may keep its data
@@ -188,6 +223,15 @@ impl FamilyCache {
         Ok(block)
     }
 
+    /// Takes a block out of the table for its file to keep, if there is room for it.
+    pub fn keep(&self, key: BlockKey, block: &Block) -> Option<KeptBlock> {
+        if !self.blocks.reserve(weight(block)) {
+            return None;
+        }
+        self.blocks.blocks.remove(&key);
+        Some(KeptBlock { block: block.clone(), cache: Arc::clone(&self.blocks) })
+    }
+
     /// Returns a block if it is there; counts nothing and keeps nothing warm.
     pub fn peek(&self, key: BlockKey) -> Option<Block> {
         self.blocks.blocks.peek(&key)
@@ -209,17 +253,24 @@ struct BlockWeighter;
 
 impl Weighter<BlockKey, Block> for BlockWeighter {
     fn weight(&self, _key: &BlockKey, block: &Block) -> u64 {
-        (block.byte_count() + ENTRY_OVERHEAD_BYTES) as u64
+        weight(block)
     }
+}
+
+/// Returns the bytes for which a block counts.
+fn weight(block: &Block) -> u64 {
+    (block.byte_count() + ENTRY_OVERHEAD_BYTES) as u64
 }
 
 /// Figures of the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Blocks held.
+    /// Blocks held, not counting those that files keep.
     pub block_count: u64,
-    /// Bytes held.
+    /// Bytes held, with those that files keep.
     pub byte_count: u64,
+    /// Bytes of filters and indexes that files keep.
+    pub kept_bytes: u64,
     /// Bytes held at most.
     pub capacity_bytes: u64,
 }
@@ -240,15 +291,32 @@ impl BlockCache {
             ahash::RandomState::default(),
             DefaultLifecycle::default(),
         );
-        BlockCache { blocks }
+        let (kept_bytes, reserved_bytes) = (AtomicU64::new(0), Mutex::new(0));
+        BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes }
+    }
+
+    /// Makes room for so many bytes of a block that a file keeps; returns whether there is some.
+    fn reserve(&self, byte_count: u64) -> bool {
+        let limit = self.capacity_bytes / 2;
+        let add = |kept: u64| Some(kept + byte_count).filter(|kept| *kept <= limit);
+        let Ok(before) = self.kept_bytes.fetch_update(Relaxed, Relaxed, add) else { return false };
+        let mut reserved = self.reserved_bytes.lock();
+        if before + byte_count > *reserved {
+            let step = (self.capacity_bytes / RESERVATIONS).max(1);
+            *reserved = (before + byte_count).next_multiple_of(step);
+            self.blocks.set_capacity(self.capacity_bytes.saturating_sub(*reserved));
+        }
+        true
     }
 
     /// Returns the figures.
     pub fn status(&self) -> CacheStatus {
+        let kept_bytes = self.kept_bytes.load(Relaxed);
         CacheStatus {
             block_count: self.blocks.len() as u64,
-            byte_count: self.blocks.weight(),
-            capacity_bytes: self.blocks.capacity(),
+            byte_count: self.blocks.weight() + kept_bytes,
+            kept_bytes,
+            capacity_bytes: self.capacity_bytes,
         }
     }
 }
@@ -264,6 +332,26 @@ mod tests {
     fn read(family: &FamilyCache, offset: u64) {
         let read = || Ok::<_, ()>(Block::new(0, &[7; 32 << 10]));
         family.block_or_read(key(offset), || family.takes_data(), read).unwrap();
+    }
+
+    #[test]
+    fn files_keep_up_to_half_of_the_cache() {
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let family = FamilyCache::new(cache.clone());
+        for offset in 0..64 {
+            read(&family, offset);
+        }
+        let kept: Vec<_> = (0..64)
+            .filter_map(|offset| family.keep(key(offset), &Block::new(0, &[7; 32 << 10])))
+            .collect();
+        assert_eq!(kept.len(), 15);
+        let status = cache.status();
+        assert_eq!(status.kept_bytes, 15 * ((32 << 10) + ENTRY_OVERHEAD_BYTES as u64));
+        assert!(status.byte_count <= 1 << 20, "{status:?}");
+        assert!(status.block_count > 5, "{status:?}");
+        drop(kept);
+        assert_eq!(cache.status().kept_bytes, 0);
+        assert!(family.keep(key(0), &Block::new(0, &[7; 400 << 10])).is_some());
     }
 
     #[test]

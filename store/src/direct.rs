@@ -13,10 +13,9 @@ use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, RegionWrites, Writes};
 use crate::error::{Error, Result};
-use crate::mutation::{Consistency, Edit, Mutation};
-use crate::read_path::Caller;
+use crate::mutation::{Edit, Mutation};
+use crate::read_path::{Source, check_views};
 use crate::scan::{Get, ReadSpec};
-use crate::snapshot::{Holder, SnapshotPurpose};
 use crate::store::Store;
 use crate::table::Table;
 use crate::transaction::{Commit, TransactionOptions};
@@ -152,7 +151,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::NoSuchTable`], [`Error::InvalidRequest`] for a family that is not there,
-    /// [`Error::Io`], [`Error::Corrupt`], [`Error::SnapshotTooOld`], [`Error::ShutDown`].
+    /// [`Error::Io`], [`Error::Corrupt`], [`Error::ShutDown`].
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let engine = self.engine();
         engine.check_running()?;
@@ -160,22 +159,19 @@ impl Store {
         let table = tables.get(&table).ok_or(Error::NoSuchTable(table))?;
         let map = table.regions();
         let region = map.of_row(&get.row);
-        let now_micros = engine.options().env.now_micros();
-        let (purpose, opened_micros) = (SnapshotPurpose::Get, now_micros);
-        let snapshot = engine.open_snapshot(Holder { purpose, transaction: 0, opened_micros });
-        let caller = Caller { consistency: Consistency::Strong, cancelled: &[&NEVER] };
-        let source = engine.reads.enter(region, table.id(), snapshot.sequence(), &caller)?;
+        region.service().enter(None, &[&NEVER], &*engine.options().blocking)?;
+        let wanted = get.families.as_deref();
+        let (views, snapshot) = region.views_of_now(wanted, || engine.visible());
+        check_views(&views, wanted)?;
         let spec = ReadSpec {
-            snapshot: snapshot.sequence(),
+            snapshot,
             staged_through: Sequence(0),
             time_range: get.time_range,
             max_versions: get.max_versions,
             raw: false,
-            now_micros,
+            now_micros: engine.options().env.now_micros(),
         };
-        let found = engine.reads.get(region, &source, (get, &spec), None, out)?;
-        snapshot.check()?;
-        Ok(found)
+        engine.reads.get((region, &Source::Primary), &views, (get, &spec), None, out)
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 use crate::cache::{CacheUse, FamilyCache};
@@ -189,6 +189,16 @@ impl FamilyStore {
     /// Returns a consistent view of memstores and files.
     pub fn view(&self) -> Arc<ReadView> {
         self.view.load_full()
+    }
+
+    /// Returns the same for a moment, without counting an owner.
+    pub(crate) fn borrow_view(&self) -> Guard<Arc<ReadView>> {
+        self.view.load()
+    }
+
+    /// Returns whether a view is the present one.
+    pub(crate) fn is_present(&self, view: &Arc<ReadView>) -> bool {
+        Arc::ptr_eq(&self.view.load(), view)
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arc_swap::Guard;
 use smallvec::SmallVec;
 
 use crate::cell::CellBatch;
@@ -13,6 +14,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
+use crate::read_view::Views;
 use crate::region::Region;
 use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
@@ -83,11 +85,11 @@ impl ReadPath {
         Ok(Source::Replica(snapshot))
     }
 
-    /// Reads one row of a region.
+    /// Reads one row, of these views of a region.
     pub(crate) fn get(
         &self,
-        region: &Region,
-        source: &Source,
+        (region, source): (&Region, &Source),
+        views: &Views,
         (get, spec): (&Get, &ReadSpec),
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
@@ -107,7 +109,7 @@ impl ReadPath {
         }
         out.start_row(&get.row);
         let output = Output { filter: filter.as_mut(), batch: out, room: u32::MAX };
-        let read = read_families(region, source, (get, &spec), staged, output);
+        let read = read_families(views, (get, &spec), staged, output);
         let found = match (read, &mut filter) {
             (Err(error), _) => Err(error),
             (Ok(()), _) if out.last_cell().is_none() => Ok(false),
@@ -132,24 +134,19 @@ fn prepare(filter: &Filter, region: &Region, source: &Source) -> Result<FilterRu
 }
 
 fn read_families(
-    region: &Region,
-    source: &Source,
+    views: &Views,
     (get, spec): (&Get, &ReadSpec),
     staged: Option<&StagedFamilies>,
     mut output: Output<'_>,
 ) -> Result<()> {
-    let mut read = |family: usize| -> Result<()> {
-        let staged = staged.and_then(|families| families.get(family)).and_then(Option::as_deref);
-        let view = view_of(region, source, family)?;
+    for (family, view) in views {
+        let staged = staged.and_then(|families| families.get(usize::from(*family)));
+        let staged = staged.and_then(Option::as_deref);
         let filter = output.filter.as_deref();
-        let rules =
-            FamilyRules::of_request(*spec, family as u8, &get.family_reads, get.cells, filter);
-        view.get(&get.row, rules, staged, &mut output)
-    };
-    match &get.families {
-        None => (0..region.family_count()).try_for_each(&mut read),
-        Some(families) => families.iter().try_for_each(|family| read(usize::from(*family))),
+        let rules = FamilyRules::of_request(*spec, *family, &get.family_reads, get.cells, filter);
+        view.get(&get.row, rules, staged, &mut output)?;
     }
+    Ok(())
 }
 
 /// Checks that a request names only families that the table has.
@@ -160,9 +157,46 @@ pub(crate) fn check_families(
 ) -> Result<()> {
     let named = families.unwrap_or_default().iter().chain(reads.iter().map(|read| &read.family));
     match named.copied().find(|family| usize::from(*family) >= table.families.len()) {
-        Some(family) => Err(Error::InvalidRequest(format!("there is no column family {family}"))),
+        Some(family) => Err(no_family(family)),
         None => Ok(()),
     }
+}
+
+/// Returns the views of the families that a get wants, at the source.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] if there is no such family.
+pub(crate) fn views_of(region: &Region, source: &Source, get: &Get) -> Result<Views> {
+    let wanted = get.families.as_deref();
+    let views = match source {
+        Source::Primary => region.views(wanted),
+        Source::Replica(_) => {
+            let families = match wanted {
+                Some(wanted) => wanted.to_vec(),
+                None => (0..region.family_count() as u8).collect(),
+            };
+            let view = |family: u8| {
+                Ok((family, Guard::from_inner(view_of(region, source, usize::from(family))?)))
+            };
+            families.into_iter().map(view).collect::<Result<Views>>()?
+        }
+    };
+    check_views(&views, wanted)?;
+    Ok(views)
+}
+
+/// Checks that there is a view of each family that is wanted.
+pub(crate) fn check_views(views: &Views, wanted: Option<&[u8]>) -> Result<()> {
+    let lacks = |family: &&u8| !views.iter().any(|(present, _)| present == *family);
+    match wanted.unwrap_or_default().iter().find(lacks) {
+        Some(family) => Err(no_family(*family)),
+        None => Ok(()),
+    }
+}
+
+fn no_family(family: impl std::fmt::Display) -> Error {
+    Error::InvalidRequest(format!("there is no column family {family}"))
 }
 
 /// Returns the view of a family at the source.
@@ -171,7 +205,7 @@ pub(crate) fn view_of(region: &Region, source: &Source, family: usize) -> Result
         Source::Primary => region.view(family),
         Source::Replica(_) => region.replicas().first().and_then(|replica| replica.view(family)),
     };
-    view.ok_or_else(|| Error::InvalidRequest(format!("there is no column family {family}")))
+    view.ok_or_else(|| no_family(family))
 }
 
 /// Counts rows returned.

@@ -6,19 +6,24 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
+use crate::cell::{KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run};
+use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
-use crate::scan::{CellWindow, ReadSpec, TimeRange};
 use crate::source::{RowSpan, Source, may_contain};
+
+mod newest;
+
+use newest::Newest;
 
 /// A consistent set of memstores and files of one family.
 #[derive(Clone)]
@@ -31,6 +36,10 @@ pub struct ReadView {
     /// Oldest first: for any one row a later run is newer.
     pub(crate) runs: Vec<Arc<Run>>,
 }
+
+/// Views of families, with their indexes: borrowed, as it were, so that reads need not fight for
+/// the counts of owners.
+pub(crate) type Views = SmallVec<[(u8, Guard<Arc<ReadView>>); 1]>;
 
 impl ReadView {
     /// Returns a view with other memstores over the same files: the base of region replicas.
@@ -71,10 +80,17 @@ impl ReadView {
 
     fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {
         let retention = Retention::of_read(&self.family, *spec);
-        let any_markers = self.memstores().any(|memstore| memstore.had_family_markers())
+        match self.had_family_markers(staged) {
+            true => retention,
+            false => retention.without_family_markers(),
+        }
+    }
+
+    /// Returns whether there may be a marker that masks all columns of a row.
+    fn had_family_markers(&self, staged: Option<&Memstore>) -> bool {
+        self.memstores().any(|memstore| memstore.had_family_markers())
             || staged.is_some_and(Memstore::had_family_markers)
-            || self.runs.iter().any(|run| run.has_family_markers());
-        if any_markers { retention } else { retention.without_family_markers() }
+            || self.runs.iter().any(|run| run.has_family_markers())
     }
 
     /// Appends the cells of one row to the output. `staged` is an open transaction's own cells of
@@ -82,10 +98,15 @@ impl ReadView {
     pub fn get(
         &self,
         row: &[u8],
-        rules: FamilyRules,
+        rules: FamilyRules<'_>,
         staged: Option<&Memstore>,
         output: &mut Output<'_>,
     ) -> Result<()> {
+        if let Some(newest) = Newest::of(row, &rules, output)
+            && newest.answer(self, staged, output)?
+        {
+            return Ok(());
+        }
         let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         for memstore in staged.into_iter().chain(memstores) {
@@ -95,33 +116,15 @@ impl ReadView {
             }
         }
         let admission = self.admission(&rules.spec);
-        let only_column = self.only_column(&rules, output.filter.is_some());
-        // Newest first, so that the rest can be left alone once it cannot matter.
-        for (older, run) in self.runs.iter().enumerate().rev() {
-            let Some(file) = run.file_of_row(row) else { continue };
+        for file in self.runs.iter().filter_map(|run| run.file_of_row(row)) {
             if !admission.admits(file.properties())
                 || !may_contain(file, row, rules.columns.as_deref())?
             {
                 continue;
             }
-            let mut cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
-            if cursor.key().is_none_or(|key| row_of(key) != row) {
-                continue;
-            }
-            let newest = match only_column {
-                Some(column) if sources.is_empty() => {
-                    self.newest_put(&mut cursor, (row, column), &rules.spec)?
-                }
-                _ => None,
-            };
-            if cursor.key().is_none_or(|key| row_of(key) != row) {
-                // The row has no such column here, nor any behind it.
-                continue;
-            }
-            sources.push(Source::File(cursor));
-            let mut files = self.runs[..older].iter().filter_map(|run| run.file_of_row(row));
-            if newest.is_some_and(|at| files.all(|file| file.properties().max_timestamp < at)) {
-                break;
+            let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
+            if cursor.key().is_some_and(|key| row_of(key) == row) {
+                sources.push(Source::File(cursor));
             }
         }
         if sources.is_empty() {
@@ -132,40 +135,6 @@ impl ReadView {
         let mut reader = RowReader::new(merge, retention, self.family_index, rules);
         reader.start_row(None);
         reader.read_row(row, output).map(|_| ())
-    }
-
-    /// Returns the column of a read that wants just its newest version, whatever its time, and
-    /// nothing else of the row.
-    fn only_column<'r>(&self, rules: &'r FamilyRules, is_filtered: bool) -> Option<&'r [u8]> {
-        let spec = &rules.spec;
-        let newest = spec.max_versions == 1 && !spec.raw && spec.time_range == TimeRange::ALL;
-        match rules.columns.as_deref() {
-            Some([column]) if newest && !is_filtered && rules.cells == CellWindow::ALL => {
-                let any_markers = self.runs.iter().any(|run| run.has_family_markers());
-                (!any_markers).then_some(column)
-            }
-            _ => None,
-        }
-    }
-
-    /// Moves a cursor that stands on a row to a column. Returns the timestamp of its newest version
-    /// if the read sees that for sure: it is a put without an expiry of its own, and no marker can
-    /// stand before it.
-    fn newest_put(
-        &self,
-        cursor: &mut FileCursor,
-        (row, column): (&[u8], &[u8]),
-        spec: &ReadSpec,
-    ) -> Result<Option<Timestamp>> {
-        cursor.seek_column(column)?;
-        let parts = cursor.key().and_then(KeyParts::decode);
-        let seen = parts.filter(|parts| {
-            (parts.row, parts.qualifier) == (row, column)
-                && parts.cell_type == CellType::Put
-                && spec.sees(parts.sequence)
-                && parts.timestamp >= expiry(&self.family, spec.now_micros)
-        });
-        Ok(seen.map(|parts| parts.timestamp))
     }
 
     /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
@@ -201,7 +170,7 @@ impl ReadView {
     pub fn scanner(
         self: &Arc<ReadView>,
         span: &RowSpan<'_>,
-        rules: FamilyRules,
+        rules: FamilyRules<'_>,
         staged: Option<Arc<Memstore>>,
     ) -> Result<FamilyScanner> {
         let retention = self.retention(&rules.spec, staged.as_deref());
@@ -227,7 +196,7 @@ impl ReadView {
         }
         let merge = Merge::new(sources, span.order)?;
         Ok(FamilyScanner {
-            reader: RowReader::new(merge, retention, self.family_index, rules),
+            reader: RowReader::new(merge, retention, self.family_index, rules.into_owned()),
             end: match span.order {
                 RowOrder::Forward => span.stop.map(<[u8]>::to_vec),
                 RowOrder::Reverse => Some(span.start.to_vec()),
@@ -241,7 +210,7 @@ impl ReadView {
 
 /// Reads the rows of one family in order.
 pub struct FamilyScanner {
-    reader: RowReader<Source<Arc<Memstore>>>,
+    reader: RowReader<'static, Source<Arc<Memstore>>>,
     /// Forwards, the row to stop before; in reverse, the last row.
     end: Option<Vec<u8>>,
     order: RowOrder,
@@ -291,7 +260,7 @@ impl FamilyScanner {
     }
 
     /// Returns the reader of the rows.
-    pub(crate) fn reader(&mut self) -> &mut RowReader<Source<Arc<Memstore>>> {
+    pub(crate) fn reader(&mut self) -> &mut RowReader<'static, Source<Arc<Memstore>>> {
         &mut self.reader
     }
 }

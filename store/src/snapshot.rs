@@ -94,8 +94,6 @@ const SHARDS: usize = 16;
 /// What a snapshot is open for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotPurpose {
-    /// A read of one row without a transaction.
-    Get,
     /// A statement of a transaction at READ COMMITTED, or a scan that has outlived it.
     Statement,
     /// A transaction at REPEATABLE READ.

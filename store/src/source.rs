@@ -174,7 +174,7 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
 pub(crate) fn may_contain(
     file: &StoreFile,
     row: &[u8],
-    columns: Option<&[Vec<u8>]>,
+    columns: Option<&[impl AsRef<[u8]>]>,
 ) -> Result<bool> {
     let properties = file.properties();
     let Some(columns) = columns.filter(|_| properties.bloom_filter == BloomFilter::RowCol) else {
@@ -186,7 +186,7 @@ pub(crate) fn may_contain(
         return file.may_contain_row(row);
     }
     for column in columns {
-        if file.may_contain_column(row, column)? {
+        if file.may_contain_column(row, column.as_ref())? {
             return Ok(true);
         }
     }

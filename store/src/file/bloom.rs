@@ -42,8 +42,10 @@ pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
     if line_count == 0 {
         return true;
     }
-    let line = line_of(hash, line_count);
-    bits_of(hash).all(|bit| filter[line + bit / 8] & (1 << (bit % 8)) != 0)
+    let line = &filter[line_of(hash, line_count)..][..LINE_BYTES];
+    // All bits are looked at, whatever the first say: no branch that cannot be foreseen, so that the
+    // processor goes on to the next file's line while this one comes.
+    bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
 }
 
 /// The upper half of the hash chooses the line,

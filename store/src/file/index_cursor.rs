@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::file::encoding::Malformed;
 use crate::file::format::{BlockHandle, BlockKind};
 use crate::file::index::child;
-use crate::file::reader::{Caching, StoreFile};
+use crate::file::reader::{Below, Caching, StoreFile};
 use crate::file::row_block::RowBlock;
 
 /// Stands on a data block of a file, as the index lists them, or on none.
@@ -19,11 +19,19 @@ pub(super) struct IndexCursor {
 }
 
 struct Standing {
-    /// `None`: the root, which the file holds. To count its owners for every read would make the
-    /// processors fight for the count.
-    block: Option<Block>,
+    block: Held,
     offset: u64,
     entry: usize,
+}
+
+/// Who holds an index block. To count the owners of those that the file keeps, for every read,
+/// would make the processors fight for the count.
+enum Held {
+    /// The root of the tree, held by the file.
+    Root,
+    /// The block of an entry of the root, which the file keeps.
+    Kept(usize),
+    Taken(Block),
 }
 
 impl IndexCursor {
@@ -80,9 +88,9 @@ impl IndexCursor {
     }
 
     fn start(&mut self, file: &StoreFile) -> Result<()> {
-        let (root, _) = file.data_root()?;
+        let offset = file.data_tree()?.handle().offset;
         self.path.clear();
-        self.path.push(Standing { block: None, offset: root.offset, entry: usize::MAX });
+        self.path.push(Standing { block: Held::Root, offset, entry: usize::MAX });
         Ok(())
     }
 
@@ -127,11 +135,17 @@ impl IndexCursor {
             }
             let handle = child(view, entry).map_err(malformed)?;
             standing.entry = entry;
-            if depth >= file.data_levels() {
+            let tree = file.data_tree()?;
+            if depth >= tree.levels() {
                 return Ok(Some(handle));
             }
-            let block = file.block(BlockKind::Index, handle, caching)?;
-            let block = Some(block);
+            let block = match depth {
+                1 => match file.below_root(tree, entry, (BlockKind::Index, handle), caching)? {
+                    Below::Kept(_) => Held::Kept(entry),
+                    Below::Taken(block) => Held::Taken(block),
+                },
+                _ => Held::Taken(file.block(BlockKind::Index, handle, caching)?),
+            };
             self.path.push(Standing { block, offset: handle.offset, entry: usize::MAX });
         }
     }
@@ -139,10 +153,13 @@ impl IndexCursor {
 
 impl Standing {
     fn view<'a>(&'a self, file: &'a StoreFile) -> Result<RowBlock<'a>> {
+        let malformed = || file.malformed_index(self.offset);
+        let tree = file.data_tree()?;
         let block = match &self.block {
-            Some(block) => block,
-            None => file.data_root()?.1,
+            Held::Root => tree.root(),
+            Held::Kept(entry) => tree.kept(*entry).ok_or_else(malformed)?,
+            Held::Taken(block) => block,
         };
-        RowBlock::of(block.bytes()).map_err(|Malformed| file.malformed_index(self.offset))
+        RowBlock::of(block.bytes()).map_err(|Malformed| malformed())
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! A file that was marked obsolete is removed from disk when its last reader lets go of it.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::{Block, BlockKey, FamilyCache};
+use crate::cache::{Block, BlockKey, FamilyCache, KeptBlock};
 use crate::cell::Sequence;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
@@ -34,9 +34,57 @@ pub struct StoreFile {
     properties_handle: BlockHandle,
     properties: FileProperties,
     adopted: Option<Sequence>,
-    data_root: OnceLock<Block>,
-    bloom_root: OnceLock<Block>,
+    data_tree: OnceLock<Tree>,
+    bloom_tree: OnceLock<Tree>,
     obsolete: AtomicBool,
+}
+
+/// A tree of index blocks, as far as an open file has it at hand: the root, and the blocks below
+/// it that are no data blocks while the cache has room to keep them.
+pub(super) struct Tree {
+    /// Where the root is, and how many levels of index blocks there are.
+    at: TreeRoot,
+    root: Block,
+    /// One for each entry of the root; none if those are data blocks.
+    kept: Box<[OnceLock<KeptBlock>]>,
+}
+
+/// A block below a root: kept by the file, or from the cache.
+pub(super) enum Below<'a> {
+    Kept(&'a Block),
+    Taken(Block),
+}
+
+impl Deref for Below<'_> {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        match self {
+            Below::Kept(block) => block,
+            Below::Taken(block) => block,
+        }
+    }
+}
+
+impl Tree {
+    pub(super) fn root(&self) -> &Block {
+        &self.root
+    }
+
+    /// Returns where the root is.
+    pub(super) fn handle(&self) -> BlockHandle {
+        self.at.handle
+    }
+
+    /// Returns the number of levels of index blocks.
+    pub(super) fn levels(&self) -> usize {
+        usize::from(self.at.levels)
+    }
+
+    /// Returns the block of an entry of the root, if the file keeps it.
+    pub(super) fn kept(&self, entry: usize) -> Option<&Block> {
+        self.kept.get(entry)?.get().map(|kept| &**kept)
+    }
 }
 
 impl Drop for StoreFile {
@@ -44,12 +92,9 @@ impl Drop for StoreFile {
         if !*self.obsolete.get_mut() {
             return;
         }
-        for (slot, root) in [
-            (&self.data_root, self.properties.data_index),
-            (&self.bloom_root, self.properties.bloom_index),
-        ] {
-            if let Some(block) = slot.get() {
-                self.forget(block, root.levels);
+        for tree in [&self.data_tree, &self.bloom_tree] {
+            if let Some(tree) = tree.get() {
+                self.forget(&tree.root, tree.at.levels, &tree.kept);
             }
         }
         // If it stays, the next start removes it: no manifest lists it.
@@ -88,8 +133,8 @@ impl StoreFile {
             properties_handle: handle,
             properties,
             adopted: None,
-            data_root: OnceLock::new(),
-            bloom_root: OnceLock::new(),
+            data_tree: OnceLock::new(),
+            bloom_tree: OnceLock::new(),
             obsolete: AtomicBool::new(false),
         })
     }
@@ -150,59 +195,111 @@ impl StoreFile {
     }
 
     fn bloom_admits(&self, row: &[u8], hash: u64) -> Result<bool> {
-        let root = self.properties.bloom_index;
-        if root.levels == 0 {
+        if self.properties.bloom_index.levels == 0 {
             return Ok(true);
         }
-        let mut at = root.handle;
-        let mut below: Option<Block> = None;
-        let mut index = self.root(&self.bloom_root, root)?;
-        for level in 1..=root.levels {
+        let tree = self.bloom_tree()?;
+        let Some((mut at, mut block)) = self.chunk_below(tree, row)? else { return Ok(false) };
+        for level in 2..=tree.levels() {
             let malformed = |Malformed| self.malformed_index(at.offset);
-            let view = RowBlock::of(index.bytes()).map_err(malformed)?;
+            let view = RowBlock::of(block.bytes()).map_err(malformed)?;
             let entry = view.restarts_before_row(row).map_err(malformed)?;
             if entry >= view.restart_count() {
                 return Ok(false);
             }
             at = child(view, entry).map_err(malformed)?;
-            let kind = if level == root.levels { BlockKind::Bloom } else { BlockKind::Index };
-            let block = self.block(kind, at, Caching::Keep)?;
-            index = below.insert(block);
+            let kind = if level == tree.levels() { BlockKind::Bloom } else { BlockKind::Index };
+            block = Below::Taken(self.block(kind, at, Caching::Keep)?);
         }
-        Ok(bloom::may_contain(index.bytes(), hash))
+        Ok(bloom::may_contain(block.bytes(), hash))
     }
 
-    /// Returns the root of the tree of data blocks and where it is.
-    pub(super) fn data_root(&self) -> Result<(BlockHandle, &Block)> {
-        let root = self.properties.data_index;
-        Ok((root.handle, self.root(&self.data_root, root)?))
-    }
-
-    /// Returns the number of levels of index blocks above the data blocks.
-    pub(super) fn data_levels(&self) -> usize {
-        usize::from(self.properties.data_index.levels)
-    }
-
-    fn root<'a>(&self, slot: &'a OnceLock<Block>, root: TreeRoot) -> Result<&'a Block> {
-        if let Some(block) = slot.get() {
-            return Ok(block);
+    /// Returns the block of the tree of filters below the root, on the way to a row.
+    fn chunk_below<'a>(
+        &self,
+        tree: &'a Tree,
+        row: &[u8],
+    ) -> Result<Option<(BlockHandle, Below<'a>)>> {
+        let malformed = |Malformed| self.malformed_index(tree.handle().offset);
+        let root = RowBlock::of(tree.root.bytes()).map_err(malformed)?;
+        let entry = root.restarts_before_row(row).map_err(malformed)?;
+        if entry >= root.restart_count() {
+            return Ok(None);
         }
-        let block = self.read(BlockKind::Index, root.handle)?;
-        Ok(slot.get_or_init(|| block))
+        let at = child(root, entry).map_err(malformed)?;
+        let kind = if tree.levels() == 1 { BlockKind::Bloom } else { BlockKind::Index };
+        Ok(Some((at, self.below_root(tree, entry, (kind, at), Caching::Keep)?)))
+    }
+
+    /// Returns the block of an entry of a root, which is no data block.
+    pub(super) fn below_root<'a>(
+        &self,
+        tree: &'a Tree,
+        entry: usize,
+        (kind, at): (BlockKind, BlockHandle),
+        caching: Caching,
+    ) -> Result<Below<'a>> {
+        if let Some(block) = tree.kept(entry) {
+            return Ok(Below::Kept(block));
+        }
+        let block = self.block(kind, at, caching)?;
+        if caching == Caching::Keep
+            && let Some(slot) = tree.kept.get(entry)
+            && let Some(kept) = self.cache.keep(self.block_key(at), &block)
+        {
+            // Another reader may have been faster.
+            return Ok(Below::Kept(slot.get_or_init(|| kept)));
+        }
+        Ok(Below::Taken(block))
+    }
+
+    /// Returns the tree of data blocks.
+    pub(super) fn data_tree(&self) -> Result<&Tree> {
+        match self.data_tree.get() {
+            Some(tree) => Ok(tree),
+            None => self.open_tree(&self.data_tree, (self.properties.data_index, true)),
+        }
+    }
+
+    /// Returns the tree of filters.
+    fn bloom_tree(&self) -> Result<&Tree> {
+        match self.bloom_tree.get() {
+            Some(tree) => Ok(tree),
+            None => self.open_tree(&self.bloom_tree, (self.properties.bloom_index, false)),
+        }
+    }
+
+    fn open_tree<'a>(
+        &self,
+        slot: &'a OnceLock<Tree>,
+        (at, is_data): (TreeRoot, bool),
+    ) -> Result<&'a Tree> {
+        let root = self.read(BlockKind::Index, at.handle)?;
+        let view = RowBlock::of(root.bytes())
+            .map_err(|Malformed| self.malformed_index(at.handle.offset))?;
+        let kept_count = if is_data && at.levels == 1 { 0 } else { view.restart_count() };
+        let kept = (0..kept_count).map(|_| OnceLock::new()).collect();
+        Ok(slot.get_or_init(|| Tree { at, root, kept }))
     }
 
     /// Takes the blocks below an index block out of the cache, as far as it has the way to them.
-    fn forget(&self, index: &Block, levels: u8) {
+    fn forget(&self, index: &Block, levels: u8, kept: &[OnceLock<KeptBlock>]) {
         let Ok(view) = RowBlock::of(index.bytes()) else { return };
-        for handle in (0..view.restart_count()).filter_map(|entry| child(view, entry).ok()) {
-            let key = BlockKey { file_number: self.file_number, offset: handle.offset };
-            if levels > 1
-                && let Some(block) = self.cache.peek(key)
-            {
-                self.forget(&block, levels - 1);
+        for entry in 0..view.restart_count() {
+            let Ok(handle) = child(view, entry) else { continue };
+            let key = self.block_key(handle);
+            if levels > 1 {
+                let kept = kept.get(entry).and_then(OnceLock::get).map(|kept| Block::clone(kept));
+                if let Some(block) = kept.or_else(|| self.cache.peek(key)) {
+                    self.forget(&block, levels - 1, &[]);
+                }
             }
             self.cache.remove(key);
         }
+    }
+
+    fn block_key(&self, handle: BlockHandle) -> BlockKey {
+        BlockKey { file_number: self.file_number, offset: handle.offset }
     }
 
     /// Returns a block, from the cache if it is there.
@@ -247,7 +344,7 @@ impl StoreFile {
         caching: Caching,
         read: impl FnOnce() -> Result<Block>,
     ) -> Result<Block> {
-        let key = BlockKey { file_number: self.file_number, offset: handle.offset };
+        let key = self.block_key(handle);
         match caching {
             Caching::Keep => {
                 let enters = || kind != BlockKind::Data || self.cache.takes_data();

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cache::CacheUse;
@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
+use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
@@ -245,8 +246,43 @@ impl Region {
         self.families.load().get(family).map(|store| store.view())
     }
 
+    /// Returns the present views of these families, or of all, that there are.
+    pub(crate) fn views(&self, wanted: Option<&[u8]>) -> Views {
+        let families = self.families.load();
+        let borrow =
+            |family: &u8| Some((*family, families.get(usize::from(*family))?.borrow_view()));
+        match wanted {
+            Some(wanted) => wanted.iter().filter_map(borrow).collect(),
+            None => (0..families.len() as u8).filter_map(|family| borrow(&family)).collect(),
+        }
+    }
+
+    /// Returns the views of one moment, and what `visible`, which never goes back, returned at it.
+    ///
+    /// A read of these views at that sequence needs no open snapshot: what the views lack, because
+    /// a flush or a compaction has dropped it, was not visible any more before the views were
+    /// there, and whatever became visible after the last of them is above the sequence.
+    pub(crate) fn views_of_now(
+        &self,
+        wanted: Option<&[u8]>,
+        visible: impl Fn() -> Sequence,
+    ) -> (Views, Sequence) {
+        loop {
+            let views = self.views(wanted);
+            let sequence = visible();
+            // Else a commit that is visible may be in a memstore that the views do not have.
+            let families = self.families.load();
+            let is_present = |(family, view): &(u8, Guard<Arc<ReadView>>)| {
+                families.get(usize::from(*family)).is_some_and(|family| family.is_present(view))
+            };
+            if views.iter().all(is_present) {
+                return (views, sequence);
+            }
+        }
+    }
+
     /// Returns the replicas.
-    pub(crate) fn replicas(&self) -> arc_swap::Guard<Arc<Vec<Replica>>> {
+    pub(crate) fn replicas(&self) -> Guard<Arc<Vec<Replica>>> {
         self.replicas.load()
     }
 

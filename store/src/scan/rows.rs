@@ -4,8 +4,8 @@
 //! Knows neither memstores nor files nor regions; [`crate::read_view`] puts it over both, and
 //! [`crate::scanner`] joins families and regions.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -19,20 +19,20 @@ use crate::scan::{FamilyRead, ReadSpec};
 
 /// What a read wants of the rows of one family.
 #[derive(Debug, Clone)]
-pub struct FamilyRules {
+pub struct FamilyRules<'a> {
     /// What is visible. Where a filter sees cells, `max_versions` is counted after it instead.
     pub spec: ReadSpec,
     /// Versions of a column that pass the filter.
     pub versions_after_filter: u32,
     /// Only these columns, ascending.
-    pub columns: Option<Arc<[Vec<u8>]>>,
+    pub columns: Option<Cow<'a, [Vec<u8>]>>,
     /// Cells of a row.
     pub cells: CellWindow,
 }
 
-impl FamilyRules {
+impl<'a> FamilyRules<'a> {
     /// Returns the rules of a read of whole rows.
-    pub fn of_all_columns(spec: ReadSpec) -> FamilyRules {
+    pub fn of_all_columns(spec: ReadSpec) -> FamilyRules<'a> {
         FamilyRules { spec, versions_after_filter: u32::MAX, columns: None, cells: CellWindow::ALL }
     }
 
@@ -40,10 +40,10 @@ impl FamilyRules {
     pub(crate) fn of_request(
         mut spec: ReadSpec,
         family: u8,
-        family_reads: &[FamilyRead],
+        family_reads: &'a [FamilyRead],
         cells: CellWindow,
         filter: Option<&FilterRun>,
-    ) -> FamilyRules {
+    ) -> FamilyRules<'a> {
         let mut versions_after_filter = u32::MAX;
         if filter.is_some_and(FilterRun::sees_cells) {
             versions_after_filter = std::mem::replace(&mut spec.max_versions, u32::MAX);
@@ -52,13 +52,21 @@ impl FamilyRules {
         if let Some(time_range) = own.and_then(|read| read.time_range) {
             spec.time_range = time_range;
         }
-        let columns = own.and_then(|read| read.columns.as_ref()).map(|columns| {
-            let mut columns = columns.clone();
-            columns.sort_unstable();
-            columns.dedup();
-            columns.into()
+        let columns = own.and_then(|read| read.columns.as_deref()).map(|columns| {
+            let mut columns = Cow::Borrowed(columns);
+            if !columns.is_sorted_by(|a, b| a < b) {
+                columns.to_mut().sort_unstable();
+                columns.to_mut().dedup();
+            }
+            columns
         });
         FamilyRules { spec, versions_after_filter, columns, cells }
+    }
+
+    /// Returns the same rules, with columns of their own.
+    pub(crate) fn into_owned(self) -> FamilyRules<'static> {
+        let columns = self.columns.map(|columns| Cow::Owned(columns.into_owned()));
+        FamilyRules { columns, ..self }
     }
 }
 
@@ -99,11 +107,11 @@ pub struct Output<'a> {
 }
 
 /// Reads rows of a family.
-pub struct RowReader<C> {
+pub struct RowReader<'a, C> {
     merge: Merge<C>,
     retention: Retention,
     family: u8,
-    rules: FamilyRules,
+    rules: FamilyRules<'a>,
     row: RowState,
     counts: ReadCounts,
 }
@@ -138,14 +146,14 @@ enum Step {
     Leave,
 }
 
-impl<C: Cursor> RowReader<C> {
+impl<'a, C: Cursor> RowReader<'a, C> {
     /// Returns a reader over a merge that stands on the first cell of a row.
     pub fn new(
         merge: Merge<C>,
         retention: Retention,
         family: u8,
-        rules: FamilyRules,
-    ) -> RowReader<C> {
+        rules: FamilyRules<'a>,
+    ) -> RowReader<'a, C> {
         let expects_family_markers = retention.expects_family_markers();
         let row = RowState { expects_family_markers, ..RowState::default() };
         RowReader { merge, retention, family, rules, row, counts: ReadCounts::default() }
@@ -266,7 +274,12 @@ impl<C: Cursor> RowReader<C> {
 impl RowState {
     /// Returns the way past a cell that need not be judged, because its column is not wanted or
     /// was returned before.
-    fn before(&mut self, parts: &KeyParts<'_>, family: u8, rules: &FamilyRules) -> Option<Step> {
+    fn before(
+        &mut self,
+        parts: &KeyParts<'_>,
+        family: u8,
+        rules: &FamilyRules<'_>,
+    ) -> Option<Step> {
         if rules.columns.is_none() && self.resume.is_none() {
             return None;
         }
@@ -284,7 +297,7 @@ impl RowState {
                 _ => {}
             }
         }
-        let columns = rules.columns.as_ref()?;
+        let columns = rules.columns.as_deref()?;
         while columns.get(self.column).is_some_and(|column| column[..] < *parts.qualifier) {
             self.column += 1;
         }
@@ -298,7 +311,12 @@ impl RowState {
 
     /// Takes a visible cell past the filter, the limits and the place where the answer goes on,
     /// into the batch.
-    fn pass(&mut self, cell: &CellRef<'_>, rules: &FamilyRules, output: &mut Output<'_>) -> Step {
+    fn pass(
+        &mut self,
+        cell: &CellRef<'_>,
+        rules: &FamilyRules<'_>,
+        output: &mut Output<'_>,
+    ) -> Step {
         let (mut jump, mut value) = (Jump::Next, ValueKept::Whole);
         if let Some(filter) = &mut output.filter {
             if let Some(step) = self.over_held(cell) {

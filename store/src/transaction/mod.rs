@@ -27,7 +27,7 @@ use crate::engine::{Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
-use crate::read_path::{Caller, Source, StagedFamilies};
+use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::scanner::ScanRules;
@@ -261,7 +261,8 @@ impl Transaction {
         let map = table.regions();
         let region = map.of_row(&get.row);
         let source = self.enter(region, table.id(), spec.snapshot, consistency)?;
-        self.engine.reads.get(region, &source, (get, spec), staged, out)
+        let views = views_of(region, &source, get)?;
+        self.engine.reads.get((region, &source), &views, (get, spec), staged, out)
     }
 
     /// Opens a scan over all regions of its range, in row order.
