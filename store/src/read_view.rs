@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use smallvec::SmallVec;
 
-use crate::cell::{KeyParts, Sequence, Timestamp, row_of};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
@@ -91,6 +91,13 @@ impl ReadView {
         self.memstores().any(|memstore| memstore.had_family_markers())
             || staged.is_some_and(Memstore::had_family_markers)
             || self.runs.iter().any(|run| run.has_family_markers())
+    }
+
+    /// Returns whether what a read sees depends on when it reads.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.family.ttl.is_some()
+            || self.memstores().any(|memstore| memstore.had(CellType::ExpiringPut))
+            || self.runs.iter().any(|run| run.has_expiring())
     }
 
     /// Appends the cells of one row to the output. `staged` is an open transaction's own cells of

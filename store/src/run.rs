@@ -62,18 +62,19 @@ pub(crate) struct Run {
     /// In row order, disjoint by row. Never empty.
     files: Vec<LiveFile>,
     family_markers: bool,
+    expiring: bool,
 }
 
 impl Run {
     /// Returns the run of these files, which are disjoint by row.
     pub(crate) fn new(level: u8, number: u64, mut files: Vec<LiveFile>) -> Run {
         files.sort_by(|a, b| a.file.properties().first_row.cmp(&b.file.properties().first_row));
-        let family_markers = files.iter().any(|live| {
-            let properties = live.file.properties();
-            properties.count_of(CellType::DeleteFamily) > 0
-                || properties.count_of(CellType::DeleteFamilyVersion) > 0
-        });
-        Run { level, number, files, family_markers }
+        let has = |cell_type: CellType| {
+            files.iter().any(|live| live.file.properties().count_of(cell_type) > 0)
+        };
+        let family_markers = has(CellType::DeleteFamily) || has(CellType::DeleteFamilyVersion);
+        let expiring = has(CellType::ExpiringPut);
+        Run { level, number, files, family_markers, expiring }
     }
 
     /// Returns the run of one file that a flush wrote.
@@ -107,6 +108,11 @@ impl Run {
     /// Returns whether any file has a marker that masks all columns of a row.
     pub(crate) fn has_family_markers(&self) -> bool {
         self.family_markers
+    }
+
+    /// Returns whether any cell may expire by itself.
+    pub(crate) fn has_expiring(&self) -> bool {
+        self.expiring
     }
 
     /// Returns the highest sequence of any cell.

@@ -174,61 +174,49 @@ impl StoreFile {
         self.obsolete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the file may have a cell of a row.
+    /// Returns whether the file may have a cell of a row, which lies between its first and its last.
     pub fn may_contain_row(&self, row: &[u8]) -> Result<bool> {
-        if row < &self.properties.first_row[..] || row > &self.properties.last_row[..] {
-            return Ok(false);
-        }
-        self.bloom_admits(row, bloom::row_hash(row))
+        self.bloom_admits(row, || bloom::row_hash(row))
     }
 
-    /// Returns whether the file may have a cell of a column of a row. A family marker is not one:
-    /// ask [`StoreFile::may_contain_row`] if the file has any.
+    /// Returns whether the file may have a cell of a column of such a row. A family marker is not
+    /// one: ask [`StoreFile::may_contain_row`] if the file has any.
     pub fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> Result<bool> {
         if self.properties.bloom_filter != BloomFilter::RowCol {
             return self.may_contain_row(row);
         }
-        if row < &self.properties.first_row[..] || row > &self.properties.last_row[..] {
-            return Ok(false);
-        }
-        self.bloom_admits(row, bloom::column_hash(bloom::row_hash(row), qualifier))
+        self.bloom_admits(row, || bloom::column_hash(bloom::row_hash(row), qualifier))
     }
 
-    fn bloom_admits(&self, row: &[u8], hash: u64) -> Result<bool> {
+    fn bloom_admits(&self, row: &[u8], hash: impl FnOnce() -> u64) -> Result<bool> {
         if self.properties.bloom_index.levels == 0 {
             return Ok(true);
         }
         let tree = self.bloom_tree()?;
-        let Some((mut at, mut block)) = self.chunk_below(tree, row)? else { return Ok(false) };
-        for level in 2..=tree.levels() {
+        let mut at = tree.handle();
+        let mut index = Below::Kept(tree.root());
+        for level in 1..=tree.levels() {
             let malformed = |Malformed| self.malformed_index(at.offset);
-            let view = RowBlock::of(block.bytes()).map_err(malformed)?;
+            let view = RowBlock::of(index.bytes()).map_err(malformed)?;
             let entry = view.restarts_before_row(row).map_err(malformed)?;
             if entry >= view.restart_count() {
                 return Ok(false);
             }
+            let is_last = level == tree.levels();
+            let kept = if level == 1 { tree.kept(entry) } else { None };
+            if let (Some(filter), true) = (kept, is_last) {
+                // The usual case: not even the place of the filter is asked for.
+                index = Below::Kept(filter);
+                break;
+            }
             at = child(view, entry).map_err(malformed)?;
-            let kind = if level == tree.levels() { BlockKind::Bloom } else { BlockKind::Index };
-            block = Below::Taken(self.block(kind, at, Caching::Keep)?);
+            let kind = if is_last { BlockKind::Bloom } else { BlockKind::Index };
+            index = match level {
+                1 => self.below_root(tree, entry, (kind, at), Caching::Keep)?,
+                _ => Below::Taken(self.block(kind, at, Caching::Keep)?),
+            };
         }
-        Ok(bloom::may_contain(block.bytes(), hash))
-    }
-
-    /// Returns the block of the tree of filters below the root, on the way to a row.
-    fn chunk_below<'a>(
-        &self,
-        tree: &'a Tree,
-        row: &[u8],
-    ) -> Result<Option<(BlockHandle, Below<'a>)>> {
-        let malformed = |Malformed| self.malformed_index(tree.handle().offset);
-        let root = RowBlock::of(tree.root.bytes()).map_err(malformed)?;
-        let entry = root.restarts_before_row(row).map_err(malformed)?;
-        if entry >= root.restart_count() {
-            return Ok(None);
-        }
-        let at = child(root, entry).map_err(malformed)?;
-        let kind = if tree.levels() == 1 { BlockKind::Bloom } else { BlockKind::Index };
-        Ok(Some((at, self.below_root(tree, entry, (kind, at), Caching::Keep)?)))
+        Ok(bloom::may_contain(index.bytes(), hash()))
     }
 
     /// Returns the block of an entry of a root, which is no data block.

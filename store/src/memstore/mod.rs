@@ -25,7 +25,7 @@ mod prefix;
 mod sync;
 mod tree;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use crate::cell::{CellType, KeyParts, Sequence};
 use crate::scan::merge::Cursor;
@@ -36,6 +36,11 @@ pub use cursor::{MemstoreCursor, MemstoreHandle};
 /// Cells that a batch inserts before it lets other writers in.
 const LOCKED_CELLS_MAX: usize = 256;
 
+/// Returns a bit of a type's own: the codes are below 16.
+fn type_bit(cell_type: CellType) -> u16 {
+    1 << cell_type as u8
+}
+
 /// Sorted cells in memory.
 #[derive(Default)]
 pub struct Memstore {
@@ -43,7 +48,8 @@ pub struct Memstore {
     used_bytes: AtomicU64,
     held_bytes: AtomicU64,
     cell_count: AtomicU64,
-    family_marker_count: AtomicU64,
+    /// A bit for the code of each type of cell that was ever inserted.
+    types: AtomicU16,
 }
 
 impl Memstore {
@@ -54,14 +60,13 @@ impl Memstore {
 
     /// Inserts a cell. One with the same key is replaced.
     pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
-        self.count_family_markers(cell.cell_type);
+        self.note_type(cell.cell_type);
         self.count(self.tree.insert(std::iter::once((*cell, value))));
     }
 
     /// Inserts cells, fastest if they are in order. Readers may see some of them before the others.
     pub fn insert_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
-        let mut cells =
-            cells.inspect(|(key, _)| self.count_family_markers(key.cell_type)).peekable();
+        let mut cells = cells.inspect(|(key, _)| self.note_type(key.cell_type)).peekable();
         while cells.peek().is_some() {
             self.count(self.tree.insert(cells.by_ref().take(LOCKED_CELLS_MAX)));
         }
@@ -74,15 +79,21 @@ impl Memstore {
         self.held_bytes.fetch_max(growth.held_bytes, Relaxed);
     }
 
-    fn count_family_markers(&self, cell_type: CellType) {
-        if cell_type.is_family_marker() {
-            self.family_marker_count.fetch_add(1, Relaxed);
+    fn note_type(&self, cell_type: CellType) {
+        let bit = type_bit(cell_type);
+        if self.types.load(Relaxed) & bit == 0 {
+            self.types.fetch_or(bit, Relaxed);
         }
+    }
+
+    /// Returns whether a cell of this type was ever inserted.
+    pub fn had(&self, cell_type: CellType) -> bool {
+        self.types.load(Relaxed) & type_bit(cell_type) != 0
     }
 
     /// Returns whether a family marker was ever inserted.
     pub fn had_family_markers(&self) -> bool {
-        self.family_marker_count.load(Relaxed) > 0
+        self.had(CellType::DeleteFamily) || self.had(CellType::DeleteFamilyVersion)
     }
 
     /// Returns the bytes that are in use: of all cells ever inserted, with their lengths, padding

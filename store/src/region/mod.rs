@@ -248,13 +248,7 @@ impl Region {
 
     /// Returns the present views of these families, or of all, that there are.
     pub(crate) fn views(&self, wanted: Option<&[u8]>) -> Views {
-        let families = self.families.load();
-        let borrow =
-            |family: &u8| Some((*family, families.get(usize::from(*family))?.borrow_view()));
-        match wanted {
-            Some(wanted) => wanted.iter().filter_map(borrow).collect(),
-            None => (0..families.len() as u8).filter_map(|family| borrow(&family)).collect(),
-        }
+        borrow_views(&self.families.load(), wanted)
     }
 
     /// Returns the views of one moment, and what `visible`, which never goes back, returned at it.
@@ -267,15 +261,12 @@ impl Region {
         wanted: Option<&[u8]>,
         visible: impl Fn() -> Sequence,
     ) -> (Views, Sequence) {
+        let families = self.families.load();
         loop {
-            let views = self.views(wanted);
+            let views = borrow_views(&families, wanted);
             let sequence = visible();
             // Else a commit that is visible may be in a memstore that the views do not have.
-            let families = self.families.load();
-            let is_present = |(family, view): &(u8, Guard<Arc<ReadView>>)| {
-                families.get(usize::from(*family)).is_some_and(|family| family.is_present(view))
-            };
-            if views.iter().all(is_present) {
+            if views.iter().all(|(family, view)| families[usize::from(*family)].is_present(view)) {
                 return (views, sequence);
             }
         }
@@ -629,4 +620,17 @@ impl Drop for Region {
             tracing::warn!(%error, region = self.id.0, "could not remove the region's files");
         }
     }
+}
+fn borrow_views(families: &[Arc<FamilyStore>], wanted: Option<&[u8]>) -> Views {
+    let mut views = Views::new();
+    let mut borrow = |family: usize| {
+        if let Some(store) = families.get(family) {
+            views.push((family as u8, store.borrow_view()));
+        }
+    };
+    match wanted {
+        Some(wanted) => wanted.iter().for_each(|family| borrow(usize::from(*family))),
+        None => (0..families.len()).for_each(borrow),
+    }
+    views
 }

@@ -37,6 +37,7 @@ impl<'a> FamilyRules<'a> {
     }
 
     /// Returns the rules for one family of a request.
+    #[inline]
     pub(crate) fn of_request(
         mut spec: ReadSpec,
         family: u8,
