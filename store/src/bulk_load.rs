@@ -110,7 +110,7 @@ impl BulkLoad {
         store: Arc<dyn Any + Send + Sync>,
         table: Arc<Table>,
     ) -> BulkLoad {
-        let map = Arc::clone(&table.regions());
+        let map = Arc::clone(table.regions());
         let mut families = Vec::new();
         families.resize_with(table.descriptor().families.len(), FamilyLoad::default);
         BulkLoad {

@@ -208,6 +208,19 @@ pub fn set_sequence(key: &mut [u8], sequence: Sequence) {
     key[start..start + 8].copy_from_slice(&(!sequence.0).to_be_bytes());
 }
 
+/// Returns the first 16 bytes of a row, filled up with zeros, as a number: of two rows with different
+/// numbers the one with the lower comes first.
+pub fn row_prefix(row: &[u8]) -> u128 {
+    match row.first_chunk::<16>() {
+        Some(bytes) => u128::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 16];
+            bytes[..row.len()].copy_from_slice(row);
+            u128::from_be_bytes(bytes)
+        }
+    }
+}
+
 /// Returns the row of an encoded key.
 pub fn row_of(key: &[u8]) -> &[u8] {
     split_key(key).0

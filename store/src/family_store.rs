@@ -15,6 +15,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::SeqCst;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
@@ -50,6 +52,9 @@ pub struct FamilyStore {
     directory: PathBuf,
     family_index: u8,
     view: ArcSwap<ReadView>,
+    /// The address of the present view; announced before that takes the place of the one before.
+    /// Tells whoever holds a view whether it is still the present one.
+    present: AtomicPtr<ReadView>,
     /// Held while the view is replaced.
     pending: Mutex<Pending>,
     /// Held while a memstore is written.
@@ -139,19 +144,20 @@ impl FamilyStore {
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
         let next_file = files.iter().map(|record| record.id.0 + 1).max().unwrap_or(1);
-        let view = ReadView {
+        let view = Arc::new(ReadView {
             family,
             family_index,
             active: Arc::default(),
             frozen: Vec::new(),
             runs: assemble(live),
-        };
+        });
         Ok(FamilyStore {
             context,
             cache,
             directory,
             family_index,
-            view: ArcSwap::from_pointee(view),
+            present: AtomicPtr::new(Arc::as_ptr(&view).cast_mut()),
+            view: ArcSwap::new(view),
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
             busy: Arc::default(),
@@ -196,9 +202,9 @@ impl FamilyStore {
         self.view.load()
     }
 
-    /// Returns whether a view is the present one.
+    /// Returns whether a view, taken from here, is the present one still.
     pub(crate) fn is_present(&self, view: &Arc<ReadView>) -> bool {
-        Arc::ptr_eq(&self.view.load(), view)
+        std::ptr::eq(self.present.load(SeqCst), Arc::as_ptr(view))
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {
@@ -210,7 +216,9 @@ impl FamilyStore {
     fn change_view_locked(&self, change: impl FnOnce(&mut ReadView)) {
         let mut view = ReadView::clone(&self.view.load());
         change(&mut view);
-        self.view.store(Arc::new(view));
+        let view = Arc::new(view);
+        self.present.store(Arc::as_ptr(&view).cast_mut(), SeqCst);
+        self.view.store(view);
     }
 
     /// Freezes the active memstore, unless it is empty. The caller knows that all commits up to

@@ -14,7 +14,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
-use crate::read_view::Views;
+use crate::read_view::{Newest, Views};
 use crate::region::Region;
 use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
@@ -142,6 +142,11 @@ fn read_families(
     for (family, view) in views {
         let staged = staged.and_then(|families| families.get(usize::from(*family)));
         let staged = staged.and_then(Option::as_deref);
+        if let Some(newest) = Newest::of(get, spec, *family)
+            && newest.answer(view, staged, output.batch)?
+        {
+            continue;
+        }
         let filter = output.filter.as_deref();
         let rules = FamilyRules::of_request(*spec, *family, &get.family_reads, get.cells, filter);
         view.get(&get.row, rules, staged, &mut output)?;

@@ -23,7 +23,7 @@ use crate::source::{RowSpan, Source, may_contain};
 
 mod newest;
 
-use newest::Newest;
+pub(crate) use newest::Newest;
 
 /// A consistent set of memstores and files of one family.
 #[derive(Clone)]
@@ -109,11 +109,6 @@ impl ReadView {
         staged: Option<&Memstore>,
         output: &mut Output<'_>,
     ) -> Result<()> {
-        if let Some(newest) = Newest::of(row, &rules, output)
-            && newest.answer(self, staged, output)?
-        {
-            return Ok(());
-        }
         let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         for memstore in staged.into_iter().chain(memstores) {

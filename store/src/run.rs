@@ -19,7 +19,9 @@
 
 use std::sync::Arc;
 
-use crate::cell::{CellType, Sequence, Timestamp};
+use smallvec::SmallVec;
+
+use crate::cell::{CellType, Sequence, Timestamp, row_prefix};
 use crate::descriptor::FileId;
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
@@ -61,6 +63,8 @@ pub(crate) struct Run {
     number: u64,
     /// In row order, disjoint by row. Never empty.
     files: Vec<LiveFile>,
+    /// Of the first and the last row of each file: most comparisons need no more.
+    prefixes: SmallVec<[(u128, u128); 1]>,
     family_markers: bool,
     expiring: bool,
 }
@@ -73,8 +77,12 @@ impl Run {
             files.iter().any(|live| live.file.properties().count_of(cell_type) > 0)
         };
         let family_markers = has(CellType::DeleteFamily) || has(CellType::DeleteFamilyVersion);
-        let expiring = has(CellType::ExpiringPut);
-        Run { level, number, files, family_markers, expiring }
+        let expiring = files.iter().any(|live| live.file.properties().expiring_count > 0);
+        let prefixes = files.iter().map(|live| {
+            let properties = live.file.properties();
+            (row_prefix(&properties.first_row), row_prefix(&properties.last_row))
+        });
+        Run { level, number, prefixes: prefixes.collect(), files, family_markers, expiring }
     }
 
     /// Returns the run of one file that a flush wrote.
@@ -123,8 +131,16 @@ impl Run {
 
     /// Returns the one file whose range of rows holds `row`.
     pub(crate) fn file_of_row(&self, row: &[u8]) -> Option<&Arc<StoreFile>> {
-        let index = self.first_not_before(row);
-        let live = self.files.get(index)?;
+        let prefix = row_prefix(row);
+        let index = self.prefixes.partition_point(|(_, last)| *last < prefix);
+        let (first, last) = *self.prefixes.get(index)?;
+        if first > prefix {
+            return None;
+        }
+        if first < prefix && prefix < last {
+            return Some(&self.files[index].file);
+        }
+        let live = self.files.get(self.first_not_before(row))?;
         (&live.file.properties().first_row[..] <= row).then_some(&live.file)
     }
 

@@ -13,7 +13,7 @@ use crate::region::RegionMap;
 pub(crate) struct Table {
     id: TableId,
     descriptor: ArcSwap<TableDescriptor>,
-    regions: ArcSwap<RegionMap>,
+    regions: Arc<RegionMap>,
     chain: ArcSwap<Chain>,
 }
 
@@ -23,7 +23,7 @@ impl Table {
         Table {
             id: descriptor.id,
             descriptor: ArcSwap::new(descriptor),
-            regions: ArcSwap::from_pointee(regions),
+            regions: Arc::new(regions),
             chain: ArcSwap::default(),
         }
     }
@@ -44,8 +44,8 @@ impl Table {
     }
 
     /// Returns its regions.
-    pub(crate) fn regions(&self) -> arc_swap::Guard<Arc<RegionMap>> {
-        self.regions.load()
+    pub(crate) fn regions(&self) -> &Arc<RegionMap> {
+        &self.regions
     }
 
     /// Returns its observers.

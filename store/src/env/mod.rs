@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::Advice;
+
 use crate::error::{Error, Result};
 
 #[doc(hidden)]
@@ -92,6 +94,10 @@ pub trait ReadFile: Send + Sync {
 
     /// Returns the length of the file.
     fn byte_count(&self) -> Result<u64>;
+
+    /// Says that reads will not follow each other, but where they ask for much at once: nothing
+    /// beyond what is asked for need be read.
+    fn expect_scattered_reads(&self) {}
 }
 
 /// The operating system.
@@ -147,6 +153,11 @@ impl ReadFile for RealRead {
     fn byte_count(&self) -> Result<u64> {
         let metadata = self.file.metadata().map_err(|source| Error::io(&self.path, source))?;
         Ok(metadata.len())
+    }
+
+    fn expect_scattered_reads(&self) {
+        // Advice: where it is not taken, reads only cost more.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
     }
 }
 

@@ -22,8 +22,9 @@ use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
-use crate::scan::TimeRange;
+use crate::read_view::Newest;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
+use crate::scan::{Get, TimeRange};
 use crate::source::RowSpan;
 use model::{Found, allows_version_markers, case_count, visible};
 
@@ -117,7 +118,33 @@ fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Memstore>) 
     batch.start_row(row);
     let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
     view.get(row, FamilyRules::of_all_columns(*spec), staged, &mut output).unwrap();
+    check_newest(view, (row, &batch), spec, staged);
     batch
+}
+
+/// The short way of a get of one column, where it answers, says what the merge has said.
+fn check_newest(
+    view: &ReadView,
+    (row, merged): (&[u8], &CellBatch),
+    spec: &ReadSpec,
+    staged: Option<&Memstore>,
+) {
+    let merged: Vec<_> = match merged.last_cell() {
+        Some(_) => merged.row(0).cells().collect(),
+        None => Vec::new(),
+    };
+    let columns = merged.iter().map(|cell| cell.qualifier).chain([b"none".as_slice()]);
+    for column in columns {
+        let get = Get::new(row).column(view.family_index, column);
+        let Some(newest) = Newest::of(&get, spec, view.family_index) else { return };
+        let mut found = CellBatch::new();
+        found.start_row(row);
+        if newest.answer(view, staged, &mut found).unwrap() {
+            let wanted = merged.iter().find(|cell| cell.qualifier == column);
+            let cell = found.last_cell().map(|_| found.row(0).cells().next().unwrap());
+            assert_eq!(cell, wanted.copied(), "column {column:?}");
+        }
+    }
 }
 
 fn scan(

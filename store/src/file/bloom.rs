@@ -6,8 +6,9 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Keys at which a chunk is closed, at the next row.
-pub(super) const CHUNK_KEY_COUNT: usize = 100_000;
+/// Keys at which a chunk is closed, at the next row: 31 KiB, so that a chunk that is not in the
+/// cache costs a get little more than a data block.
+pub(super) const CHUNK_KEY_COUNT: usize = 25_000;
 const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
 const PROBES: u32 = 6;

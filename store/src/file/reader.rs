@@ -112,6 +112,8 @@ impl StoreFile {
     /// [`Error::Corrupt`] if the trailer or the properties are not right.
     pub fn open(env: Arc<dyn Env>, path: &Path, cache: Arc<FamilyCache>) -> Result<StoreFile> {
         let file = env.open(path)?;
+        // Scans read ahead themselves.
+        file.expect_scattered_reads();
         let byte_count = file.byte_count()?;
         let Some(trailer_at) = byte_count.checked_sub(TRAILER_BYTES as u64) else {
             return Err(Error::corrupt(path, 0, "the file is too short for a store file"));

@@ -8,59 +8,57 @@
 //! be the newest), [`ReadView::get`] merges.
 
 use super::ReadView;
-use crate::cell::{CellRef, CellType, KeyParts, row_of};
+use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
 use crate::error::Result;
 use crate::file::{Caching, FileCursor};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::scan::merge::Cursor;
 use crate::scan::retention::expiry;
-use crate::scan::rows::{FamilyRules, Output};
-use crate::scan::{ReadSpec, TimeRange};
+use crate::scan::{Get, ReadSpec, TimeRange};
 use crate::source::may_contain;
 
 /// A get of the newest version of one column.
-pub(super) struct Newest<'a> {
-    row: &'a [u8],
-    column: &'a [u8],
-    spec: &'a ReadSpec,
+pub(crate) struct Newest<'a> {
+    pub(crate) row: &'a [u8],
+    pub(crate) column: &'a [u8],
+    pub(crate) spec: &'a ReadSpec,
 }
 
 /// What a source says about the row.
 enum Said {
     /// It has no cell of the row.
     Nothing,
-    /// Its newest version was appended, or there is none at all.
+    /// Its newest version was appended.
     Answered,
     /// It does not decide alone.
     Undecided,
 }
 
 impl<'a> Newest<'a> {
-    /// Returns the get, if it is one of this kind: of one column, whatever its time, and nothing
-    /// else of the row.
-    pub(super) fn of(
-        row: &'a [u8],
-        rules: &'a FamilyRules<'_>,
-        output: &Output<'_>,
-    ) -> Option<Newest<'a>> {
-        let (spec, cells) = (&rules.spec, rules.cells);
-        let is_one = spec.max_versions == 1
+    /// Returns what a get wants of a family, if it is of this kind: the newest version of one
+    /// column, whatever its time, and nothing else.
+    pub(crate) fn of(get: &'a Get, spec: &'a ReadSpec, family: u8) -> Option<Newest<'a>> {
+        let is_newest = spec.max_versions == 1
             && !spec.raw
             && spec.time_range == TimeRange::ALL
-            && (cells.offset, output.filter.is_some()) == (0, false)
-            && cells.limit.min(output.room) > 0;
-        match rules.columns.as_deref() {
-            Some([column]) if is_one => Some(Newest { row, column, spec }),
+            && get.filter.is_none()
+            && get.cells.offset == 0
+            && get.cells.limit > 0;
+        let own = get.family_reads.iter().find(|read| read.family == family)?;
+        match own.columns.as_deref() {
+            Some([column]) if is_newest && own.time_range.is_none() => {
+                Some(Newest { row: &get.row, column, spec })
+            }
             _ => None,
         }
     }
 
     /// Answers, if it can: returns whether it has.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &self,
         view: &ReadView,
         staged: Option<&Memstore>,
-        output: &mut Output<'_>,
+        batch: &mut CellBatch,
     ) -> Result<bool> {
         if view.had_family_markers(staged) {
             return Ok(false);
@@ -71,7 +69,7 @@ impl<'a> Newest<'a> {
             let mut cursor = MemstoreCursor::over_row(memstore, self.row);
             let is_newest =
                 || memstores.all(|older| MemstoreCursor::over_row(older, self.row).key().is_none());
-            match self.ask(&mut cursor, (view, view.runs.len()), is_newest, output)? {
+            match self.ask(&mut cursor, (view, view.runs.len()), is_newest, batch)? {
                 Said::Nothing => {}
                 Said::Answered => return Ok(true),
                 Said::Undecided => return Ok(false),
@@ -86,7 +84,7 @@ impl<'a> Newest<'a> {
                 continue;
             }
             let mut cursor = FileCursor::forward(&**file, self.row, Caching::Keep)?;
-            match self.ask(&mut cursor, (view, older), || true, output)? {
+            match self.ask(&mut cursor, (view, older), || true, batch)? {
                 Said::Nothing => {}
                 Said::Answered => return Ok(true),
                 Said::Undecided => return Ok(false),
@@ -102,7 +100,7 @@ impl<'a> Newest<'a> {
         cursor: &mut impl Cursor,
         (view, older): (&ReadView, usize),
         is_newest: impl FnOnce() -> bool,
-        output: &mut Output<'_>,
+        batch: &mut CellBatch,
     ) -> Result<Said> {
         if cursor.key().is_none_or(|key| row_of(key) != self.row) {
             return Ok(Said::Nothing);
@@ -122,8 +120,7 @@ impl<'a> Newest<'a> {
         if !decides {
             return Ok(Said::Undecided);
         }
-        output.batch.push(CellRef::of_stored(view.family_index, &parts, cursor.value()));
-        output.room -= 1;
+        batch.push(CellRef::of_stored(view.family_index, &parts, cursor.value()));
         Ok(Said::Answered)
     }
 }

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::cell::{column_of, compare_keys, row_of};
+use crate::cell::{column_of, compare_keys, row_of, row_prefix};
 use crate::error::Result;
 
 /// Stands on a cell of a sorted source, or at its end.
@@ -84,20 +84,12 @@ struct Standing {
     source: u32,
 }
 
-/// Returns the first 16 bytes of a row, filled with zeros, as a number: of two rows with different
-/// numbers the one with the lower comes first in the order of the merge.
-fn row_prefix(order: RowOrder, row: &[u8]) -> u128 {
-    let prefix = match row.first_chunk::<16>() {
-        Some(bytes) => u128::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 16];
-            bytes[..row.len()].copy_from_slice(row);
-            u128::from_be_bytes(bytes)
-        }
-    };
+/// Returns a number such that of two rows with different numbers the one with the lower comes first
+/// in the order of the merge.
+fn standing_prefix(order: RowOrder, row: &[u8]) -> u128 {
     match order {
-        RowOrder::Forward => prefix,
-        RowOrder::Reverse => !prefix,
+        RowOrder::Forward => row_prefix(row),
+        RowOrder::Reverse => !row_prefix(row),
     }
 }
 
@@ -111,7 +103,7 @@ impl<C: Cursor> Merge<C> {
         let mut merge = Merge { sources, heap: SmallVec::new(), order };
         for (index, source) in merge.sources.iter().enumerate() {
             if let Some(key) = source.key() {
-                let prefix = row_prefix(order, row_of(key));
+                let prefix = standing_prefix(order, row_of(key));
                 merge.heap.push(Standing { prefix, source: index as u32 });
             }
         }
@@ -187,7 +179,7 @@ impl<C: Cursor> Merge<C> {
         match self.sources[first.source as usize].key() {
             // A single source needs no order.
             Some(_) if self.heap.len() == 1 => return,
-            Some(key) => self.heap[0].prefix = row_prefix(self.order, row_of(key)),
+            Some(key) => self.heap[0].prefix = standing_prefix(self.order, row_of(key)),
             None => {
                 self.heap.swap_remove(0);
             }
