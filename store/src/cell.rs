@@ -208,8 +208,8 @@ pub fn set_sequence(key: &mut [u8], sequence: Sequence) {
     key[start..start + 8].copy_from_slice(&(!sequence.0).to_be_bytes());
 }
 
-/// Returns the first 16 bytes of a row, filled up with zeros, as a number: of two rows with different
-/// numbers the one with the lower comes first.
+/// Returns the first 16 bytes of a row, filled up with zeros, as a number: of two rows with
+/// different numbers the one with the lower comes first.
 pub fn row_prefix(row: &[u8]) -> u128 {
     match row.first_chunk::<16>() {
         Some(bytes) => u128::from_be_bytes(*bytes),

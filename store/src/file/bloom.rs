@@ -44,8 +44,8 @@ pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
         return true;
     }
     let line = &filter[line_of(hash, line_count)..][..LINE_BYTES];
-    // All bits are looked at, whatever the first say: no branch that cannot be foreseen, so that the
-    // processor goes on to the next file's line while this one comes.
+    // All bits are looked at, whatever the first say: no branch that cannot be foreseen, so that
+    // the processor goes on to the next file's line while this one comes.
     bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
 }
 

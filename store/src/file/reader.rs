@@ -176,7 +176,8 @@ impl StoreFile {
         self.obsolete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the file may have a cell of a row, which lies between its first and its last.
+    /// Returns whether the file may have a cell of a row, which lies between its first and its
+    /// last.
     pub fn may_contain_row(&self, row: &[u8]) -> Result<bool> {
         self.bloom_admits(row, || bloom::row_hash(row))
     }
