@@ -46,6 +46,15 @@ pub struct Layout<'a> {
     pub runs: Vec<RunFacts<'a>>,
 }
 
+/// A part of a compaction's inputs: files with rows between those of the parts before and after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Portion {
+    /// The files, by their first rows.
+    pub inputs: Vec<FileId>,
+    /// Whether the cells of the files are merged; else the files stay as they are.
+    pub merged: bool,
+}
+
 impl FileFacts<'_> {
     /// Returns whether both have rows between `first` and `last`, or could.
     pub fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
@@ -104,6 +113,32 @@ impl<'a> Layout<'a> {
         let runs = self.runs.iter().enumerate();
         let files = runs.flat_map(|(index, run)| run.files.iter().map(move |file| (index, file)));
         files.filter(|(_, file)| ids.contains(&file.id)).collect()
+    }
+
+    /// Cuts inputs of a merge, by rows, into files that can stay as they are, because no other input
+    /// has rows between theirs and `may_stay`, and what must be merged between those.
+    pub fn portions(
+        &self,
+        inputs: &[FileId],
+        may_stay: impl Fn(&FileFacts<'_>) -> bool,
+    ) -> Vec<Portion> {
+        let mut files: Vec<&FileFacts<'_>> =
+            self.named(inputs).into_iter().map(|(_, file)| file).collect();
+        files.sort_by_key(|file| (file.first_row, file.last_row, file.id));
+        let mut portions: Vec<Portion> = Vec::new();
+        // The last of the rows passed.
+        let mut end: Option<&[u8]> = None;
+        for (index, file) in files.iter().enumerate() {
+            let touches_before = end.is_some_and(|end| file.first_row <= end);
+            end = end.max(Some(file.last_row));
+            let touches_next = files.get(index + 1).is_some_and(|next| Some(next.first_row) <= end);
+            let merged = touches_before || touches_next || !may_stay(file);
+            match portions.last_mut() {
+                Some(last) if last.merged && merged => last.inputs.push(file.id),
+                _ => portions.push(Portion { inputs: vec![file.id], merged }),
+            }
+        }
+        portions
     }
 
     /// Returns whether no file but `inputs` can have cells of their rows that are older than some
@@ -168,6 +203,47 @@ mod tests {
             created_micros: 0,
             busy: false,
         }
+    }
+
+    #[test]
+    fn files_that_nothing_overlaps_stay() {
+        let run = |files| RunFacts { level: 0, files };
+        let layout = Layout {
+            runs: vec![
+                run(vec![file(1, b"a", b"f"), file(2, b"g", b"p"), file(3, b"q", b"t")]),
+                run(vec![file(4, b"h", b"h"), file(5, b"u", b"v")]),
+                run(vec![file(6, b"w", b"w"), file(7, b"x", b"z")]),
+                run(vec![file(8, b"y", b"y")]),
+            ],
+        };
+        let portions = |ids: std::ops::RangeInclusive<u64>, stay: &[u64]| {
+            let ids: Vec<FileId> = ids.map(FileId).collect();
+            let found = layout.portions(&ids, |file| stay.contains(&file.id.0));
+            let show = |portion: Portion| {
+                let ids: Vec<u64> = portion.inputs.iter().map(|id| id.0).collect();
+                (ids, portion.merged)
+            };
+            found.into_iter().map(show).collect::<Vec<_>>()
+        };
+        let all = [1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(
+            portions(1..=8, &all),
+            [
+                (vec![1], false),
+                (vec![2, 4], true),
+                (vec![3], false),
+                (vec![5], false),
+                (vec![6], false),
+                (vec![7, 8], true),
+            ]
+        );
+        // What may not stay goes with its neighbours.
+        assert_eq!(
+            portions(1..=8, &[1, 5]),
+            [(vec![1], false), (vec![2, 4, 3], true), (vec![5], false), (vec![6, 7, 8], true)]
+        );
+        assert_eq!(portions(1..=8, &[]), [(vec![1, 2, 4, 3, 5, 6, 7, 8], true)]);
+        assert_eq!(portions(2..=4, &all), [(vec![2, 4], true), (vec![3], false)]);
     }
 
     #[test]

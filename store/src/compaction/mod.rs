@@ -10,7 +10,10 @@
 //!    So the sequences of a row's cells in different runs never overlap, which
 //!    [`crate::scan::retention`] relies on ([`Layout::keeps_order`] checks it).
 //! 2. A file is the input of one compaction at a time.
-//! 3. A merge may drop markers only if no file that is left out can have older cells of a row
+//! 3. A file whose rows no other input reaches into stays as it is when a policy merges, if there is
+//!    nothing to gain by reading it ([`Layout::portions`]): what comes in the order of its rows is
+//!    written once.
+//! 4. A merge may drop markers only if no file that is left out can have older cells of a row
 //!    between the first and the last of its inputs ([`Layout::sees_oldest`]). That newer cells are
 //!    left out does not matter: those in memory always are.
 
@@ -23,7 +26,7 @@ mod rewrite;
 mod select;
 mod throttle;
 
-pub use layout::{FileFacts, Layout, RunFacts};
+pub use layout::{FileFacts, Layout, Portion, RunFacts};
 pub use output::{OutputFile, OutputSpec, RunWriter};
 pub use rewrite::{Progress, Sink, Unwatched, rewrite};
 pub use select::{Action, Occasion, Reason, Request, Selection, priority, select};

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellType, Sequence, Timestamp};
 use crate::compaction::{Action, FileFacts, Layout, Occasion, OutputSpec, Progress, Request};
-use crate::compaction::{RunFacts, Selection, select};
+use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
 use crate::descriptor::{CompactionPolicy, FileId};
 use crate::error::{Error, Result};
 use crate::family_store::{CompactionFigures, FamilyStore, ReadView, Written};
@@ -21,13 +21,19 @@ use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::merge::{Merge, RowOrder};
 use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
 
+/// A file stays as it is in a merge only if it has this part of the bytes of a flush: small files
+/// are worth the merge.
+const KEPT_FILE_FRACTION: u64 = 8;
+
 /// A compaction that was chosen. Its inputs are busy until it is dropped.
 pub(crate) struct CompactionPlan {
     selection: Selection,
     /// The view that it was chosen from; keeps the inputs on disk.
     view: Arc<ReadView>,
-    /// The inputs: of each run those that were chosen.
-    inputs: Vec<Arc<Run>>,
+    /// The inputs that are merged, by portions: of each run those that were chosen.
+    merged: Vec<Vec<Arc<Run>>>,
+    /// Those that go on as they are.
+    kept: Vec<LiveFile>,
     sees_oldest: bool,
     busy: Arc<Mutex<HashSet<FileId>>>,
 }
@@ -53,10 +59,7 @@ pub struct CompactionOutcome {
 impl CompactionPlan {
     /// Returns the bytes of the inputs that have to be read.
     pub(crate) fn byte_count(&self) -> u64 {
-        match self.selection.action {
-            Action::Merge { .. } => self.inputs.iter().map(|run| run.byte_count()).sum(),
-            Action::Drop | Action::Move { .. } => 0,
-        }
+        self.merged_files().map(|live| live.file.byte_count()).sum()
     }
 
     /// Returns what was chosen.
@@ -66,16 +69,11 @@ impl CompactionPlan {
 
     /// Returns the cells of the inputs that have to be read.
     pub(crate) fn cell_count(&self) -> u64 {
-        match self.selection.action {
-            Action::Merge { .. } => {
-                self.files().map(|live| live.file.properties().cell_count).sum()
-            }
-            Action::Drop | Action::Move { .. } => 0,
-        }
+        self.merged_files().map(|live| live.file.properties().cell_count).sum()
     }
 
-    fn files(&self) -> impl Iterator<Item = &LiveFile> {
-        self.inputs.iter().flat_map(|run| run.files())
+    fn merged_files(&self) -> impl Iterator<Item = &LiveFile> {
+        self.merged.iter().flatten().flat_map(|run| run.files())
     }
 }
 
@@ -139,10 +137,17 @@ impl FamilyStore {
             return None;
         }
         let sees_oldest = layout.sees_oldest(&selection.inputs);
+        let (mut merged, mut kept) = (Vec::new(), Vec::new());
+        for portion in portions(&layout, &selection, &occasion) {
+            let runs = chosen(&view, &portion.inputs);
+            match portion.merged {
+                true => merged.push(runs),
+                false => kept.extend(runs.iter().flat_map(|run| run.files()).cloned()),
+            }
+        }
         busy.extend(&selection.inputs);
-        let inputs = chosen(&view, &selection.inputs);
         let busy = Arc::clone(&self.busy);
-        Some(CompactionPlan { selection, inputs, sees_oldest, busy, view: view.clone() })
+        Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view: view.clone() })
     }
 
     /// Carries a plan out: writes the new files, if any, and syncs them.
@@ -152,43 +157,53 @@ impl FamilyStore {
         oldest_snapshot: Sequence,
         progress: &impl Progress,
     ) -> Result<CompactionOutcome> {
-        match &plan.selection.action {
-            Action::Drop => Ok(outcome(plan, Vec::new(), (0, 0))),
-            Action::Move { level } => {
-                let live = plan.files().cloned().map(|live| (record_of(&live, *level, 0), live));
-                Ok(outcome(plan, live.collect(), (0, 0)))
-            }
-            Action::Merge { level, cuts } => {
-                let output = OutputSpec {
-                    cuts: cuts.clone(),
-                    file_bytes: plan.view.family.compaction.file_bytes,
-                };
-                let written = self.merge(plan, oldest_snapshot, output, progress)?;
-                let cells = (written.cells_in, written.cells_out);
-                Ok(outcome(plan, place(written, *level), cells))
+        let (level, cuts) = match &plan.selection.action {
+            Action::Drop => return Ok(outcome(plan, Vec::new(), (0, 0))),
+            Action::Move { level } => (*level, Vec::new()),
+            Action::Merge { level, cuts } => (*level, cuts.clone()),
+        };
+        // Files that are kept are of the first run: where there are cuts none is.
+        let mut files: Vec<(usize, LiveFile)> =
+            plan.kept.iter().map(|live| (0, live.clone())).collect();
+        let mut cells = (0, 0);
+        for inputs in &plan.merged {
+            let file_bytes = plan.view.family.compaction.file_bytes;
+            let output = OutputSpec { cuts: cuts.clone(), file_bytes };
+            match self.merge(plan, inputs, (oldest_snapshot, output), progress) {
+                Ok(written) => {
+                    files.extend(written.files);
+                    cells = (cells.0 + written.cells_in, cells.1 + written.cells_out);
+                }
+                Err(error) => {
+                    // What the portions before have written will never be installed.
+                    self.discard_compaction(&outcome(plan, place(files, level), cells));
+                    return Err(error);
+                }
             }
         }
+        Ok(outcome(plan, place(files, level), cells))
     }
 
     fn merge(
         &self,
         plan: &CompactionPlan,
-        oldest_snapshot: Sequence,
-        output: OutputSpec,
+        inputs: &[Arc<Run>],
+        (oldest_snapshot, output): (Sequence, OutputSpec),
         progress: &impl Progress,
     ) -> Result<Written> {
         let mut sources = SmallVec::new();
-        for run in &plan.inputs {
+        for run in inputs {
             let bypass = Caching::Bypass;
             sources.push(RunCursor::forward(run.clone(), &[], Admission::ALL, bypass)?);
         }
-        let puts = plan.files().map(|live| live.file.properties().min_put_timestamp);
+        let files = || inputs.iter().flat_map(|run| run.files());
+        let puts = files().map(|live| live.file.properties().min_put_timestamp);
         let spec = RewriteSpec {
             kind: if plan.sees_oldest { RewriteKind::Major } else { RewriteKind::Partial },
             oldest_snapshot,
             now_micros: self.context.options.env.now_micros(),
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
-            any_expiring: plan.files().any(|live| live.file.properties().expiring_count > 0),
+            any_expiring: files().any(|live| live.file.properties().expiring_count > 0),
         };
         let merge = Merge::new(sources, RowOrder::Forward)?;
         self.write_runs(&plan.view, merge, (spec, output), progress)
@@ -267,6 +282,25 @@ pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
     }
 }
 
+/// Returns what a compaction does with its inputs, portion by portion.
+fn portions(layout: &Layout<'_>, selection: &Selection, occasion: &Occasion) -> Vec<Portion> {
+    let inputs = &selection.inputs;
+    let one = |merged| vec![Portion { inputs: inputs.clone(), merged }];
+    match &selection.action {
+        Action::Drop => Vec::new(),
+        Action::Move { .. } => one(false),
+        Action::Merge { cuts, .. } if selection.reason == Reason::Policy && cuts.is_empty() => {
+            let file_bytes_min = occasion.flush_bytes / KEPT_FILE_FRACTION;
+            layout.portions(inputs, |file| {
+                file.byte_count >= file_bytes_min
+                    && file.marker_count == 0
+                    && file.min_timestamp >= occasion.expiry
+            })
+        }
+        Action::Merge { .. } => one(true),
+    }
+}
+
 fn chosen(view: &ReadView, inputs: &[FileId]) -> Vec<Arc<Run>> {
     let of_run = |run: &Arc<Run>| {
         let files: Vec<LiveFile> =
@@ -282,7 +316,7 @@ fn record_of(live: &LiveFile, level: u8, run: u64) -> FileRecord {
 }
 
 /// Gives the files of a merge their places.
-fn place(written: Written, level: u8) -> Vec<(FileRecord, LiveFile)> {
+fn place(files: Vec<(usize, LiveFile)>, level: u8) -> Vec<(FileRecord, LiveFile)> {
     // A run of level 0 is called after one of its files, so that no two have one name.
     let mut numbers: Vec<(usize, u64)> = Vec::new();
     let mut number_of = |run: usize, id: FileId| match numbers.iter().find(|(of, _)| *of == run) {
@@ -292,8 +326,8 @@ fn place(written: Written, level: u8) -> Vec<(FileRecord, LiveFile)> {
             id.0
         }
     };
-    let files = written.files.into_iter();
     files
+        .into_iter()
         .map(|(run, live)| {
             let number = if level == 0 { number_of(run, live.id) } else { 0 };
             (record_of(&live, level, number), live)
@@ -306,14 +340,19 @@ fn outcome(
     live: Vec<(FileRecord, LiveFile)>,
     (cells_in, cells_out): (u64, u64),
 ) -> CompactionOutcome {
-    let merged = matches!(plan.selection.action, Action::Merge { .. });
+    let is_written = |live: &&LiveFile| !plan.selection.inputs.contains(&live.id);
     CompactionOutcome {
         inputs: plan.selection.inputs.clone(),
         outputs: live.iter().map(|(record, _)| *record).collect(),
         cells_in,
         cells_out,
         bytes_in: plan.byte_count(),
-        bytes_out: live.iter().filter(|_| merged).map(|(_, live)| live.file.byte_count()).sum(),
+        bytes_out: live
+            .iter()
+            .map(|(_, live)| live)
+            .filter(is_written)
+            .map(|live| live.file.byte_count())
+            .sum(),
         live,
     }
 }

@@ -34,7 +34,12 @@ mod columns;
 const NOW: i64 = 600_000;
 
 fn context(env: &FaultEnv) -> Arc<StoreContext> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
+    let options = Options {
+        env: Arc::new(env.clone()),
+        // No file is too small to stay as it is.
+        memstore_flush_bytes: 8,
+        ..Options::default()
+    };
     Arc::new(StoreContext { options, cache: Arc::new(BlockCache::new(1 << 20)) })
 }
 
@@ -336,7 +341,8 @@ fn event(exact: bool) -> impl Strategy<Value = Event> {
 
 /// Policies so eager, and files so small, that a few cells make several levels, runs and windows.
 fn compaction() -> impl Strategy<Value = CompactionOptions> {
-    let within = ExploringOptions { min_files: 2, ..ExploringOptions::default() };
+    let min_bytes = Some(64 << 20);
+    let within = ExploringOptions { min_files: 2, min_bytes, ..ExploringOptions::default() };
     let leveled = LeveledOptions { level0_files: 2, base_bytes: 2000, multiplier: 2 };
     let tiered = DateTieredOptions {
         base_window: Duration::from_micros(100_000),
@@ -588,6 +594,60 @@ proptest! {
         cells.retain(|cell| cell.sequence.0 < (Sequence::STAGED | 20));
         check_reads(&store, &cells, &spec, Some(&staged));
     }
+}
+
+#[test]
+fn a_merge_reads_only_files_that_others_reach_into() {
+    let env = new_env();
+    let mut family = FamilyDescriptor::new("f");
+    let within = ExploringOptions { min_bytes: Some(1 << 20), ..ExploringOptions::default() };
+    family.compaction = CompactionOptions::of(CompactionPolicy::Exploring(within));
+    let store = open(&env, &family, &[]);
+    let spec = ReadSpec {
+        snapshot: Sequence(100),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    };
+    let mut cells = Vec::new();
+    let mut write = |rows: &[u8]| {
+        for row in rows {
+            let sequence = cells.len() as u64 + 1;
+            cells.push(cell(*row, 1, sequence as i64, sequence, CellType::Put));
+            store.apply(&cells[cells.len() - 1..]);
+        }
+        flush(&store, cells.len() as u64, 0);
+        check_reads(&store, &cells, &spec, None);
+    };
+    write(&[0, 1]);
+    write(&[2, 3]);
+    write(&[4, 5]);
+    let written = store.files();
+    let (plan, outcome) = try_compact(&store, false, 0).unwrap().unwrap();
+    assert_eq!((plan.byte_count(), plan.cell_count()), (0, 0));
+    assert_eq!((outcome.cells_in, outcome.bytes_out, outcome.outputs.len()), (0, 0, 3));
+    store.install_compaction(&outcome).unwrap();
+    drop(plan);
+    assert_eq!(store.view().runs.len(), 1);
+    let ids = |files: &[FileRecord]| files.iter().map(|file| file.id).collect::<Vec<_>>();
+    assert_eq!(ids(&store.files()), ids(&written));
+    write(&[3]);
+    write(&[6, 7]);
+    let (plan, outcome) = try_compact(&store, false, 100).unwrap().unwrap();
+    assert_eq!((plan.cell_count(), outcome.cells_in, outcome.cells_out), (3, 3, 2));
+    store.install_compaction(&outcome).unwrap();
+    drop(plan);
+    assert_eq!(store.view().runs.len(), 1);
+    // The manifest's records say the same.
+    let records = store.files();
+    assert_eq!(records.len(), 4);
+    assert_eq!(store.compaction_figures().moved_files, 6);
+    drop(store);
+    let store = open(&env, &family, &records);
+    assert_eq!(store.view().runs.len(), 1);
+    check_reads(&store, &cells, &spec, None);
 }
 
 #[test]
