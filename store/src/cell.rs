@@ -192,6 +192,41 @@ impl<'a> KeyParts<'a> {
     }
 }
 
+/// Where an encoded key stands in cell order. Search keys have such a place, too, and no parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyPlace<'a> {
+    pub(crate) row: &'a [u8],
+    qualifier: &'a [u8],
+    /// Timestamp, sequence and type as they are stored: they ascend.
+    rest: (u64, u64, u8),
+}
+
+impl<'a> KeyPlace<'a> {
+    /// Returns the place of an encoded key.
+    ///
+    /// # Panics
+    ///
+    /// If the bytes are too short for one.
+    pub(crate) fn of(key: &'a [u8]) -> KeyPlace<'a> {
+        let (row, qualifier, tail) = split_key(key);
+        let word = |at: usize| u64::from_be_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| tail[at + i]));
+        KeyPlace { row, qualifier, rest: (word(0), word(8), tail[16]) }
+    }
+
+    /// Compares with a key that was taken apart.
+    pub(crate) fn compare(&self, parts: &KeyParts<'_>) -> Ordering {
+        let rest = (
+            !((parts.timestamp.0 as u64) ^ (1 << 63)),
+            !parts.sequence.0,
+            !(parts.cell_type as u8),
+        );
+        self.row
+            .cmp(parts.row)
+            .then_with(|| self.qualifier.cmp(parts.qualifier))
+            .then_with(|| self.rest.cmp(&rest))
+    }
+}
+
 /// Compares two encoded keys in cell order.
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     let (a_row, a_qualifier, a_tail) = split_key(a);
@@ -414,6 +449,7 @@ impl CellBatch {
     }
 
     /// Begins a row; the cells pushed next belong to it.
+    #[inline]
     pub fn start_row(&mut self, row: &[u8]) {
         self.rows.push(self.cells.len() as u32);
         self.row_start = self.bytes.len() as u32;
@@ -428,6 +464,7 @@ impl CellBatch {
     }
 
     /// Adds a cell to the row begun last.
+    #[inline]
     pub fn push(&mut self, cell: CellRef<'_>) {
         let qualifier_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(cell.qualifier);
@@ -489,6 +526,16 @@ impl CellBatch {
     pub fn last_cell(&self) -> Option<CellRef<'_>> {
         let first = *self.rows.last()? as usize;
         self.cells[first..].last().map(|entry| self.cell(entry))
+    }
+
+    /// Returns row and qualifier of the last cell of the row begun last, if it has one.
+    #[inline]
+    pub(crate) fn last_column(&self) -> Option<(&[u8], &[u8])> {
+        let entry = self.cells.get(*self.rows.last()? as usize..)?.last()?;
+        let slice =
+            |start: u32, length: u32| self.bytes.get(start as usize..(start + length) as usize);
+        let row = slice(entry.row_start, u32::from(entry.row_length))?;
+        Some((row, slice(entry.qualifier_start, entry.qualifier_length)?))
     }
 
     /// Returns the rows in order.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_of};
+use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
@@ -17,6 +17,7 @@ use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
+use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
 use crate::source::{RowSpan, Source, may_contain};
@@ -201,7 +202,7 @@ impl ReadView {
             reader: RowReader::new(merge, retention, self.family_index, rules.into_owned()),
             end: match span.order {
                 RowOrder::Forward => span.stop.map(<[u8]>::to_vec),
-                RowOrder::Reverse => Some(span.start.to_vec()),
+                RowOrder::Reverse => (!span.start.is_empty()).then(|| span.start.to_vec()),
             },
             order: span.order,
             layout: None,
@@ -213,7 +214,7 @@ impl ReadView {
 /// Reads the rows of one family in order.
 pub struct FamilyScanner {
     reader: RowReader<'static, Source<Arc<Memstore>>>,
-    /// Forwards, the row to stop before; in reverse, the last row.
+    /// Forwards, the row to stop before; in reverse, the last row. `None`: the table's end.
     end: Option<Vec<u8>>,
     order: RowOrder,
     /// The encoded layout of values, once columns were asked for.
@@ -226,12 +227,17 @@ impl FamilyScanner {
     /// Returns the key of the next row that has a cell, visible or not; `None` at the end.
     pub fn next_row(&mut self) -> Result<Option<&[u8]>> {
         let Some(row) = self.reader.next_row()? else { return Ok(None) };
-        let beyond = match (&self.end, self.order) {
-            (None, _) => false,
-            (Some(stop), RowOrder::Forward) => row >= &stop[..],
-            (Some(start), RowOrder::Reverse) => row < &start[..],
-        };
-        Ok((!beyond).then_some(row))
+        Ok((!is_beyond(row, self.end.as_deref(), self.order)).then_some(row))
+    }
+
+    /// As [`RowReader::read_plain_rows`], to the end of the scanner at most.
+    pub(crate) fn read_plain_rows(
+        &mut self,
+        full: BatchLimits,
+        batch: &mut CellBatch,
+    ) -> Result<u64> {
+        let limits = RowLimits { full, end: self.end.as_deref(), order: self.order };
+        self.reader.read_plain_rows(&limits, batch)
     }
 
     /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells

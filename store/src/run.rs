@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, Sequence, Timestamp, row_prefix};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_prefix};
 use crate::descriptor::FileId;
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
@@ -351,6 +351,17 @@ impl Cursor for RunCursor {
             cursor.advance()?;
         }
         self.go_on()
+    }
+
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        while let Some(cursor) = &mut self.cursor {
+            cursor.walk(show)?;
+            if cursor.key().is_some() {
+                break;
+            }
+            self.go_on()?;
+        }
+        Ok(())
     }
 
     fn skip_column(&mut self) -> Result<()> {

@@ -24,6 +24,7 @@ use crate::read_path::{check_families, count_rows, view_of};
 use crate::region::{Region, RegionMap};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
+use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, ReadCounts, RowEnd};
 use crate::scan::{CellPosition, CellWindow, Position, Scan};
 use crate::snapshot::Snapshot;
@@ -430,7 +431,9 @@ impl Scanner {
             return Ok(Turn::Taken);
         }
         let mut turn = Turn::Taken;
-        for _ in 0..ROWS_BETWEEN_CHECKS {
+        let mut looks = ROWS_BETWEEN_CHECKS as u64;
+        while looks > 0 {
+            looks = looks.saturating_sub(1 + self.take_plain_rows(row_limit, looks, out)?);
             if out.row_count() >= row_limit || self.is_full(out) {
                 break;
             }
@@ -515,6 +518,29 @@ impl Scanner {
             self.start_row();
         }
         self.read_row(out)
+    }
+
+    /// Adds rows of the current region to `out` as far as they need no more than a look at each
+    /// cell. Returns the cells looked at, about `looks` at most.
+    fn take_plain_rows(
+        &mut self,
+        row_limit: usize,
+        looks: u64,
+        out: &mut CellBatch,
+    ) -> Result<u64> {
+        let is_plain = self.filter.is_none() && self.scan.batch.is_none();
+        let Some(current) = &mut self.current else { return Ok(0) };
+        let [only] = current.families.as_mut_slice() else { return Ok(0) };
+        if !is_plain || self.inside.is_some() || self.resume.is_some() {
+            return Ok(0);
+        }
+        let rows_before = out.row_count();
+        let rows_left = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
+        let rows = row_limit.min(rows_before.saturating_add(rows_left));
+        let full = BatchLimits { rows, bytes: self.scan.batch_bytes, cells: looks };
+        let seen = only.read_plain_rows(full, out)?;
+        self.rows_left -= (out.row_count() - rows_before) as u64;
+        Ok(seen)
     }
 
     fn refuse_row(&mut self) -> Result<Turn> {

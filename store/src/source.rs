@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::cell::{CellType, SearchKey, row_of, row_start_key};
+use crate::cell::{CellType, KeyParts, SearchKey, row_of, row_start_key};
 use crate::descriptor::BloomFilter;
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
@@ -139,6 +139,10 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
 
     fn advance(&mut self) -> Result<()> {
         moved!(self, cursor => cursor.advance())
+    }
+
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        moved!(self, cursor => cursor.walk(show))
     }
 
     fn skip_column(&mut self) -> Result<()> {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
-use crate::cell::{CellBatch, CellType, expiring_value, split_expiring};
+use crate::cell::{CellBatch, CellRef, CellType, expiring_value, split_expiring};
 use crate::compaction::Request;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
@@ -23,6 +23,7 @@ use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 use crate::read_view::Newest;
+use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
 use crate::scan::{Get, TimeRange};
 use crate::source::RowSpan;
@@ -72,13 +73,12 @@ fn cell(row: u8, qualifier: u8, timestamp: i64, sequence: u64, cell_type: CellTy
 }
 
 fn take(batch: &CellBatch) -> Vec<Found> {
-    let cells = batch.rows().flat_map(|row| row.cells().collect::<Vec<_>>());
-    cells
-        .map(|cell| {
-            let (row, qualifier) = (cell.row.to_vec(), cell.qualifier.to_vec());
-            (row, qualifier, cell.timestamp.0, cell.sequence.0, cell.value.to_vec())
-        })
-        .collect()
+    batch.rows().flat_map(|row| row.cells().collect::<Vec<_>>()).map(found_of).collect()
+}
+
+fn found_of(cell: CellRef<'_>) -> Found {
+    let (row, qualifier) = (cell.row.to_vec(), cell.qualifier.to_vec());
+    (row, qualifier, cell.timestamp.0, cell.sequence.0, cell.value.to_vec())
 }
 
 fn scanner_of(
@@ -195,6 +195,36 @@ fn scan_columns(
     }
 }
 
+/// A scan that reads plain rows at once where it can; so many of them.
+fn scan_plain_rows(
+    view: &Arc<ReadView>,
+    spec: &ReadSpec,
+    staged: Option<&Arc<Memstore>>,
+    rows: usize,
+    reverse: bool,
+) -> Vec<Found> {
+    let mut scanner = scanner_of(view, spec, staged, (b"", None), reverse);
+    let mut batch = CellBatch::new();
+    let mut found: Vec<Vec<Found>> = Vec::new();
+    loop {
+        batch.clear();
+        let limits = BatchLimits { rows, bytes: usize::MAX, cells: 3 };
+        let cells = scanner.read_plain_rows(limits, &mut batch).unwrap();
+        assert!(batch.row_count() <= rows && cells >= batch.cell_count() as u64);
+        for row in batch.rows() {
+            found.push(row.cells().map(found_of).collect());
+        }
+        if next_row(&mut scanner, &mut batch).is_none() {
+            break;
+        }
+        found.push(take(&batch));
+    }
+    if reverse {
+        found.reverse();
+    }
+    found.concat()
+}
+
 fn take_slice(slice: &ColumnSlice, found: &mut Vec<Found>) {
     let (mut keys, mut ends) = (Vec::new(), Vec::new());
     slice.append_row_keys(&mut keys, &mut ends).unwrap();
@@ -237,6 +267,10 @@ fn check_reads(
         let columns = |range| scan_columns(&view, spec, staged, range, row_limit);
         assert_eq!(columns((b"", None)), expected, "columns, {context}");
         assert_eq!(columns((b"b", Some(b"d"))), part, "columns, {context}");
+        for reverse in [false, true] {
+            let found = scan_plain_rows(&view, spec, staged, row_limit, reverse);
+            assert_eq!(found, expected, "plain rows, reverse: {reverse}, {context}");
+        }
     }
     for row in [b"a", b"c"] {
         let batch = get(&view, row, spec, staged.map(|staged| &**staged));
@@ -723,6 +757,42 @@ fn views_outlive_compactions() {
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 4);
     drop(view);
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 1);
+}
+
+#[test]
+fn scans_jump_over_the_versions_of_a_long_column_but_not_over_markers() {
+    let store = open(&new_env(), &FamilyDescriptor::new("f"), &[]);
+    let cells_of = |row: u8| {
+        (0..2).flat_map(move |qualifier| {
+            (0..100).map(move |version| {
+                let sequence = u64::from(row) * 1000 + u64::from(qualifier) * 100 + version + 2;
+                cell(row, qualifier, version as i64 + 2, sequence, CellType::Put)
+            })
+        })
+    };
+    let mut cells: Vec<Cell> = (0..3).flat_map(cells_of).collect();
+    store.apply(&cells);
+    let spec = ReadSpec {
+        snapshot: Sequence(9000),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    };
+    check_reads(&store, &cells, &spec, None);
+    let mut scanner = scanner_of(&store.view(), &spec, None, (b"", None), false);
+    let limits = BatchLimits { rows: 3, bytes: usize::MAX, cells: u64::MAX };
+    let seen = scanner.read_plain_rows(limits, &mut CellBatch::new()).unwrap();
+    assert!((6..200).contains(&seen), "600 cells, {seen} looked at");
+    // Masks all of the other column, from behind the versions of the nameless one.
+    cells.push(cell(1, 0, 101, 8000, CellType::DeleteFamily));
+    let newer = cell(1, 0, 102, 8001, CellType::Put);
+    cells.push(newer);
+    store.apply(&cells[600..]);
+    check_reads(&store, &cells, &spec, None);
+    flush(&store, 9000, 0);
+    check_reads(&store, &cells, &spec, None);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::cell::{SearchKey, column_end_key, column_of, column_start_key, compare_keys};
+use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
 use crate::file::columnar::{BlockRows, ColumnSlice, WantedColumns};
@@ -16,6 +16,7 @@ use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
 use crate::file::reader::{Caching, ReadAhead, StoreFile};
+use crate::file::row_block::RowExtent;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Steps that a cursor takes towards a key further on in the row before it searches for it.
@@ -39,14 +40,6 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     extent: Option<RowExtent>,
     /// The key with the sequence of an adopted file.
     stamped: Option<Vec<u8>>,
-}
-
-/// A row within a block.
-#[derive(Debug, Clone, Copy)]
-struct RowExtent {
-    cell_count: usize,
-    /// Cells from the one that the cursor stands on to the end of the row; at least 1.
-    left: usize,
 }
 
 impl<F: Deref<Target = StoreFile>> FileCursor<F> {
@@ -202,15 +195,24 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     fn step(&mut self) -> Result<()> {
         self.cursor.advance().map_err(|Malformed| self.malformed())?;
         if self.cursor.key().is_none() {
-            match self.index.next(&self.file, self.caching)? {
-                Some(handle) => {
-                    self.load(handle)?;
-                    self.cursor.first().map_err(|Malformed| self.malformed())?;
-                }
-                None => self.close(),
-            }
+            self.enter_next_block()?;
         }
         Ok(())
+    }
+
+    /// Moves to the first cell of the next block; returns whether there is one.
+    fn enter_next_block(&mut self) -> Result<bool> {
+        match self.index.next(&self.file, self.caching)? {
+            Some(handle) => {
+                self.load(handle)?;
+                self.cursor.first().map_err(|Malformed| self.malformed())?;
+                Ok(true)
+            }
+            None => {
+                self.close();
+                Ok(false)
+            }
+        }
     }
 
     /// Moves on to the first cell at or after `target`, which is not far as a rule.
@@ -323,6 +325,52 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.turn_back()
     }
 
+    fn walk_unstamped(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        match self.order {
+            RowOrder::Forward => self.walk_on(show),
+            RowOrder::Reverse => self.walk_back(show),
+        }
+    }
+
+    fn walk_on(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        while self.cursor.key().is_some() {
+            self.cursor.walk(show).map_err(|Malformed| self.malformed())?;
+            if self.cursor.key().is_some() || !self.enter_next_block()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn walk_back(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        while let Some(parts) = self.cursor.key().and_then(KeyParts::decode)
+            && show(parts, self.cursor.value())
+        {
+            let AnyCursor::Rows(cursor) = &mut self.cursor else {
+                self.advance_unstamped()?;
+                continue;
+            };
+            let Some(RowExtent { cell_count, left: 1 }) = self.extent else {
+                self.advance_unstamped()?;
+                continue;
+            };
+            let walked = (1..cell_count)
+                .try_for_each(|_| cursor.retreat())
+                .and_then(|()| cursor.walk_rows_back(show));
+            match walked.map_err(|Malformed| self.malformed())? {
+                None => self.leave_row(RowExtent { cell_count: 1, left: 1 })?,
+                Some(extent) => {
+                    let key = self.cursor.key().ok_or_else(|| self.malformed())?;
+                    self.row.clear();
+                    self.row.extend_from_slice(row_of(key));
+                    self.extent = Some(extent);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn skip_column_unstamped(&mut self) -> Result<()> {
         let Some(key) = self.cursor.key() else { return Ok(()) };
         if self.extent.is_some() {
@@ -395,6 +443,17 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
         let moved = self.advance_unstamped();
         self.stamp();
         moved
+    }
+
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        let walked = match self.file.adopted() {
+            None => self.walk_unstamped(show),
+            Some(sequence) => {
+                self.walk_unstamped(&mut |parts, value| show(KeyParts { sequence, ..parts }, value))
+            }
+        };
+        self.stamp();
+        walked
     }
 
     fn skip_column(&mut self) -> Result<()> {

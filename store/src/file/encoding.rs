@@ -15,7 +15,7 @@
 //! Compression, checksums and where a block lies are not here but in [`crate::file::format`].
 
 use crate::cache::Block;
-use crate::cell::{column_end_key, column_of, compare_keys};
+use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor};
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
@@ -64,6 +64,20 @@ pub(super) trait BlockCursor {
 
     /// Moves to the next cell; on none after the last. Stays on none.
     fn advance(&mut self) -> Result<(), Malformed>;
+
+    /// Shows the cells from the one it stands on to `show`, key and value, as long as that wants
+    /// more. Then stands on the first cell that it did not want; on none behind the last.
+    fn walk(
+        &mut self,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<(), Malformed> {
+        while let Some(parts) = self.key().and_then(KeyParts::decode)
+            && show(parts, self.value())
+        {
+            self.advance()?;
+        }
+        Ok(())
+    }
 
     /// Moves to the cell before; on none before the first. Stays on none.
     fn retreat(&mut self) -> Result<(), Malformed>;
@@ -240,6 +254,13 @@ impl BlockCursor for AnyCursor {
         each!(self, cursor => cursor.advance())
     }
 
+    fn walk(
+        &mut self,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<(), Malformed> {
+        each!(self, cursor => cursor.walk(show))
+    }
+
     fn retreat(&mut self) -> Result<(), Malformed> {
         each!(self, cursor => cursor.retreat())
     }
@@ -334,6 +355,7 @@ mod tests {
         First,
         Last,
         Advance,
+        Walk(usize),
         Retreat,
         SkipColumn,
         Seek(Vec<u8>),
@@ -345,6 +367,7 @@ mod tests {
             1 => Just(Move::First),
             1 => Just(Move::Last),
             6 => Just(Move::Advance),
+            2 => (0..20_usize).prop_map(Move::Walk),
             6 => Just(Move::Retreat),
             3 => Just(Move::SkipColumn),
             3 => any_key().prop_map(Move::Seek),
@@ -359,6 +382,7 @@ mod tests {
             Move::First => Some(0),
             Move::Last => Some(pairs.len() - 1),
             Move::Advance => at.map(|at| at + 1),
+            Move::Walk(count) => at.map(|at| at + count),
             Move::Retreat => at.and_then(|at| at.checked_sub(1)),
             Move::SkipColumn => at.map(|at| {
                 let column = column_of(&pairs[at].0);
@@ -384,16 +408,30 @@ mod tests {
                 prop_assert_eq!(cursor.key(), None);
                 let mut at = None;
                 for step in &moves {
+                    let mut shown: Pairs = Vec::new();
                     match step {
                         Move::First => cursor.first(),
                         Move::Last => cursor.last(),
                         Move::Advance => cursor.advance(),
+                        Move::Walk(count) => cursor.walk(&mut |parts, value| {
+                            let goes_on = shown.len() < *count;
+                            if goes_on {
+                                let mut key = Vec::new();
+                                parts.encode(&mut key);
+                                shown.push((key, value.to_vec()));
+                            }
+                            goes_on
+                        }),
                         Move::Retreat => cursor.retreat(),
                         Move::SkipColumn => cursor.skip_column(),
                         Move::Seek(key) => cursor.seek(key),
                         Move::SeekBefore(key) => cursor.seek_before(key),
                     }
                     .unwrap();
+                    if let (Move::Walk(count), Some(at)) = (step, at) {
+                        let end = pairs.len().min(at + count);
+                        prop_assert_eq!(&shown[..], &pairs[at..end]);
+                    }
                     at = model(&pairs, at, step);
                     let expected = at.map(|at| &pairs[at]);
                     prop_assert_eq!(cursor.key(), expected.map(|pair| &pair.0[..]), "{:?}", step);
@@ -429,6 +467,13 @@ mod tests {
                         Move::First => cursor.first(),
                         Move::Last => cursor.last(),
                         Move::Advance => cursor.advance(),
+                        Move::Walk(count) => {
+                            let mut left = *count;
+                            cursor.walk(&mut |_, _| {
+                                left = left.saturating_sub(1);
+                                left > 0
+                            })
+                        }
                         Move::Retreat => cursor.retreat(),
                         Move::SkipColumn => cursor.skip_column(),
                         Move::Seek(key) => cursor.seek(key),

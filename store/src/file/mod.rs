@@ -11,6 +11,7 @@ mod compression;
 mod format;
 mod encoding;
 mod row_block;
+mod row_slots;
 mod columnar;
 mod bloom;
 mod index;

@@ -15,17 +15,19 @@
 //!
 //! 1. `valid`: `key` and `value` are those of the entry at `at`, and `next` is where the entry
 //!    after it begins.
-//! 2. `slots`, unless empty, are all entries of restart `slots_restart`.
+//! 2. `slots`, unless empty, are of the block.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::cache::Block;
-use crate::cell::{compare_keys, is_key, row_of};
+use crate::cell::{KeyParts, compare_keys, is_key, row_of};
 use crate::file::encoding::{BlockBuilder, BlockCursor, Malformed};
 use crate::file::format::{push_varint, read_varint, u32_at, u64_at};
+use crate::file::row_slots::RowSlots;
 
 /// Entries from one restart point to the next, at most, in data blocks.
-const RESTART_ENTRIES: usize = 16;
+pub(super) const RESTART_ENTRIES: usize = 16;
 /// Bytes of entries behind which the next entry is a restart: eight cache lines to search.
 const RESTART_BYTES: usize = 512;
 /// Leading bytes that the rows of a block can share as far as its search knows: one byte counts
@@ -250,19 +252,29 @@ impl<'a> RowBlock<'a> {
         offset.map(|offset| offset as usize).ok_or(Malformed)
     }
 
-    /// Returns where the entries of a restart end.
-    fn restart_end(&self, restart: usize) -> Result<usize, Malformed> {
-        if restart + 1 < self.layout.restart_count {
-            self.offset(restart + 1)
-        } else {
-            Ok(self.entries().len())
-        }
+    /// Returns the offsets among the entries between which those of a restart are.
+    pub(super) fn restart_range(&self, restart: usize) -> Result<Range<usize>, Malformed> {
+        let end = match restart + 1 < self.layout.restart_count {
+            true => self.offset(restart + 1)?,
+            false => self.entries().len(),
+        };
+        Ok(self.offset(restart)?..end)
+    }
+
+    /// Returns the entry at an offset.
+    pub(super) fn entry(&self, at: usize) -> Result<Entry, Malformed> {
+        read_entry(self.entries(), at).ok_or(Malformed)
+    }
+
+    /// Returns the end of an entry's key that it does not share.
+    pub(super) fn unshared(&self, entry: &Entry) -> &'a [u8] {
+        &self.entries()[entry.key_at..entry.value_at]
     }
 }
 
 /// Returns the first of a range for which `is_before` does not hold.
 fn partition(
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     is_before: impl Fn(usize) -> Result<bool, Malformed>,
 ) -> Result<usize, Malformed> {
     let (mut low, mut high) = (range.start, range.end);
@@ -278,17 +290,40 @@ fn partition(
 }
 
 /// The parts of an entry, as offsets among the entries.
-struct Entry {
-    shared: usize,
+pub(super) struct Entry {
+    /// Bytes of its key that are those of the key before it.
+    pub(super) shared: usize,
     key_at: usize,
-    value_at: usize,
-    end: usize,
+    pub(super) value_at: usize,
+    pub(super) end: usize,
 }
 
+impl Entry {
+    /// Makes the key of the entry out of the key before it.
+    #[inline]
+    fn complete(&self, entries: &[u8], key: &mut Vec<u8>) -> Result<(), Malformed> {
+        if self.shared > key.len() {
+            return Err(Malformed);
+        }
+        key.truncate(self.shared);
+        key.extend_from_slice(&entries[self.key_at..self.value_at]);
+        Ok(())
+    }
+}
+
+#[inline]
 fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
-    let shared = read_varint(entries, &mut at)? as usize;
-    let unshared = read_varint(entries, &mut at)? as usize;
-    let value_length = read_varint(entries, &mut at)? as usize;
+    let (shared, unshared, value_length) = match entries.get(at..at + 3) {
+        // As a rule each length is one byte.
+        Some(&[shared, unshared, value_length]) if (shared | unshared | value_length) < 0x80 => {
+            at += 3;
+            (usize::from(shared), usize::from(unshared), usize::from(value_length))
+        }
+        _ => {
+            let mut length = || read_varint(entries, &mut at).map(|length| length as usize);
+            (length()?, length()?, length()?)
+        }
+    };
     let value_at = at + unshared;
     let end = value_at + value_length;
     (end <= entries.len()).then_some(Entry { shared, key_at: at, value_at, end })
@@ -306,18 +341,16 @@ pub(super) struct RowBlockCursor {
     key: Vec<u8>,
     value: (usize, usize),
     valid: bool,
-    /// The entries of one restart, taken apart, to go back through.
-    slots: Vec<Slot>,
-    slot_keys: Vec<u8>,
-    slots_restart: usize,
+    /// Around the place where it goes backwards.
+    slots: RowSlots,
 }
 
-struct Slot {
-    at: usize,
-    /// Where its key ends in `slot_keys`.
-    key_end: usize,
-    value_at: usize,
-    end: usize,
+/// A row within a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowExtent {
+    pub(super) cell_count: usize,
+    /// Cells from the one that a cursor stands on to the end of the row; at least 1.
+    pub(super) left: usize,
 }
 
 impl BlockCursor for RowBlockCursor {
@@ -363,14 +396,39 @@ impl BlockCursor for RowBlockCursor {
         if self.valid { self.read_next() } else { Ok(()) }
     }
 
+    fn walk(
+        &mut self,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<(), Malformed> {
+        if !self.valid {
+            return Ok(());
+        }
+        let Some(block) = &self.block else { return Ok(()) };
+        let entries = &block.bytes()[self.layout.entries_at..];
+        loop {
+            self.valid = false;
+            let parts = KeyParts::decode(&self.key).ok_or(Malformed)?;
+            if !show(parts, &entries[self.value.0..self.value.1]) {
+                self.valid = true;
+                return Ok(());
+            }
+            if self.next >= entries.len() {
+                return Ok(());
+            }
+            let entry = read_entry(entries, self.next).ok_or(Malformed)?;
+            entry.complete(entries, &mut self.key)?;
+            self.at = self.next;
+            self.next = entry.end;
+            self.value = (entry.value_at, entry.end);
+        }
+    }
+
     fn retreat(&mut self) -> Result<(), Malformed> {
         if !self.valid {
             return Ok(());
         }
         let at = self.at;
-        if self.slots.first().is_none_or(|first| at < first.at)
-            || self.slots.last().is_none_or(|last| at > last.at)
-        {
+        if !self.slots.covers(at) {
             self.valid = false;
             let block = self.view()?;
             let restarts = 0..self.layout.restart_count;
@@ -378,17 +436,17 @@ impl BlockCursor for RowBlockCursor {
             self.fill_slots(behind.checked_sub(1).ok_or(Malformed)?)?;
         }
         self.valid = false;
-        let slot = self.slots.partition_point(|slot| slot.at < at);
-        if let Some(before) = slot.checked_sub(1) {
+        if let Some(before) = self.slots.before(at).checked_sub(1) {
             return self.take_slot(before);
         }
-        let Some(restart) = self.slots_restart.checked_sub(1) else { return Ok(()) };
+        let Some(restart) = self.slots.first_restart().checked_sub(1) else { return Ok(()) };
         self.fill_slots(restart)?;
         self.take_slot(self.slots.len() - 1)
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
         self.valid = false;
+        self.slots.interrupt();
         let block = self.view()?;
         let offset = match block.restarts_before(target)?.checked_sub(1) {
             Some(restart) => block.offset(restart)?,
@@ -424,11 +482,7 @@ impl RowBlockCursor {
             return Ok(());
         }
         let entry = read_entry(entries, self.next).ok_or(Malformed)?;
-        if entry.shared > self.key.len() {
-            return Err(Malformed);
-        }
-        self.key.truncate(entry.shared);
-        self.key.extend_from_slice(&entries[entry.key_at..entry.value_at]);
+        entry.complete(entries, &mut self.key)?;
         if !is_key(&self.key) {
             return Err(Malformed);
         }
@@ -449,43 +503,46 @@ impl RowBlockCursor {
     /// Takes the entries of a restart apart. There is one at least.
     fn fill_slots(&mut self, restart: usize) -> Result<(), Malformed> {
         let block = self.block.as_ref().ok_or(Malformed)?;
-        let block = RowBlock { bytes: block.bytes(), layout: self.layout };
-        let (mut at, end) = (block.offset(restart)?, block.restart_end(restart)?);
-        self.slots.clear();
-        self.slot_keys.clear();
-        self.slots_restart = restart;
-        let mut key_start = 0;
-        while at < end {
-            let entry = read_entry(block.entries(), at).ok_or(Malformed)?;
-            let key_end = self.slot_keys.len();
-            if entry.shared > key_end - key_start {
-                return Err(Malformed);
-            }
-            self.slot_keys.extend_from_within(key_start..key_start + entry.shared);
-            self.slot_keys.extend_from_slice(&block.entries()[entry.key_at..entry.value_at]);
-            key_start = key_end;
-            // More would be no work of the writer, and could claim much memory.
-            if self.slots.len() >= RESTART_ENTRIES {
-                return Err(Malformed);
-            }
-            if !is_key(&self.slot_keys[key_start..]) {
-                return Err(Malformed);
-            }
-            let key_end = self.slot_keys.len();
-            self.slots.push(Slot { at, key_end, value_at: entry.value_at, end: entry.end });
-            at = entry.end;
-        }
-        if self.slots.is_empty() { Err(Malformed) } else { Ok(()) }
+        self.slots.fill(RowBlock { bytes: block.bytes(), layout: self.layout }, restart)
     }
 
     fn take_slot(&mut self, index: usize) -> Result<(), Malformed> {
-        let key_start = index.checked_sub(1).map_or(0, |before| self.slots[before].key_end);
-        let slot = self.slots.get(index).ok_or(Malformed)?;
+        let slot = self.slots.slot(index)?;
         self.key.clear();
-        self.key.extend_from_slice(&self.slot_keys[key_start..slot.key_end]);
+        self.key.extend_from_slice(self.slots.key(slot));
         (self.at, self.next) = (slot.at, slot.end);
         self.value = (slot.value_at, slot.end);
         self.valid = true;
         Ok(())
+    }
+
+    /// Standing on the first cell of a row, shows the cells of the rows before it, row by row, as
+    /// long as `show` wants more. Returns the place in its row of the cell that was refused, on
+    /// which it stands then. `None`: it stands on the first cell of a row that was shown, and where
+    /// the row before begins is to be found out.
+    pub(super) fn walk_rows_back(
+        &mut self,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<Option<RowExtent>, Malformed> {
+        if !self.valid || !self.slots.covers(self.at) {
+            return Ok(None);
+        }
+        self.valid = false;
+        let block = self.block.as_ref().ok_or(Malformed)?;
+        let entries = &block.bytes()[self.layout.entries_at..];
+        let mut first = self.slots.before(self.at);
+        while let Some(row) = self.slots.row_before(first) {
+            for index in row.clone() {
+                let slot = self.slots.slot(index)?;
+                let parts = KeyParts::decode(self.slots.key(slot)).ok_or(Malformed)?;
+                if !show(parts, &entries[slot.value_at..slot.end]) {
+                    self.take_slot(index)?;
+                    return Ok(Some(RowExtent { cell_count: row.len(), left: row.end - index }));
+                }
+            }
+            first = row.start;
+        }
+        self.take_slot(first)?;
+        Ok(None)
     }
 }

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::cell::{column_of, compare_keys, row_of, row_prefix};
+use crate::cell::{KeyParts, KeyPlace, column_of, compare_keys, row_of, row_prefix};
 use crate::error::Result;
 
 /// Stands on a cell of a sorted source, or at its end.
@@ -42,6 +42,23 @@ pub trait Cursor {
     /// Moves on to the first cell of the first row at or after `row`; in reverse, of the last row
     /// *before* it. A merge never moves back.
     fn seek_row(&mut self, row: &[u8]) -> Result<()>;
+
+    /// Shows the cells from the one it stands on to `show`, key and value, as long as that wants
+    /// more. Then stands on the first cell that it did not want, or at the end.
+    ///
+    /// The same as going on by [`Cursor::advance`], in one piece: who knows how to go on from cell
+    /// to cell without being asked does so here.
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()>
+    where
+        Self: Sized,
+    {
+        while let Some(parts) = self.key().and_then(KeyParts::decode)
+            && show(parts, self.value())
+        {
+            self.advance()?;
+        }
+        Ok(())
+    }
 
     /// A source that was not opened yet stands on a key that sorts before all of its cells. This
     /// moves it to its first cell, and returns whether it was such a source.
@@ -144,11 +161,51 @@ impl<C: Cursor> Merge<C> {
         }
     }
 
+    /// Returns the source that comes after the first one, if there is one.
+    fn rival(&self) -> Option<Standing> {
+        match self.heap[..] {
+            [] | [_] => None,
+            [_, only] => Some(only),
+            [_, a, b, ..] => Some(if self.precedes(b, a) { b } else { a }),
+        }
+    }
+
     /// Returns the row of the source that comes after the first one, if there is one.
     pub fn rival_row(&self) -> Option<&[u8]> {
-        let rivals = self.heap.get(1..self.heap.len().min(3))?;
-        let nearest = rivals.iter().copied().reduce(|a, b| if self.precedes(b, a) { b } else { a });
-        self.sources[nearest?.source as usize].key().map(row_of)
+        self.sources[self.rival()?.source as usize].key().map(row_of)
+    }
+
+    /// Walks over the cells of the first source up to the rival. Returns whether `show` wants more.
+    fn walk_first(
+        &mut self,
+        rival: Standing,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<bool> {
+        let order = self.order;
+        let pair = [self.heap[0].source as usize, rival.source as usize];
+        let [first, second] = self
+            .sources
+            .get_disjoint_mut(pair)
+            .expect("the heap has a source just once and no source that there is not");
+        let Some(place) = second.key().map(KeyPlace::of) else { return Ok(false) };
+        let mut wants_more = true;
+        first.walk(&mut |parts, value| {
+            let prefix = standing_prefix(order, parts.row);
+            // One of two that are the same must go on.
+            let is_turn = if prefix == rival.prefix {
+                match order {
+                    RowOrder::Reverse if parts.row != place.row => parts.row > place.row,
+                    _ => place.compare(&parts).is_ge(),
+                }
+            } else {
+                prefix < rival.prefix
+            };
+            is_turn && {
+                wants_more = show(parts, value);
+                wants_more
+            }
+        })?;
+        Ok(wants_more)
     }
 
     /// Lets `go` move the first source on. The one that is first then may not be open, which the
@@ -231,6 +288,23 @@ impl<C: Cursor> Cursor for Merge<C> {
         let Some(first) = self.first() else { return Ok(()) };
         first.advance()?;
         self.settle_first()
+    }
+
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        while !self.heap.is_empty() {
+            let wants_more = match self.rival() {
+                Some(rival) => self.walk_first(rival, show)?,
+                None => {
+                    self.first().map_or(Ok(()), |only| only.walk(show))?;
+                    false
+                }
+            };
+            self.settle_first()?;
+            if !wants_more {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn skip_column(&mut self) -> Result<()> {

@@ -10,9 +10,12 @@
 //!    time range.
 //! 3. [`filter`]: what the request wants of those. Rows are refused before their cells are read.
 //! 4. [`rows`]: versions, cells and pieces are counted; what is left goes to the batch.
+//!
+//! Where neither 2 nor 3 needs to know more than one cell, [`plain_rows`] does all of it.
 
 pub mod filter;
 pub mod merge;
+pub(crate) mod plain_rows;
 pub mod request;
 pub mod retention;
 pub mod rows;

@@ -124,6 +124,39 @@ pub struct Retention {
     column: Column,
 }
 
+/// Decides for a read of newest versions what needs no knowledge of other cells: a put that comes
+/// first in its column, in a row without family markers until then, and is not left out by its own
+/// time, is the newest version. What masks it would have come before it, and of the versions behind
+/// it none is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewestOnly {
+    spec: ReadSpec,
+    expiry: Timestamp,
+    family_markers: bool,
+}
+
+impl NewestOnly {
+    /// Returns whether what is left of a column need not be looked at: no family marker is there.
+    pub(crate) fn may_leave(&self, qualifier: &[u8]) -> bool {
+        !self.family_markers || !qualifier.is_empty()
+    }
+
+    /// Returns whether the read may see what happened at `sequence`.
+    #[inline]
+    pub(crate) fn sees(&self, sequence: Sequence) -> bool {
+        self.spec.sees(sequence)
+    }
+
+    /// Returns whether a cell that is seen and comes first in its column is the newest version for
+    /// sure. If not, [`Retention::judge`] must be asked.
+    #[inline]
+    pub(crate) fn takes(&self, cell: &KeyParts<'_>) -> bool {
+        cell.cell_type == CellType::Put
+            && cell.timestamp >= self.expiry
+            && self.spec.time_range.contains(cell.timestamp)
+    }
+}
+
 /// The family markers of a row that apply.
 #[derive(Default)]
 struct RowMarkers {
@@ -266,6 +299,25 @@ impl Retention {
             && range.contains(timestamps.0)
             && range.contains(timestamps.1)
             && timestamps.0 >= self.expiry
+    }
+
+    /// Returns what decides about the first put of a column without a look at anything else, if a
+    /// read wants just the newest version of each.
+    pub(crate) fn newest_only(&self) -> Option<NewestOnly> {
+        match &self.task {
+            Task::Read(spec) if !spec.raw && spec.max_versions.min(self.versions) == 1 => {
+                let (spec, expiry, family_markers) = (*spec, self.expiry, self.family_markers);
+                Some(NewestOnly { spec, expiry, family_markers })
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on in a row that was just begun behind cells that [`NewestOnly`] decided about, the
+    /// last of which is of the column `taken`.
+    pub(crate) fn go_on_behind(&mut self, taken: &[u8]) {
+        self.column.begin(taken);
+        self.column.done = true;
     }
 
     /// Returns whether a family marker may come in the column without a name.

@@ -13,6 +13,7 @@ use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
 use crate::error::Result;
 use crate::scan::filter::run::{FilterRun, Jump, Qualifier, ValueKept};
 use crate::scan::merge::{Cursor, Merge};
+use crate::scan::plain_rows::{BatchLimits, PlainRows, RowLimits, Stop};
 use crate::scan::request::{CellPosition, CellWindow};
 use crate::scan::retention::{Retention, Verdict};
 use crate::scan::{FamilyRead, ReadSpec};
@@ -167,6 +168,12 @@ impl<'a, C: Cursor> RowReader<'a, C> {
 
     /// Returns the row of the next cell, which may not be visible.
     pub fn next_row(&mut self) -> Result<Option<&[u8]>> {
+        self.leave_last_row()?;
+        Ok(self.merge.key().map(row_of))
+    }
+
+    /// Moves to the first cell behind the row that was read.
+    fn leave_last_row(&mut self) -> Result<()> {
         if std::mem::take(&mut self.row.unopened) {
             self.merge.open_first()?;
         }
@@ -174,7 +181,61 @@ impl<'a, C: Cursor> RowReader<'a, C> {
             self.counts.seeks += 1;
             self.merge.skip_row()?;
         }
-        Ok(self.merge.key().map(row_of))
+        Ok(())
+    }
+
+    /// Appends the next rows to the batch, as long as each cell is decided as soon as it is seen
+    /// ([`plain_rows`](crate::scan::plain_rows)). The row behind them may be one that is not, or
+    /// none that is wanted: that is for [`RowReader::read_row`]. Not in the middle of a row, and
+    /// only for reads without a filter. Returns the cells looked at.
+    pub(crate) fn read_plain_rows(
+        &mut self,
+        limits: &RowLimits<'_>,
+        batch: &mut CellBatch,
+    ) -> Result<u64> {
+        let Some(newest) = self.retention.newest_only() else { return Ok(0) };
+        let only_column = match self.rules.columns.as_deref() {
+            None => None,
+            Some([only]) => Some(Qualifier::from_slice(only)),
+            Some(_) => return Ok(0),
+        };
+        if self.rules.cells != CellWindow::ALL {
+            return Ok(0);
+        }
+        self.leave_last_row()?;
+        let before = self.counts.cells;
+        loop {
+            let seen = self.counts.cells - before;
+            let cells = limits.full.cells.saturating_sub(seen);
+            let limits = RowLimits { full: BatchLimits { cells, ..limits.full }, ..*limits };
+            let mut rows =
+                PlainRows::new(newest, only_column.as_deref(), self.family, &limits, batch);
+            let stop = loop {
+                self.merge.walk(&mut |parts, value| rows.take(&parts, value))?;
+                match rows.take_stop() {
+                    Some(Stop::InColumn) => {
+                        self.counts.seeks += 1;
+                        self.merge.skip_column()?;
+                    }
+                    stop => break stop,
+                }
+            };
+            self.counts.cells += rows.cells();
+            match stop {
+                Some(Stop::InRow) => self.finish_row(batch)?,
+                _ => return Ok(self.counts.cells - before),
+            }
+        }
+    }
+
+    /// Reads on in the last row of the batch, behind the column of its last cell.
+    fn finish_row(&mut self, batch: &mut CellBatch) -> Result<()> {
+        let Some((row, qualifier)) = batch.last_column() else { return Ok(()) };
+        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
+        self.start_row(None);
+        self.retention.go_on_behind(qualifier);
+        self.read_row(&row, &mut Output { filter: None, batch, room: u32::MAX })?;
+        self.leave_last_row()
     }
 
     /// Lets `take` move the source that comes first over whole rows, all of which it answers for:

@@ -120,6 +120,14 @@ impl Cursor for Tested {
         self.inner_mut().advance()
     }
 
+    fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        match self {
+            Tested::Memory(cursor) => cursor.walk(show),
+            Tested::File(cursor) => cursor.walk(show),
+            Tested::Late { listed, .. } => listed.walk(show),
+        }
+    }
+
     fn skip_column(&mut self) -> Result<()> {
         self.inner_mut().skip_column()
     }
@@ -171,6 +179,7 @@ fn key(spot: &Spot) -> Vec<u8> {
 #[derive(Debug, Clone)]
 enum Move {
     Advance,
+    Walk(usize),
     SkipColumn,
     SeekColumn(u8),
     SkipRow,
@@ -180,6 +189,7 @@ enum Move {
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         4 => Just(Move::Advance),
+        4 => (0..40_usize).prop_map(Move::Walk),
         2 => Just(Move::SkipColumn),
         2 => (0..40u8).prop_map(Move::SeekColumn),
         1 => Just(Move::SkipRow),
@@ -188,15 +198,27 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..60)
 }
 
-fn go(cursor: &mut dyn Cursor, step: &Move) {
+/// Moves, and returns the keys that a walk shows.
+fn go(cursor: &mut impl Cursor, step: &Move) -> Vec<Vec<u8>> {
+    let mut shown = Vec::new();
     match step {
         Move::Advance => cursor.advance(),
+        Move::Walk(count) => cursor.walk(&mut |parts, _| {
+            let goes_on = shown.len() < *count;
+            if goes_on {
+                let mut key = Vec::new();
+                parts.encode(&mut key);
+                shown.push(key);
+            }
+            goes_on
+        }),
         Move::SkipColumn => cursor.skip_column(),
         Move::SeekColumn(number) => cursor.seek_column(&text(*number, 2)),
         Move::SkipRow => cursor.skip_row(),
         Move::SeekRow(number) => cursor.seek_row(&row(*number)),
     }
     .unwrap();
+    shown
 }
 
 fn sources(parts: &[Vec<Vec<u8>>; 3], order: RowOrder) -> SmallVec<[Tested; 1]> {
@@ -249,8 +271,7 @@ proptest! {
         let mut listed = Listed::new(parts.concat(), order);
         for step in &moves {
             prop_assert_eq!(merge.key(), listed.key());
-            go(&mut merge, step);
-            go(&mut listed, step);
+            prop_assert_eq!(go(&mut merge, step), go(&mut listed, step), "{:?}", step);
         }
         prop_assert_eq!(merge.key(), listed.key());
     }

@@ -1,0 +1,127 @@
+//! Entries of a row block taken apart, for a cursor that goes backwards: an entry's key needs those
+//! before it, back to its restart.
+//!
+//! # Invariants
+//!
+//! 1. Slots are all the entries of `restarts`, in order, or none.
+
+use std::ops::Range;
+
+use crate::cell::{is_key, row_of};
+use crate::file::encoding::Malformed;
+use crate::file::row_block::{RESTART_ENTRIES, RowBlock};
+
+/// Restarts whose entries are taken apart at once, at most.
+const RESTARTS_MAX: usize = 8;
+
+/// Entries of some restarts of a block.
+#[derive(Default)]
+pub(super) struct RowSlots {
+    slots: Vec<Slot>,
+    keys: Vec<u8>,
+    restarts: Range<usize>,
+    /// Restarts to take apart next time.
+    wanted: usize,
+}
+
+/// An entry, by offsets among the entries of its block.
+pub(super) struct Slot {
+    pub(super) at: usize,
+    pub(super) value_at: usize,
+    pub(super) end: usize,
+    /// Where its key is among the keys.
+    key: Range<usize>,
+}
+
+impl RowSlots {
+    /// Gives up the slots: the block goes.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// Expects no long way backwards: the cursor goes to another place.
+    pub(super) fn interrupt(&mut self) {
+        self.wanted = 1;
+    }
+
+    /// Returns whether the entry at an offset has a slot.
+    pub(super) fn covers(&self, at: usize) -> bool {
+        matches!((self.slots.first(), self.slots.last()), (Some(a), Some(b)) if (a.at..=b.at).contains(&at))
+    }
+
+    /// Returns the number of slots of entries before an offset.
+    pub(super) fn before(&self, at: usize) -> usize {
+        self.slots.partition_point(|slot| slot.at < at)
+    }
+
+    /// Returns the number of slots; at least 1 after [`RowSlots::fill`].
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns the first restart that has slots.
+    pub(super) fn first_restart(&self) -> usize {
+        self.restarts.start
+    }
+
+    /// Returns a slot.
+    pub(super) fn slot(&self, index: usize) -> Result<&Slot, Malformed> {
+        self.slots.get(index).ok_or(Malformed)
+    }
+
+    /// Returns the key of a slot.
+    pub(super) fn key(&self, slot: &Slot) -> &[u8] {
+        &self.keys[slot.key.clone()]
+    }
+
+    /// Returns the slots of the row that ends before slot `end`. `None` if it may begin in an
+    /// earlier restart.
+    pub(super) fn row_before(&self, end: usize) -> Option<Range<usize>> {
+        let mut slots = self.slots[..end].iter().rev().map(|slot| row_of(self.key(slot)));
+        let row = slots.next()?;
+        let behind = slots.position(|other| other != row)?;
+        Some(end - 1 - behind..end)
+    }
+
+    /// Takes the entries of a restart apart, and of those before it the more, the longer the cursor
+    /// goes backwards. There is one entry at least.
+    pub(super) fn fill(&mut self, block: RowBlock<'_>, last: usize) -> Result<(), Malformed> {
+        self.slots.clear();
+        self.keys.clear();
+        self.restarts = (last + 1).saturating_sub(self.wanted.max(1))..last + 1;
+        self.wanted = (self.wanted.max(1) * 2).min(RESTARTS_MAX);
+        let filled = self.restarts.clone().try_for_each(|restart| self.append(block, restart));
+        if filled.is_err() || self.slots.is_empty() {
+            self.slots.clear();
+            return Err(Malformed);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, block: RowBlock<'_>, restart: usize) -> Result<(), Malformed> {
+        let range = block.restart_range(restart)?;
+        let mut at = range.start;
+        let mut previous = self.keys.len()..self.keys.len();
+        // More would be no work of the writer, and could claim much memory.
+        for _ in 0..RESTART_ENTRIES {
+            if at >= range.end {
+                return Ok(());
+            }
+            let entry = block.entry(at)?;
+            if entry.shared > previous.len() {
+                return Err(Malformed);
+            }
+            let key_at = self.keys.len();
+            self.keys.extend_from_within(previous.start..previous.start + entry.shared);
+            self.keys.extend_from_slice(block.unshared(&entry));
+            let key = key_at..self.keys.len();
+            if !is_key(&self.keys[key.clone()]) {
+                return Err(Malformed);
+            }
+            previous = key.clone();
+            self.slots.push(Slot { at, value_at: entry.value_at, end: entry.end, key });
+            at = entry.end;
+        }
+        if at < range.end { Err(Malformed) } else { Ok(()) }
+    }
+}
