@@ -98,30 +98,31 @@ impl ReadPath {
         if let Source::Replica(snapshot) = source {
             spec.snapshot = snapshot.sequence();
         }
-        let mut filter = match &get.filter {
-            Some(filter) => Some(prepare(filter, region, source)?),
-            None => None,
+        let found = match &get.filter {
+            None => {
+                out.start_row(&get.row);
+                let output = Output { filter: None, batch: out, room: u32::MAX };
+                read_families(views, (get, &spec), staged, output)
+                    .map(|()| out.last_cell().is_some())
+            }
+            Some(filter) => {
+                let mut filter = prepare(filter, region, source)?;
+                if filter.start_row(&get.row) != RowAnswer::Read {
+                    return Ok(false);
+                }
+                out.start_row(&get.row);
+                let output = Output { filter: Some(&mut filter), batch: out, room: u32::MAX };
+                read_families(views, (get, &spec), staged, output).and_then(|()| {
+                    let row = out.last_cell().map(|_| out.row(out.row_count() - 1));
+                    row.map_or(Ok(false), |row| filter.keeps_row(&row))
+                })
+            }
         };
-        if let Some(filter) = &mut filter
-            && filter.start_row(&get.row) != RowAnswer::Read
-        {
-            return Ok(false);
+        match found {
+            Ok(true) => count_rows(region, source, 1),
+            _ => out.cancel_row(),
         }
-        out.start_row(&get.row);
-        let output = Output { filter: filter.as_mut(), batch: out, room: u32::MAX };
-        let read = read_families(views, (get, &spec), staged, output);
-        let found = match (read, &mut filter) {
-            (Err(error), _) => Err(error),
-            (Ok(()), _) if out.last_cell().is_none() => Ok(false),
-            (Ok(()), None) => Ok(true),
-            (Ok(()), Some(filter)) => filter.keeps_row(&out.row(out.row_count() - 1)),
-        };
-        if !matches!(found, Ok(true)) {
-            out.cancel_row();
-            return found;
-        }
-        count_rows(region, source, 1);
-        Ok(true)
+        found
     }
 }
 
