@@ -20,6 +20,9 @@ pub struct FileFacts<'a> {
     pub min_timestamp: Timestamp,
     /// Highest timestamp of any cell.
     pub max_timestamp: Timestamp,
+    /// When the last of its cells is seen for the last time, by TTLs of their own; the highest
+    /// timestamp there is if one of them has none.
+    pub last_seen: Timestamp,
     /// Highest sequence of any cell.
     pub max_sequence: Sequence,
     /// Cells that delete.
@@ -198,6 +201,7 @@ mod tests {
             last_row,
             min_timestamp: Timestamp(0),
             max_timestamp: Timestamp(0),
+            last_seen: Timestamp(i64::MAX),
             max_sequence: Sequence(id),
             marker_count: 0,
             created_micros: 0,

@@ -3,7 +3,7 @@
 use crate::cell::Sequence;
 use crate::cell::Timestamp;
 use crate::compaction::exploring::{self, Candidate, Rules};
-use crate::compaction::layout::Layout;
+use crate::compaction::layout::{FileFacts, Layout};
 use crate::compaction::{date_tiered, leveled};
 use crate::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, FileId};
 
@@ -65,7 +65,8 @@ pub struct Selection {
 pub struct Occasion {
     /// The time: microseconds since 1970.
     pub now_micros: i64,
-    /// Cells below have expired, and so have files without newer ones. `i64::MIN` if none may go.
+    /// Cells below have expired by the family's TTL, and so have files without newer ones.
+    /// `i64::MIN` if none may go for that.
     pub expiry: Timestamp,
     /// Bytes of a flush.
     pub flush_bytes: u64,
@@ -135,10 +136,14 @@ fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &O
     }
 }
 
+/// Chooses the files of which every cell has expired, by the family's TTL or by its own.
 fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection> {
+    let has_expired = |file: &FileFacts<'_>| {
+        file.max_timestamp < occasion.expiry || file.last_seen.0 < occasion.now_micros
+    };
     let inputs: Vec<FileId> = layout
         .files()
-        .filter(|file| !file.busy && file.max_timestamp < occasion.expiry)
+        .filter(|file| !file.busy && has_expired(file))
         .map(|file| file.id)
         .collect();
     let expired = Selection { inputs, action: Action::Drop, reason: Reason::Expired };

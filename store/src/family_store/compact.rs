@@ -104,6 +104,7 @@ fn facts<'a>(live: &'a LiveFile, busy: &HashSet<FileId>) -> FileFacts<'a> {
         last_row: &properties.last_row,
         min_timestamp: properties.min_timestamp,
         max_timestamp: properties.max_timestamp,
+        last_seen: properties.last_seen,
         max_sequence: properties.max_sequence,
         marker_count: properties.cell_count - properties.count_of(CellType::Put),
         created_micros: live.created_micros,
@@ -274,7 +275,8 @@ impl FamilyStore {
     }
 }
 
-/// Returns the timestamp below which files may go without being read, `i64::MIN` if none may.
+/// Returns the timestamp below which files may go without being read, `i64::MIN` if none may. What
+/// has expired by a TTL of its own may go whatever this says: it counts as never written.
 pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
     match view.family.min_versions {
         0 => expiry(&view.family, now_micros),

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, LeveledOptions};
+use store::descriptor::KeepDeletedCells;
+use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::options::{CompactionLimits, Throughput};
-use store::{Error, Options, Store, TableDescriptor};
+use store::{Edit, Error, Mutation, Options, Store, TableDescriptor};
 
 use crate::cases::{TABLE, begin, descriptor, open, options, put, scan};
 
@@ -124,6 +126,47 @@ fn files_of_expired_cells_go_without_being_read() {
     }
     env.set_now(store.now_micros() + 100_000_000);
     assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
+}
+
+#[test]
+fn files_of_cells_past_their_own_ttl_go_without_being_read() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    let mut table = with(lazy(100));
+    // Neither keeps what counts as never written.
+    table.families[0].min_versions = 1;
+    table.families[0].keep_deleted_cells = KeepDeletedCells::True;
+    store.create_table(table).unwrap();
+    let commit = |rows: &[&str], ttl: Option<Duration>| {
+        let transaction = begin(&store);
+        let put = |row: &&str| {
+            let (qualifier, value) = (b"q".to_vec(), b"value".to_vec());
+            let put = Edit::Put { family: 0, qualifier, timestamp: None, value, ttl };
+            Mutation::new(row.as_bytes()).with(put)
+        };
+        transaction.mutate(TABLE, rows.iter().map(put).collect()).unwrap();
+        transaction.commit().unwrap().durable.wait().unwrap();
+    };
+    let (short, long) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(100)));
+    commit(&["a", "b", "c"], None);
+    store.flush_table(TABLE).unwrap();
+    commit(&["a", "b"], short);
+    store.flush_table(TABLE).unwrap();
+    commit(&["b"], short);
+    commit(&["c"], long);
+    store.flush_table(TABLE).unwrap();
+    let rows = scan(&begin(&store)).unwrap();
+    env.set_now(env.now_micros() + 2_000_000);
+    store.compact_table(TABLE, false).unwrap();
+    let figures = store.compaction_figures(None).unwrap();
+    assert_eq!((figures.files, figures.expired_files), (2, 1), "one has a cell that goes on");
+    assert_eq!(figures.compacted_in_bytes, 0);
+    assert_eq!(scan(&begin(&store)).unwrap(), rows, "what they had replaced is seen again");
+    env.set_now(env.now_micros() + 200_000_000);
+    store.compact_table(TABLE, false).unwrap();
+    let figures = store.compaction_figures(None).unwrap();
+    assert_eq!((figures.files, figures.expired_files), (1, 2));
+    assert_eq!(scan(&begin(&store)).unwrap(), rows);
 }
 
 #[test]

@@ -80,6 +80,8 @@ struct OwnedFile {
     sequence: u64,
     markers: u64,
     made: i64,
+    /// When it is seen for the last time.
+    seen: i64,
     busy: bool,
     /// Draws of each bucket of keys, for simulations.
     draws: Vec<f64>,
@@ -218,6 +220,7 @@ fn file(word: &str, sequence: u64) -> OwnedFile {
         sequence,
         markers: 0,
         made: 0,
+        seen: i64::MAX,
         busy: false,
         draws: Vec::new(),
     };
@@ -230,6 +233,7 @@ fn file(word: &str, sequence: u64) -> OwnedFile {
             }
             Some(("markers", count)) => file.markers = number(count),
             Some(("made", time)) => file.made = number(time),
+            Some(("seen", time)) => file.seen = number(time),
             _ => panic!("what is {part}"),
         }
     }
@@ -246,6 +250,7 @@ fn layout(runs: &[OwnedRun]) -> Layout<'_> {
             last_row: &file.last,
             min_timestamp: Timestamp(file.times.0),
             max_timestamp: Timestamp(file.times.1),
+            last_seen: Timestamp(file.seen),
             max_sequence: Sequence(file.sequence),
             marker_count: file.markers,
             created_micros: file.made,
@@ -313,6 +318,7 @@ impl Simulation {
             sequence,
             markers: 0,
             made: 0,
+            seen: i64::MAX,
             busy: false,
             draws,
         }
