@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cell::{CellBatch, KeyParts, compare_keys, is_key};
+use crate::cell::{KeyParts, compare_keys, is_key};
 use crate::codec;
 use crate::descriptor::{Durability, FamilyDescriptor, RegionId, TableDescriptor, TableId};
 use crate::env::fault::FaultEnv;
@@ -18,9 +18,10 @@ use crate::manifest::{FORMAT_VERSION, FamilyChange, MAGIC, Manifest, ManifestEdi
 use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::run::FileRecord;
-use crate::scan::Scan;
 use crate::store::Store;
 use crate::transaction::TransactionOptions;
+use crate::wal;
+use crate::wal::fuzzing::{AS_IT_IS, PREFIX_BYTES};
 
 const DIRECTORY: &str = "/data";
 
@@ -29,7 +30,7 @@ pub type Door = (&'static str, fn(&[u8]));
 
 /// All doors by the names of their targets.
 pub const DOORS: [Door; 6] = [
-    ("wal", wal),
+    ("wal", wal::fuzzing::log),
     ("block", file::fuzzing::block),
     ("trailer", file::fuzzing::trailer),
     ("store_file", file::fuzzing::store_file),
@@ -54,18 +55,6 @@ fn table() -> TableDescriptor {
     }
 }
 
-/// Opens a store whose only log segment is these bytes, and reads what came of it.
-pub fn wal(bytes: &[u8]) {
-    let env = FaultEnv::new(1);
-    place_manifest(&env, &[put_table()]);
-    env.place(&Path::new(DIRECTORY).join("wal/wal-00000001.log"), bytes.to_vec());
-    let Ok(store) = Store::open(Path::new(DIRECTORY), options(&env)) else { return };
-    let transaction = store.begin(TransactionOptions::default());
-    let mut batch = CellBatch::new();
-    let Ok(mut scanner) = transaction.scan(TableId(1), Scan::all()) else { return };
-    while matches!(scanner.next_batch(1000, &mut batch), Ok(true)) {}
-}
-
 fn put_table() -> ManifestEdit {
     let region = RegionRecord {
         id: RegionId(1),
@@ -75,12 +64,6 @@ fn put_table() -> ManifestEdit {
         files: vec![Vec::new()],
     };
     ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
-}
-
-fn place_manifest(env: &FaultEnv, edits: &[ManifestEdit]) {
-    let mut bytes = manifest_head();
-    edits.iter().for_each(|edit| codec::append_record(edit, &mut bytes));
-    env.place(&Path::new(DIRECTORY).join("MANIFEST"), bytes);
 }
 
 fn manifest_head() -> Vec<u8> {
@@ -143,7 +126,11 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     parts.encode(&mut key);
     seeds.push(("key", key.repeat(2)));
     seeds.push(("key", key));
-    seeds.push(("wal", log_of_a_store()));
+    let log = log_of_a_store();
+    let mut as_it_is = log.clone();
+    as_it_is[PREFIX_BYTES - 1] = AS_IT_IS;
+    seeds.push(("wal", as_it_is));
+    seeds.push(("wal", log));
     let change = FamilyChange {
         family: 0,
         removed: Vec::new(),
@@ -173,12 +160,14 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// Returns the segment of a store that has made some commits.
+/// Returns the segments of a store that has made some commits, the last one as a crash left it, as
+/// the door "wal" takes them.
 fn log_of_a_store() -> Vec<u8> {
     let env = FaultEnv::new(1);
-    let store = Store::open(Path::new(DIRECTORY), options(&env)).expect("the disk is in memory");
+    let options = Options { wal_segment_bytes: 150, ..options(&env) };
+    let store = Store::open(Path::new(DIRECTORY), options).expect("the disk is in memory");
     store.create_table(table()).expect("the disk is in memory");
-    for number in 0..4_u8 {
+    for number in 0..6_u8 {
         let transaction = store.begin(TransactionOptions::default());
         let value = vec![number; usize::from(number) * 20];
         let batch =
@@ -189,6 +178,15 @@ fn log_of_a_store() -> Vec<u8> {
     }
     drop(store);
     let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|name| name == "log");
-    let path = env.paths().into_iter().find(is_log).expect("the commits are in a segment");
-    env.bytes(&path).expect("it was just listed")
+    let mut log = Vec::new();
+    for path in env.paths().into_iter().filter(is_log) {
+        let segment = env.bytes(&path).expect("it was just listed");
+        // What was prepared and not used holds nothing.
+        let used = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let mut prefix = [0; PREFIX_BYTES];
+        prefix[..2].copy_from_slice(&(used as u16).to_le_bytes());
+        log.extend_from_slice(&prefix);
+        log.extend_from_slice(&segment[..used]);
+    }
+    log
 }

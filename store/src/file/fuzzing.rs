@@ -10,7 +10,8 @@ use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::encoding::{AnyBuilder, AnyCursor, BlockBuilder, BlockCursor};
 use crate::file::encoding::{encoding_code, prepare};
-use crate::file::format::{TRAILER_BYTES, open_trailer};
+use crate::file::format::{BLOCK_HEADER_BYTES, BlockHandle, CHECKSUM_BYTES, TRAILER_BYTES};
+use crate::file::format::{open_trailer, u32_at};
 use crate::file::properties::FileProperties;
 use crate::file::row_block::RowBlock;
 use crate::file::{Caching, FileCursor, FileWriter, StoreFile, bloom};
@@ -64,7 +65,7 @@ pub(crate) fn block(bytes: &[u8]) {
 /// properties.
 pub(crate) fn trailer(bytes: &[u8]) {
     let _ = FileProperties::decode(bytes);
-    let mut trailer = super::format::trailer(super::format::BlockHandle::default(), 0);
+    let mut trailer = super::format::trailer(BlockHandle::default(), 0);
     let count = bytes.len().min(24);
     trailer[..count].copy_from_slice(&bytes[..count]);
     let checksum = crc32c::crc32c(&trailer[..24]);
@@ -73,8 +74,39 @@ pub(crate) fn trailer(bytes: &[u8]) {
     let _ = open_trailer(&trailer, 1000);
 }
 
-/// Reads a file of these bytes in all ways.
+/// Reads a file of these bytes in all ways: as they are, and with the frames of its blocks and its
+/// trailer made right.
 pub(crate) fn store_file(bytes: &[u8]) {
+    read_file(bytes);
+    let mut right = bytes.to_vec();
+    if make_right(&mut right).is_some() && right != bytes {
+        read_file(&right);
+    }
+}
+
+/// Makes lengths and checksums right of blocks that stand one behind the other, and the trailer of
+/// the last of them, the properties. `None` if there is no room for that.
+fn make_right(bytes: &mut [u8]) -> Option<()> {
+    let file_bytes = bytes.len() as u64;
+    let (mut rest, end) = bytes.split_last_chunk_mut::<TRAILER_BYTES>()?;
+    let (mut offset, mut last) = (0, BlockHandle::default());
+    while rest.len() > BLOCK_HEADER_BYTES + CHECKSUM_BYTES {
+        let room = rest.len() - BLOCK_HEADER_BYTES - CHECKSUM_BYTES;
+        let stored = (u32_at(rest, 8)? as usize).min(room);
+        rest[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
+        let size = BLOCK_HEADER_BYTES + stored + CHECKSUM_BYTES;
+        let (framed, next) = rest.split_at_mut(size);
+        let (block, checksum) = framed.split_last_chunk_mut::<CHECKSUM_BYTES>()?;
+        *checksum = crc32c::crc32c(block).to_le_bytes();
+        last = BlockHandle { offset, size: size as u32 };
+        offset += size as u64;
+        rest = next;
+    }
+    *end = super::format::trailer(last, file_bytes);
+    Some(())
+}
+
+fn read_file(bytes: &[u8]) {
     let env = FaultEnv::new(1);
     env.place(Path::new(PATH), bytes.to_vec());
     let cache = Arc::new(FamilyCache::new(Arc::new(BlockCache::new(1 << 20))));

@@ -31,6 +31,7 @@ mod writer;
 mod queue;
 mod log;
 mod ticket;
+pub(crate) mod fuzzing;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
