@@ -29,12 +29,20 @@ pub struct FamilyRules<'a> {
     pub columns: Option<Cow<'a, [Vec<u8>]>>,
     /// Cells of a row.
     pub cells: CellWindow,
+    /// Whether the filter must see cells that the limits leave out, because it decides by them.
+    pub filter_sees_rest: bool,
 }
 
 impl<'a> FamilyRules<'a> {
     /// Returns the rules of a read of whole rows.
     pub fn of_all_columns(spec: ReadSpec) -> FamilyRules<'a> {
-        FamilyRules { spec, versions_after_filter: u32::MAX, columns: None, cells: CellWindow::ALL }
+        FamilyRules {
+            spec,
+            versions_after_filter: u32::MAX,
+            columns: None,
+            cells: CellWindow::ALL,
+            filter_sees_rest: false,
+        }
     }
 
     /// Returns the rules for one family of a request.
@@ -62,7 +70,8 @@ impl<'a> FamilyRules<'a> {
             }
             columns
         });
-        FamilyRules { spec, versions_after_filter, columns, cells }
+        let filter_sees_rest = filter.is_some_and(FilterRun::decides_by_any_cell);
+        FamilyRules { spec, versions_after_filter, columns, cells, filter_sees_rest }
     }
 
     /// Returns the same rules, with columns of their own.
@@ -395,14 +404,16 @@ impl RowState {
                     self.passed_versions = 0;
                 }
                 if self.passed_versions >= rules.versions_after_filter {
-                    return self.step(cell, jump.max(Jump::Column));
+                    let next = if rules.filter_sees_rest { Jump::Next } else { Jump::Column };
+                    return self.step(cell, jump.max(next));
                 }
                 self.passed_versions += 1;
             }
         }
         let CellWindow { offset, limit } = rules.cells;
-        if limit == 0 {
-            return Step::Leave;
+        let end = offset.saturating_add(limit);
+        if self.passed_cells >= end {
+            return if rules.filter_sees_rest { self.step(cell, jump) } else { Step::Leave };
         }
         let is_in_window = self.passed_cells >= offset;
         self.passed_cells += 1;
@@ -413,7 +424,7 @@ impl RowState {
             output.room -= 1;
             push(cell, value, output.batch);
         }
-        if self.passed_cells >= offset.saturating_add(limit) {
+        if self.passed_cells >= end && !rules.filter_sees_rest {
             return Step::Leave;
         }
         self.step(cell, jump)

@@ -117,6 +117,15 @@ impl FilterRun {
         })
     }
 
+    /// Returns whether any cell of a row may decide over others, or over what follows: it must then
+    /// see all of them, also those that the limits of the read leave out.
+    pub fn decides_by_any_cell(&self) -> bool {
+        self.root.any(&|node| {
+            matches!(node, Node::SingleColumn(_) | Node::ColumnPage { .. })
+                || matches!(node, Node::Skip { .. } | Node::WhileMatch { .. })
+        })
+    }
+
     /// Begins a row.
     pub fn start_row(&mut self, row: &[u8]) -> RowAnswer {
         self.root.start_row(row, self.order)
@@ -149,6 +158,9 @@ enum Node {
     Any(Vec<Part>),
     WhileMatch {
         inner: Box<Node>,
+        /// The present row is refused. That ends the scan once it has a cell: a row that nobody
+        /// sees is no row.
+        refuses_row: bool,
         ended: bool,
     },
     Skip {
@@ -218,7 +230,9 @@ impl Node {
         Ok(match filter {
             Filter::All(filters) => Node::All(list(filters)?),
             Filter::Any(filters) => Node::Any(list(filters)?),
-            Filter::WhileMatch(filter) => Node::WhileMatch { inner: inner(filter)?, ended: false },
+            Filter::WhileMatch(filter) => {
+                Node::WhileMatch { inner: inner(filter)?, refuses_row: false, ended: false }
+            }
             Filter::Skip(filter) => Node::Skip { inner: inner(filter)?, refused: false },
             Filter::RowPrefix(prefix) => {
                 Node::Rows(Ranges::of_prefixes(std::slice::from_ref(prefix)))
@@ -289,9 +303,9 @@ impl Node {
             Node::All(parts) => start_all(parts, row, order),
             Node::Any(parts) => start_any(parts, row, order),
             Node::WhileMatch { ended: true, .. } | Node::Page { left: 0 } => RowAnswer::End,
-            Node::WhileMatch { inner, ended } => {
-                *ended = inner.start_row(row, order) != RowAnswer::Read;
-                if *ended { RowAnswer::End } else { RowAnswer::Read }
+            Node::WhileMatch { inner, refuses_row, .. } => {
+                *refuses_row = inner.start_row(row, order) != RowAnswer::Read;
+                RowAnswer::Read
             }
             Node::Skip { inner, refused } => {
                 *refused = false;
@@ -334,7 +348,12 @@ impl Node {
             Node::WhileMatch { ended: true, .. } | Node::Skip { refused: true, .. } => {
                 CellAnswer::new(false, Jump::Row)
             }
-            Node::WhileMatch { inner, ended: failed } | Node::Skip { inner, refused: failed } => {
+            Node::WhileMatch { refuses_row: true, ended, .. } => {
+                *ended = true;
+                CellAnswer::new(false, Jump::Row)
+            }
+            Node::WhileMatch { inner, ended: failed, .. }
+            | Node::Skip { inner, refused: failed } => {
                 let answer = inner.cell(cell);
                 *failed = !answer.include;
                 if *failed { CellAnswer::new(false, Jump::Row) } else { answer }
@@ -419,7 +438,7 @@ impl Node {
                 }
                 any
             }
-            Node::WhileMatch { inner, ended } => {
+            Node::WhileMatch { inner, ended, .. } => {
                 let keeps = inner.keeps_row(row)?;
                 *ended |= !keeps;
                 keeps
