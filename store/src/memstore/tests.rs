@@ -315,7 +315,7 @@ proptest! {
     })]
 
     #[test]
-    fn it_is_a_sorted_map(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 100 } else { 600 })) {
+    fn it_is_a_sorted_map(steps in prop::collection::vec(step(), 0..if cfg!(miri) { 40 } else { 600 })) {
         let memstore = Memstore::new();
         let mut model = Model::default();
         for (number, step) in steps.into_iter().enumerate() {
