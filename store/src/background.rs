@@ -128,7 +128,7 @@ pub(crate) fn log_limit_bytes(engine: &Engine) -> u64 {
 }
 
 fn run_compactions(engine: &Engine) {
-    while let Some(task) = engine.schedule.next(&|| engine.regions()) {
+    while let Some(task) = engine.schedule.next(&|| engine.regions(), engine) {
         let watch = Watch::over(&engine.schedule, &task);
         let done = task.region().compact(task.family(), &task.plan, engine, &watch);
         engine.schedule.end(task, done);

@@ -35,8 +35,9 @@ use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
 use crate::region::{Region, Surroundings};
+use crate::scan::Horizon;
 use crate::schedule::Schedule;
-use crate::snapshot::{AppliedMark, Holder, Snapshot};
+use crate::snapshot::{AppliedMark, Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::wal::{Cells, RegionEdit, Wal};
 
@@ -177,9 +178,13 @@ impl Engine {
         self.wal.durable().min(self.applied.current())
     }
 
-    /// Opens a snapshot of what is visible.
-    pub(crate) fn open_snapshot(&self, holder: Holder) -> Snapshot {
-        self.reads.snapshots.open(holder, || self.visible())
+    /// Opens a snapshot of what is visible now.
+    pub(crate) fn open_snapshot(&self, purpose: SnapshotPurpose, transaction: u64) -> Snapshot {
+        let env = &self.options().env;
+        self.reads.snapshots.open(purpose, transaction, || Horizon {
+            snapshot: self.visible(),
+            now_micros: env.now_micros(),
+        })
     }
 
     /// Returns the time of the last commit.
@@ -374,10 +379,11 @@ impl Surroundings for Engine {
         self.wal.sync_through(sequence)
     }
 
-    fn oldest_snapshot(&self) -> Sequence {
-        // Both marks before the open snapshots: they only rise.
-        let mark = self.visible().min(self.reads.feed.applied());
-        self.reads.snapshots.oldest(mark, self.options().env.now_micros())
+    fn horizon(&self) -> Horizon {
+        // Marks and time before the open snapshots: they only rise.
+        let snapshot = self.visible().min(self.reads.feed.applied());
+        let now_micros = self.options().env.now_micros();
+        self.reads.snapshots.horizon(Horizon { snapshot, now_micros })
     }
 
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {

@@ -35,7 +35,7 @@ use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
 
 pub use crate::descriptor::FileId;
 pub use crate::read_view::{FamilyScanner, ReadView};
-pub use crate::scan::ReadSpec;
+pub use crate::scan::{Horizon, ReadSpec};
 
 /// What all family stores of a process share.
 pub struct StoreContext {
@@ -235,7 +235,7 @@ impl FamilyStore {
     /// Writes what is frozen to a file and syncs it. The new file is part of the view only after
     /// [`FamilyStore::install_flush`], which the caller calls once the manifest lists it. `None` if
     /// nothing is frozen. Called again before that, it returns the same outcome again.
-    pub fn flush(&self, oldest_snapshot: Sequence) -> Result<Option<FlushOutcome>> {
+    pub fn flush(&self, horizon: Horizon) -> Result<Option<FlushOutcome>> {
         let _flushing = self.flushing.lock();
         if let Some(flush) = &self.pending.lock().flush {
             return Ok(Some(flush.outcome.clone()));
@@ -250,8 +250,7 @@ impl FamilyStore {
             .collect();
         let spec = RewriteSpec {
             kind: RewriteKind::Partial,
-            oldest_snapshot,
-            now_micros: self.context.options.env.now_micros(),
+            horizon,
             earliest_put: Timestamp(i64::MIN),
             any_expiring: true,
         };

@@ -20,8 +20,8 @@ use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::rows::{FamilyRules, Output};
-use crate::scan::{FamilyRead, Filter, Get};
-use crate::snapshot::{Holder, Snapshot, SnapshotPurpose, Snapshots};
+use crate::scan::{FamilyRead, Filter, Get, Horizon};
+use crate::snapshot::{Snapshot, SnapshotPurpose, Snapshots};
 
 /// The staged cells of one table, by family.
 pub(crate) type StagedFamilies = SmallVec<[Option<Arc<Memstore>>; 2]>;
@@ -76,12 +76,10 @@ impl ReadPath {
         if region.replicas().is_empty() {
             return Err(Error::RegionTimeout { table });
         }
-        let holder = Holder {
-            purpose: SnapshotPurpose::Replica,
-            transaction: 0,
-            opened_micros: self.options.env.now_micros(),
-        };
-        let snapshot = self.snapshots.open(holder, || snapshot.min(self.feed.applied()));
+        let snapshot = self.snapshots.open(SnapshotPurpose::Replica, 0, || Horizon {
+            snapshot: snapshot.min(self.feed.applied()),
+            now_micros: self.options.env.now_micros(),
+        });
         Ok(Source::Replica(snapshot))
     }
 

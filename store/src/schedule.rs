@@ -30,7 +30,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::CompactionPlan;
 use crate::options::{CompactionLimits, Options};
-use crate::region::{Region, Upkeep};
+use crate::region::{Region, Surroundings, Upkeep};
 
 /// How often all stores are asked whether time alone has given them something to do.
 const TICK_MICROS: i64 = 10_000_000;
@@ -224,7 +224,11 @@ impl Schedule {
 
     /// Waits until there is a compaction to carry out; `None` when the store stops. `regions` are
     /// all there are.
-    pub(crate) fn next(&self, regions: &dyn Fn() -> Vec<Arc<Region>>) -> Option<Task> {
+    pub(crate) fn next(
+        &self,
+        regions: &dyn Fn() -> Vec<Arc<Region>>,
+        surroundings: &dyn Surroundings,
+    ) -> Option<Task> {
         let mut state = self.state.lock();
         loop {
             if self.stopped.load(Ordering::SeqCst) {
@@ -237,7 +241,7 @@ impl Schedule {
                     (0..region.family_count()).for_each(|family| state.want(&region, family, now));
                 }
             }
-            if let Some(task) = self.pick(&mut state, now) {
+            if let Some(task) = self.pick(&mut state, now, surroundings) {
                 return Some(task);
             }
             // Time alone makes rests end and files expire.
@@ -248,8 +252,9 @@ impl Schedule {
     }
 
     /// Takes the first job that has something to do now, and answers those that never will.
-    fn pick(&self, state: &mut State, now: i64) -> Option<Task> {
+    fn pick(&self, state: &mut State, now: i64, surroundings: &dyn Surroundings) -> Option<Task> {
         state.queued.sort_by_cached_key(Job::rank);
+        let horizon = surroundings.horizon();
         // Stores that begin nothing more until a merge of all their files can have its turn.
         let mut reserved: Vec<(RegionId, usize)> = Vec::new();
         let mut index = 0;
@@ -265,7 +270,7 @@ impl Schedule {
                 continue;
             }
             let off_peak = self.limits.is_off_peak(now);
-            match job.region.plan_compaction(job.family, job.request, off_peak) {
+            match job.region.plan_compaction(job.family, job.request, off_peak, horizon) {
                 Some(plan) if self.may_run(state, &plan) => {
                     let job = state.queued.remove(index);
                     return Some(self.begin(state, job, plan, now));

@@ -7,10 +7,10 @@
 //!
 //! # Invariants
 //!
-//! 1. [`Snapshots::oldest`] is never above a snapshot that is open or will be opened: a snapshot is
-//!    read and registered under one shard lock, and `oldest` looks at the mark before at the
-//!    shards.
-//! 2. A snapshot that `oldest` passed over because of its age or number is closed for good, and
+//! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened, nor its time
+//!    after that by which one is read: both are read and registered under one shard lock, and who
+//!    asks for the horizon has looked at mark and clock before it looks at the shards.
+//! 2. A snapshot that `horizon` passed over because of its age or number is closed for good, and
 //!    that is known before anything is forgotten. Readers ask [`Snapshot::check`] after they have
 //!    read, so they return what was kept for them or an error, nothing else.
 
@@ -26,6 +26,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::cell::Sequence;
 use crate::error::{Error, Result};
 use crate::options::BlockingSection;
+use crate::scan::Horizon;
 
 /// How far commits are applied without a gap.
 pub(crate) struct AppliedMark {
@@ -102,16 +103,6 @@ pub enum SnapshotPurpose {
     Replica,
 }
 
-/// Who opens a snapshot, and when.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Holder {
-    pub(crate) purpose: SnapshotPurpose,
-    /// The number of the transaction; 0 for none.
-    pub(crate) transaction: u64,
-    /// Microseconds since 1970.
-    pub(crate) opened_micros: i64,
-}
-
 /// An open snapshot, for system views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotStatus {
@@ -155,8 +146,10 @@ struct Slots {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    sequence: Sequence,
-    holder: Holder,
+    view: Horizon,
+    purpose: SnapshotPurpose,
+    /// The number of the transaction; 0 for none.
+    transaction: u64,
 }
 
 /// An open snapshot; closed when dropped.
@@ -164,8 +157,7 @@ pub(crate) struct Snapshot {
     registry: Arc<Snapshots>,
     shard: u32,
     slot: u32,
-    sequence: Sequence,
-    opened_micros: i64,
+    view: Horizon,
 }
 
 impl Snapshots {
@@ -178,16 +170,18 @@ impl Snapshots {
         }
     }
 
-    /// Opens a snapshot at what `read` returns, which must never go back.
+    /// Opens a snapshot at what `read` returns, which must never go back. `transaction` is 0 for
+    /// none.
     pub(crate) fn open(
         self: &Arc<Snapshots>,
-        holder: Holder,
-        read: impl FnOnce() -> Sequence,
+        purpose: SnapshotPurpose,
+        transaction: u64,
+        read: impl FnOnce() -> Horizon,
     ) -> Snapshot {
         let shard = shard_of_thread();
         let mut slots = self.shards[shard].0.lock();
-        let sequence = read();
-        let entry = Some(Entry { sequence, holder });
+        let view = read();
+        let entry = Some(Entry { view, purpose, transaction });
         let slot = match slots.free.pop() {
             Some(slot) => {
                 slots.entries[slot as usize] = entry;
@@ -200,21 +194,22 @@ impl Snapshots {
         };
         drop(slots);
         let (registry, shard) = (Arc::clone(self), shard as u32);
-        Snapshot { registry, shard, slot, sequence, opened_micros: holder.opened_micros }
+        Snapshot { registry, shard, slot, view }
     }
 
-    /// Closes snapshots that are too old or too many; returns the oldest of the others, or `mark`,
-    /// which the caller has read before, if that is older.
-    pub(crate) fn oldest(&self, mark: Sequence, now_micros: i64) -> Sequence {
-        self.enforce_limits(now_micros);
+    /// Closes snapshots that are too old or too many; returns how far back the others look, or
+    /// `present`, which the caller has read before, if that is further.
+    pub(crate) fn horizon(&self, present: Horizon) -> Horizon {
+        self.enforce_limits(present.now_micros);
         let closed_before = self.closed_before_micros.load(Ordering::SeqCst);
-        let mut oldest = mark;
-        self.visit(|entry| {
-            if entry.holder.opened_micros >= closed_before {
-                oldest = oldest.min(entry.sequence);
+        let mut horizon = present;
+        self.visit(|Entry { view, .. }| {
+            if view.now_micros >= closed_before {
+                horizon.snapshot = horizon.snapshot.min(view.snapshot);
+                horizon.now_micros = horizon.now_micros.min(view.now_micros);
             }
         });
-        oldest
+        horizon
     }
 
     fn enforce_limits(&self, now_micros: i64) {
@@ -225,7 +220,7 @@ impl Snapshots {
         }
         if let Some(count_max) = self.limits.count_max {
             let mut opened = Vec::new();
-            self.visit(|entry| opened.push(entry.holder.opened_micros));
+            self.visit(|entry| opened.push(entry.view.now_micros));
             opened.sort_unstable();
             if let Some(last) = opened.len().checked_sub(count_max + 1) {
                 close_before = close_before.max(opened[last].saturating_add(1));
@@ -246,11 +241,11 @@ impl Snapshots {
         let mut found = Vec::new();
         self.visit(|entry| {
             found.push(SnapshotStatus {
-                sequence: entry.sequence,
-                purpose: entry.holder.purpose,
-                transaction: entry.holder.transaction,
-                opened_micros: entry.holder.opened_micros,
-                is_closed: entry.holder.opened_micros < closed_before,
+                sequence: entry.view.snapshot,
+                purpose: entry.purpose,
+                transaction: entry.transaction,
+                opened_micros: entry.view.now_micros,
+                is_closed: entry.view.now_micros < closed_before,
             });
         });
         found.sort_by_key(|status| (status.opened_micros, status.sequence));
@@ -261,7 +256,12 @@ impl Snapshots {
 impl Snapshot {
     /// Returns the sequence up to which commits are visible.
     pub(crate) fn sequence(&self) -> Sequence {
-        self.sequence
+        self.view.snapshot
+    }
+
+    /// Returns the time at which it was opened, by which its readers judge what has expired.
+    pub(crate) fn opened_micros(&self) -> i64 {
+        self.view.now_micros
     }
 
     /// Checks that what was read until now is right: the snapshot was open all the time.
@@ -270,7 +270,7 @@ impl Snapshot {
     ///
     /// [`Error::SnapshotTooOld`].
     pub(crate) fn check(&self) -> Result<()> {
-        if self.opened_micros < self.registry.closed_before_micros.load(Ordering::Acquire) {
+        if self.view.now_micros < self.registry.closed_before_micros.load(Ordering::Acquire) {
             return Err(Error::SnapshotTooOld);
         }
         Ok(())
@@ -322,8 +322,12 @@ mod tests {
         assert_eq!(mark.current(), Sequence(2));
     }
 
-    fn holder(opened_micros: i64) -> Holder {
-        Holder { purpose: SnapshotPurpose::Statement, transaction: 7, opened_micros }
+    fn horizon(snapshot: u64, now_micros: i64) -> Horizon {
+        Horizon { snapshot: Sequence(snapshot), now_micros }
+    }
+
+    fn open(snapshots: &Arc<Snapshots>, snapshot: u64, now_micros: i64) -> Snapshot {
+        snapshots.open(SnapshotPurpose::Statement, 7, || horizon(snapshot, now_micros))
     }
 
     fn registry(age_max: Option<u64>, count_max: Option<usize>) -> Arc<Snapshots> {
@@ -332,42 +336,45 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_snapshot_counts_each_holder() {
+    fn the_horizon_counts_each_holder() {
         let snapshots = registry(None, None);
-        assert_eq!(snapshots.oldest(Sequence(9), 0), Sequence(9));
-        let first = snapshots.open(holder(1), || Sequence(3));
-        let second = snapshots.open(holder(1), || Sequence(3));
+        let present = horizon(9, 20);
+        assert_eq!(snapshots.horizon(present), present);
+        let first = open(&snapshots, 3, 12);
+        let second = open(&snapshots, 3, 12);
+        // At the same sequence, or a later one: what expires is another question.
+        let early = open(&snapshots, 5, 11);
         drop(first);
-        assert_eq!(snapshots.oldest(Sequence(9), i64::MAX), Sequence(3));
+        assert_eq!(snapshots.horizon(present), horizon(3, 11));
         second.check().unwrap();
-        drop(second);
-        assert_eq!(snapshots.oldest(Sequence(9), 0), Sequence(9));
+        assert_eq!((early.sequence(), early.opened_micros()), (Sequence(5), 11));
+        drop((second, early));
+        assert_eq!(snapshots.horizon(present), present);
         assert!(snapshots.status().is_empty());
     }
 
     #[test]
     fn old_snapshots_are_closed_and_know_it() {
         let snapshots = registry(Some(100), None);
-        let old = snapshots.open(holder(1000), || Sequence(3));
-        let young = snapshots.open(holder(1050), || Sequence(5));
-        assert_eq!(snapshots.oldest(Sequence(9), 1100), Sequence(3));
+        let old = open(&snapshots, 3, 1000);
+        let young = open(&snapshots, 5, 1050);
+        assert_eq!(snapshots.horizon(horizon(9, 1100)), horizon(3, 1000));
         old.check().unwrap();
-        assert_eq!(snapshots.oldest(Sequence(9), 1101), Sequence(5));
+        assert_eq!(snapshots.horizon(horizon(9, 1101)), horizon(5, 1050));
         assert!(matches!(old.check(), Err(Error::SnapshotTooOld)));
         young.check().unwrap();
         let closed: Vec<bool> = snapshots.status().iter().map(|status| status.is_closed).collect();
         assert_eq!(closed, [true, false]);
         // A clock that goes back opens nothing again.
-        assert_eq!(snapshots.oldest(Sequence(9), 0), Sequence(5));
+        assert_eq!(snapshots.horizon(horizon(9, 0)), horizon(5, 0));
         assert!(old.check().is_err());
     }
 
     #[test]
     fn of_too_many_snapshots_the_oldest_are_closed() {
         let snapshots = registry(None, Some(2));
-        let open = |at: u64| snapshots.open(holder(at as i64), || Sequence(at));
-        let held = [open(1), open(2), open(3)];
-        assert_eq!(snapshots.oldest(Sequence(9), 9), Sequence(2));
+        let held = [1, 2, 3].map(|at| open(&snapshots, at, at as i64));
+        assert_eq!(snapshots.horizon(horizon(9, 9)), horizon(2, 2));
         assert_eq!(held.each_ref().map(|snapshot| snapshot.check().is_ok()), [false, true, true]);
         let status = snapshots.status();
         assert_eq!((status.len(), status[0].transaction), (3, 7));
@@ -381,7 +388,7 @@ mod tests {
         let start = std::time::Instant::now();
         let count = 10_000_000_u32;
         for _ in 0..count {
-            let snapshot = snapshots.open(holder(1), || Sequence(3));
+            let snapshot = open(&snapshots, 3, 1);
             std::hint::black_box(&snapshot).check().unwrap();
         }
         let each = start.elapsed() / count;

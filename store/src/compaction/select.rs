@@ -65,6 +65,8 @@ pub struct Selection {
 pub struct Occasion {
     /// The time: microseconds since 1970.
     pub now_micros: i64,
+    /// No open read judges by an earlier time what has expired.
+    pub read_micros: i64,
     /// Cells below have expired by the family's TTL, and so have files without newer ones.
     /// `i64::MIN` if none may go for that.
     pub expiry: Timestamp,
@@ -139,13 +141,10 @@ fn rules(options: &CompactionOptions, exploring: &ExploringOptions, occasion: &O
 /// Chooses the files of which every cell has expired, by the family's TTL or by its own.
 fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection> {
     let has_expired = |file: &FileFacts<'_>| {
-        file.max_timestamp < occasion.expiry || file.last_seen.0 < occasion.now_micros
+        file.max_timestamp < occasion.expiry || file.last_seen.0 < occasion.read_micros
     };
-    let inputs: Vec<FileId> = layout
-        .files()
-        .filter(|file| !file.busy && has_expired(file))
-        .map(|file| file.id)
-        .collect();
+    let inputs: Vec<FileId> =
+        layout.files().filter(|file| !file.busy && has_expired(file)).map(|file| file.id).collect();
     let expired = Selection { inputs, action: Action::Drop, reason: Reason::Expired };
     (!expired.inputs.is_empty()).then_some(expired)
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, Sequence, Timestamp};
+use crate::cell::{CellType, Timestamp};
 use crate::compaction::{Action, FileFacts, Layout, Occasion, OutputSpec, Progress, Request};
 use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
 use crate::descriptor::{CompactionPolicy, FileId};
 use crate::error::{Error, Result};
-use crate::family_store::{CompactionFigures, FamilyStore, ReadView, Written};
+use crate::family_store::{CompactionFigures, FamilyStore, Horizon, ReadView, Written};
 use crate::file::Caching;
 use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::merge::{Merge, RowOrder};
@@ -118,16 +118,17 @@ impl FamilyStore {
         &self,
         request: Request,
         off_peak: bool,
+        horizon: Horizon,
     ) -> Option<CompactionPlan> {
-        let now_micros = self.context.options.env.now_micros();
         // Under the lock, so that two plans cannot choose the same files; and the view after it, so
         // that what is not busy any more is not there any more either.
         let mut busy = self.busy.lock();
         let view = self.view();
         let layout = layout(&view, &busy);
         let occasion = Occasion {
-            now_micros,
-            expiry: file_expiry(&view, now_micros),
+            now_micros: self.context.options.env.now_micros(),
+            read_micros: horizon.now_micros,
+            expiry: file_expiry(&view, horizon.now_micros),
             flush_bytes: self.context.options.memstore_flush_bytes,
             off_peak,
         };
@@ -155,7 +156,7 @@ impl FamilyStore {
     pub(crate) fn run_compaction(
         &self,
         plan: &CompactionPlan,
-        oldest_snapshot: Sequence,
+        horizon: Horizon,
         progress: &impl Progress,
     ) -> Result<CompactionOutcome> {
         let (level, cuts) = match &plan.selection.action {
@@ -170,7 +171,7 @@ impl FamilyStore {
         for inputs in &plan.merged {
             let file_bytes = plan.view.family.compaction.file_bytes;
             let output = OutputSpec { cuts: cuts.clone(), file_bytes };
-            match self.merge(plan, inputs, (oldest_snapshot, output), progress) {
+            match self.merge(plan, inputs, (horizon, output), progress) {
                 Ok(written) => {
                     files.extend(written.files);
                     cells = (cells.0 + written.cells_in, cells.1 + written.cells_out);
@@ -189,7 +190,7 @@ impl FamilyStore {
         &self,
         plan: &CompactionPlan,
         inputs: &[Arc<Run>],
-        (oldest_snapshot, output): (Sequence, OutputSpec),
+        (horizon, output): (Horizon, OutputSpec),
         progress: &impl Progress,
     ) -> Result<Written> {
         let mut sources = SmallVec::new();
@@ -201,8 +202,7 @@ impl FamilyStore {
         let puts = files().map(|live| live.file.properties().min_put_timestamp);
         let spec = RewriteSpec {
             kind: if plan.sees_oldest { RewriteKind::Major } else { RewriteKind::Partial },
-            oldest_snapshot,
-            now_micros: self.context.options.env.now_micros(),
+            horizon,
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
             any_expiring: files().any(|live| live.file.properties().expiring_count > 0),
         };

@@ -462,9 +462,15 @@ fn case() -> impl Strategy<Value = (FamilyDescriptor, Vec<Event>, Vec<Read>)> {
     })
 }
 
+/// Reads judge by the present time.
+fn horizon(store: &FamilyStore, oldest_snapshot: u64) -> Horizon {
+    let now_micros = store.context.options.env.now_micros();
+    Horizon { snapshot: Sequence(oldest_snapshot), now_micros }
+}
+
 fn flush(store: &FamilyStore, newest: u64, oldest_snapshot: u64) {
     store.rotate(Sequence(newest));
-    if let Some(outcome) = store.flush(Sequence(oldest_snapshot)).unwrap() {
+    if let Some(outcome) = store.flush(horizon(store, oldest_snapshot)).unwrap() {
         assert_eq!(outcome.flushed, Sequence(newest));
         store.install_flush(&outcome).unwrap();
         store.install_flush(&outcome).unwrap();
@@ -477,13 +483,13 @@ fn try_compact(
     oldest_snapshot: u64,
 ) -> Result<Option<(CompactionPlan, CompactionOutcome)>> {
     let request = if major { Request::Major } else { Request::Minor };
-    let Some(plan) = store.plan_compaction(request, false) else { return Ok(None) };
-    let outcome = store.run_compaction(&plan, Sequence(oldest_snapshot), &Unwatched)?;
+    let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else { return Ok(None) };
+    let outcome = store.run_compaction(&plan, horizon(store, oldest_snapshot), &Unwatched)?;
     Ok(Some((plan, outcome)))
 }
 
 fn end(store: &FamilyStore, plan: CompactionPlan, oldest_snapshot: u64) {
-    let outcome = store.run_compaction(&plan, Sequence(oldest_snapshot), &Unwatched).unwrap();
+    let outcome = store.run_compaction(&plan, horizon(store, oldest_snapshot), &Unwatched).unwrap();
     store.install_compaction(&outcome).unwrap();
 }
 
@@ -532,7 +538,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             Event::Compact(major) => compact(&store, *major, oldest_snapshot),
             Event::Begin(major) => {
                 let request = if *major { Request::Major } else { Request::Minor };
-                plans.extend(store.plan_compaction(request, false));
+                plans.extend(store.plan_compaction(request, false, horizon(&store, 0)));
                 continue;
             }
             Event::End(index) => {
@@ -707,13 +713,13 @@ fn a_failed_flush_or_compaction_changes_nothing() {
         store.rotate(Sequence(sequence));
         for count in 0.. {
             env.fail_after(count);
-            let flushed = store.flush(Sequence(0));
+            let flushed = store.flush(horizon(&store, 0));
             env.fail_after(u64::MAX >> 1);
             check_reads(&store, &cells, &spec, None);
             if let Ok(Some(outcome)) = flushed {
                 assert!(count > 2);
                 // Not installed yet: the same flush again.
-                assert_eq!(store.flush(Sequence(0)).unwrap().unwrap().file, outcome.file);
+                assert_eq!(store.flush(horizon(&store, 0)).unwrap().unwrap().file, outcome.file);
                 store.install_flush(&outcome).unwrap();
                 break;
             }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::family_store::{CompactionFigures, CompactionOutcome, CompactionPlan, FamilyStore};
 use crate::manifest::FamilyChange;
 use crate::region::{Region, Surroundings, Upkeep};
+use crate::scan::Horizon;
 
 impl Region {
     /// Returns how many runs a family may still get before writers wait; `None` if they never do.
@@ -53,8 +54,9 @@ impl Region {
         family: usize,
         request: Request,
         off_peak: bool,
+        horizon: Horizon,
     ) -> Option<CompactionPlan> {
-        self.families.load().get(family)?.plan_compaction(request, off_peak)
+        self.families.load().get(family)?.plan_compaction(request, off_peak, horizon)
     }
 
     /// Carries out a plan of a family.
@@ -67,7 +69,7 @@ impl Region {
     ) -> Result<Upkeep> {
         let families = self.families.load_full();
         let Some(family) = families.get(index) else { return Ok(Upkeep::default()) };
-        let outcome = family.run_compaction(plan, surroundings.oldest_snapshot(), progress)?;
+        let outcome = family.run_compaction(plan, surroundings.horizon(), progress)?;
         self.install_compaction(index, family, &outcome, surroundings)?;
         Ok(Upkeep {
             cells_in: outcome.cells_in,

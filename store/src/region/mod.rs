@@ -43,6 +43,7 @@ use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
+use crate::scan::Horizon;
 use crate::wal::LoggedCells;
 
 /// One replica, for system views.
@@ -112,8 +113,8 @@ pub(crate) trait Surroundings {
     fn last_sequence(&self) -> Sequence;
     /// Returns when the log is durable up to `sequence`.
     fn wait_durable(&self, sequence: Sequence) -> Result<()>;
-    /// Returns the oldest snapshot that is open or may be opened.
-    fn oldest_snapshot(&self) -> Sequence;
+    /// Returns how far back reads look that are open or may be opened.
+    fn horizon(&self) -> Horizon;
     /// Writes an edit of the manifest.
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()>;
     /// Takes note that the bytes of memstores changed.
@@ -405,10 +406,10 @@ impl Region {
         let Some(through) = flushing.frozen else { return Ok(upkeep) };
         surroundings.wait_durable(through)?;
         let families = self.families.load_full();
-        let oldest = surroundings.oldest_snapshot();
+        let horizon = surroundings.horizon();
         let mut outcomes: Vec<(usize, FlushOutcome)> = Vec::new();
         for (index, family) in families.iter().enumerate() {
-            if let Some(outcome) = family.flush(oldest)? {
+            if let Some(outcome) = family.flush(horizon)? {
                 upkeep.cells_in += outcome.cells_in;
                 upkeep.cells_out += outcome.cells_out;
                 upkeep.files_out += u64::from(outcome.file.is_some());

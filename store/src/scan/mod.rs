@@ -72,6 +72,15 @@ pub struct ReadSpec {
     pub now_micros: i64,
 }
 
+/// How far back open reads look. What one of them may see is kept by flushes and compactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    /// No read that is open, or will be, has an older snapshot.
+    pub snapshot: Sequence,
+    /// None judges by an earlier time what has expired: microseconds since 1970.
+    pub now_micros: i64,
+}
+
 impl ReadSpec {
     /// Returns whether the read may see what happened at `sequence`.
     pub fn sees(&self, sequence: Sequence) -> bool {

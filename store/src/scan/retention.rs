@@ -63,7 +63,7 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
-use crate::scan::ReadSpec;
+use crate::scan::{Horizon, ReadSpec};
 
 /// What to do with a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +90,8 @@ pub enum RewriteKind {
 pub struct RewriteSpec {
     /// How much it sees.
     pub kind: RewriteKind,
-    /// Cells above it are kept.
-    pub oldest_snapshot: Sequence,
-    /// The time that decides expiry: microseconds since 1970.
-    pub now_micros: i64,
+    /// Cells above its snapshot are kept, and its time decides expiry.
+    pub horizon: Horizon,
     /// Lowest timestamp of any put it reads: a marker below masks nothing.
     pub earliest_put: Timestamp,
     /// Whether any put it reads may expire by itself.
@@ -260,7 +258,7 @@ impl Retention {
 
     /// Returns the judge of a flush or compaction.
     pub fn of_rewrite(family: &FamilyDescriptor, spec: RewriteSpec) -> Retention {
-        Retention::new(family, Task::Rewrite(spec), spec.now_micros)
+        Retention::new(family, Task::Rewrite(spec), spec.horizon.now_micros)
     }
 
     fn new(family: &FamilyDescriptor, task: Task, now_micros: i64) -> Retention {
@@ -337,7 +335,7 @@ impl Retention {
     pub fn judge<'v>(&mut self, cell: &KeyParts<'_>, stored: impl FnOnce() -> &'v [u8]) -> Verdict {
         match &self.task {
             Task::Read(spec) if !spec.sees(cell.sequence) => return Verdict::Skip,
-            Task::Rewrite(spec) if cell.sequence > spec.oldest_snapshot => return Verdict::Keep,
+            Task::Rewrite(spec) if cell.sequence > spec.horizon.snapshot => return Verdict::Keep,
             _ => {}
         }
         if !self.column.begun || self.column.qualifier[..] != *cell.qualifier {

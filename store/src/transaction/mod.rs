@@ -31,7 +31,7 @@ use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::scanner::ScanRules;
-use crate::snapshot::{Holder, Snapshot, SnapshotPurpose};
+use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
 use crate::transaction::staging::Staging;
@@ -160,16 +160,12 @@ impl Transaction {
     }
 
     fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
-        statement.now_micros = self.engine.options().env.now_micros();
-        let holder = Holder {
-            purpose: match self.options.isolation {
-                Isolation::ReadCommitted => SnapshotPurpose::Statement,
-                Isolation::RepeatableRead => SnapshotPurpose::Transaction,
-            },
-            transaction: self.owner.0,
-            opened_micros: statement.now_micros,
+        let purpose = match self.options.isolation {
+            Isolation::ReadCommitted => SnapshotPurpose::Statement,
+            Isolation::RepeatableRead => SnapshotPurpose::Transaction,
         };
-        let snapshot = Arc::new(self.engine.open_snapshot(holder));
+        let snapshot = Arc::new(self.engine.open_snapshot(purpose, self.owner.0));
+        statement.now_micros = snapshot.opened_micros();
         statement.snapshot = Some(Arc::clone(&snapshot));
         snapshot
     }

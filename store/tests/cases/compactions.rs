@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, LeveledOptions};
 use store::descriptor::KeepDeletedCells;
+use store::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, LeveledOptions};
 use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::options::{CompactionLimits, Throughput};

@@ -93,6 +93,7 @@ impl Default for Case {
             options: CompactionOptions::default(),
             occasion: Occasion {
                 now_micros: 0,
+                read_micros: 0,
                 expiry: Timestamp(i64::MIN),
                 flush_bytes: 10,
                 off_peak: false,
@@ -138,7 +139,11 @@ impl Case {
     fn set(&mut self, word: &str) {
         let (name, value) = word.split_once('=').unwrap();
         match (name, &mut self.options.policy) {
-            ("now", _) => self.occasion.now_micros = number(value),
+            ("now", _) => {
+                self.occasion.now_micros = number(value);
+                self.occasion.read_micros = number(value);
+            }
+            ("read", _) => self.occasion.read_micros = number(value),
             ("expiry", _) => self.occasion.expiry = Timestamp(number(value)),
             ("flush", _) => self.occasion.flush_bytes = number(value),
             ("off_peak", _) => self.occasion.off_peak = number(value),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::env::fault::FaultEnv;
 use store::store::SnapshotPurpose;
 use store::transaction::{Isolation, TransactionOptions};
-use store::{Error, Options, Scan, Store, Transaction};
+use store::{Edit, Error, Mutation, Options, Scan, Store, Transaction};
 
 use crate::cases::{TABLE, begin, descriptor, get, options, put, scan};
 
@@ -25,6 +25,45 @@ fn repeatable(store: &Arc<Store>) -> Transaction {
         store.begin(TransactionOptions { isolation, ..TransactionOptions::default() });
     transaction.begin_statement();
     transaction
+}
+
+/// What expires while a snapshot is open stays for it, through flushes, merges and files dropped
+/// whole.
+#[test]
+fn a_snapshot_goes_on_to_see_what_expires_meanwhile() {
+    let env = FaultEnv::new(1);
+    let store = store_with(&env, |_| {});
+    for (row, ttl) in [("a", 5), ("b", 500)] {
+        let transaction = begin(&store);
+        let put = Edit::Put {
+            family: 0,
+            qualifier: b"q".to_vec(),
+            timestamp: None,
+            value: row.into(),
+            ttl: Some(Duration::from_secs(ttl)),
+        };
+        transaction.mutate(TABLE, vec![Mutation::new(row).with(put)]).unwrap();
+        transaction.commit().unwrap().durable.wait().unwrap();
+        if row == "a" {
+            store.flush_table(TABLE).unwrap();
+        }
+    }
+    let reader = repeatable(&store);
+    env.set_now(8_000_000);
+    assert_eq!(get(&begin(&store), "a").unwrap(), None);
+    for step in 0..4 {
+        assert_eq!(get(&reader, "a").unwrap().as_deref(), Some("a"), "step {step}");
+        match step {
+            0 => store.flush_table(TABLE).map(drop).unwrap(),
+            1 => store.compact_table(TABLE, false).map(drop).unwrap(),
+            _ => store.compact_table(TABLE, true).map(drop).unwrap(),
+        }
+    }
+    assert_eq!(store.compaction_figures(None).unwrap().expired_files, 0);
+    drop(reader);
+    store.compact_table(TABLE, true).unwrap();
+    assert_eq!(scan(&begin(&store)).unwrap(), [("b".to_owned(), "b".to_owned())]);
+    assert_eq!(store.regions(TABLE).unwrap()[0].file_count, 1);
 }
 
 #[test]
