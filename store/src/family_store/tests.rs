@@ -27,12 +27,14 @@ use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
 use crate::scan::{Get, TimeRange};
 use crate::source::RowSpan;
-use model::{Found, allows_version_markers, case_count, visible};
+use model::families::{compaction, family};
+use model::{Found, allows_version_markers, hold, visible};
 
 mod columnar_rates;
 mod columns;
 
 const NOW: i64 = 600_000;
+const REGRESSIONS: &str = "proptest-regressions/family_store/tests.txt";
 
 fn context(env: &FaultEnv) -> Arc<StoreContext> {
     let options = Options {
@@ -373,65 +375,6 @@ fn event(exact: bool) -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Policies so eager, and files so small, that a few cells make several levels, runs and windows.
-fn compaction() -> impl Strategy<Value = CompactionOptions> {
-    let min_bytes = Some(64 << 20);
-    let within = ExploringOptions { min_files: 2, min_bytes, ..ExploringOptions::default() };
-    let leveled = LeveledOptions { level0_files: 2, base_bytes: 2000, multiplier: 2 };
-    let tiered = DateTieredOptions {
-        base_window: Duration::from_micros(100_000),
-        windows_per_tier: 2,
-        max_age: None,
-        incoming_files: 2,
-        within,
-    };
-    let policy = prop_oneof![
-        Just(CompactionPolicy::Exploring(within)),
-        Just(CompactionPolicy::Leveled(leveled)),
-        Just(CompactionPolicy::DateTiered(tiered)),
-        Just(CompactionPolicy::Fifo),
-    ];
-    let file_bytes = prop_oneof![Just(1), Just(300), Just(1 << 20)];
-    (policy, file_bytes).prop_map(|(policy, file_bytes)| CompactionOptions {
-        file_bytes,
-        ..CompactionOptions::of(policy)
-    })
-}
-
-fn family() -> impl Strategy<Value = FamilyDescriptor> {
-    let keep = prop_oneof![
-        3 => Just(KeepDeletedCells::False),
-        1 => Just(KeepDeletedCells::True),
-        1 => Just(KeepDeletedCells::Ttl),
-    ];
-    let bloom =
-        prop_oneof![Just(BloomFilter::None), Just(BloomFilter::Row), Just(BloomFilter::RowCol)];
-    // Cells have timestamps from 100,000 to 600,000; it is 600,000 or later.
-    let ttl = prop_oneof![2 => Just(None), 1 => Just(Some(Duration::from_micros(250_000)))];
-    let encoding = prop_oneof![Just(DataBlockEncoding::Rows), Just(DataBlockEncoding::Columnar)];
-    (1..4_u32, 0..3_u32, ttl, keep, bloom, any::<bool>(), (encoding, compaction())).prop_map(
-        |(versions, min_versions, ttl, keep, bloom_filter, lz4, (encoding, compaction))| {
-            FamilyDescriptor {
-                versions,
-                min_versions: min_versions.min(versions),
-                ttl,
-                keep_deleted_cells: keep,
-                bloom_filter,
-                data_block_encoding: encoding,
-                value_layout: ValueLayout {
-                    sections: vec![SectionKind::Variable],
-                    shapes: vec![ValueShape { prefix: vec![], pieces: vec![Piece::Rest(0)] }],
-                },
-                compression: if lz4 { Compression::Lz4 } else { Compression::None },
-                // So small that a block holds few cells.
-                block_bytes: 120,
-                compaction,
-                ..FamilyDescriptor::new("f")
-            }
-        },
-    )
-}
-
 #[derive(Debug, Clone)]
 struct Read {
     /// Steps below the newest sequence.
@@ -483,7 +426,9 @@ fn try_compact(
     oldest_snapshot: u64,
 ) -> Result<Option<(CompactionPlan, CompactionOutcome)>> {
     let request = if major { Request::Major } else { Request::Minor };
-    let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else { return Ok(None) };
+    let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else {
+        return Ok(None);
+    };
     let outcome = store.run_compaction(&plan, horizon(store, oldest_snapshot), &Unwatched)?;
     Ok(Some((plan, outcome)))
 }
@@ -585,55 +530,63 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
     assert_eq!(env.list("/r1".as_ref()).unwrap().len(), store.files().len());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: case_count(500), ..ProptestConfig::default() })]
-
-    #[test]
-    fn answers_do_not_depend_on_flushes_and_compactions((family, events, reads) in case()) {
+#[test]
+fn answers_do_not_depend_on_flushes_and_compactions() {
+    let name = "families before and after flushes and compactions";
+    hold((name, REGRESSIONS), case(), |(family, events, reads)| {
         run(&family, &events, &reads);
-    }
+        // After these come the reads, and five times at the end.
+        let changes = |event: &&Event| !matches!(event, Event::Write(_) | Event::Begin(_));
+        let compared = (events.iter().filter(changes).count() + 5) * reads.len();
+        (events.len() + compared) as u64
+    });
+}
 
-    /// Staged cells are commits that follow the snapshot; `staged_through` cuts them.
-    #[test]
-    fn staged_cells_are_seen_by_their_owner(
-        (family, writes) in family().prop_flat_map(|family| {
-            let write = write(allows_version_markers(&family));
-            (Just(family), prop::collection::vec(write, 1..30))
-        }),
-        committed in 0..30_usize,
-        through in 0..30_u64,
-        read in read(),
-    ) {
-        let env = new_env();
-        let store = open(&env, &family, &[]);
-        let staged = Arc::new(Memstore::new());
-        let mut cells = Vec::new();
-        for (index, mut write) in writes.into_iter().enumerate() {
-            let sequence = index as u64 + 1;
-            if index < committed {
-                cells.push(write.cell(sequence));
-                store.apply(&cells[index..]);
-            } else {
-                write.at = if write.at == 600_000 { i64::MAX } else { write.at };
-                cells.push(write.cell(Sequence::STAGED | sequence));
-                staged.insert(&cells[index].key_parts(), &cells[index].value);
+/// Staged cells are commits that follow the snapshot; `staged_through` cuts them.
+#[test]
+fn staged_cells_are_seen_by_their_owner() {
+    let writes = family().prop_flat_map(|family| {
+        let write = write(allows_version_markers(&family));
+        (Just(family), prop::collection::vec(write, 1..30))
+    });
+    let case = (writes, 0..30_usize, 0..30_u64, read());
+    hold(
+        ("families with staged cells", REGRESSIONS),
+        case,
+        |((family, writes), committed, through, read)| {
+            let operations = writes.len() as u64 + 3;
+            let env = new_env();
+            let store = open(&env, &family, &[]);
+            let staged = Arc::new(Memstore::new());
+            let mut cells = Vec::new();
+            for (index, mut write) in writes.into_iter().enumerate() {
+                let sequence = index as u64 + 1;
+                if index < committed {
+                    cells.push(write.cell(sequence));
+                    store.apply(&cells[index..]);
+                } else {
+                    write.at = if write.at == 600_000 { i64::MAX } else { write.at };
+                    cells.push(write.cell(Sequence::STAGED | sequence));
+                    staged.insert(&cells[index].key_parts(), &cells[index].value);
+                }
             }
-        }
-        let spec = ReadSpec {
-            snapshot: Sequence(30),
-            staged_through: Sequence(Sequence::STAGED | through),
-            time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
-            max_versions: read.max_versions,
-            raw: false,
-            now_micros: NOW,
-        };
-        check_reads(&store, &cells, &spec, Some(&staged));
-        flush(&store, 30, 30);
-        check_reads(&store, &cells, &spec, Some(&staged));
-        staged.remove_from(Sequence(Sequence::STAGED | 20));
-        cells.retain(|cell| cell.sequence.0 < (Sequence::STAGED | 20));
-        check_reads(&store, &cells, &spec, Some(&staged));
-    }
+            let spec = ReadSpec {
+                snapshot: Sequence(30),
+                staged_through: Sequence(Sequence::STAGED | through),
+                time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
+                max_versions: read.max_versions,
+                raw: false,
+                now_micros: NOW,
+            };
+            check_reads(&store, &cells, &spec, Some(&staged));
+            flush(&store, 30, 30);
+            check_reads(&store, &cells, &spec, Some(&staged));
+            staged.remove_from(Sequence(Sequence::STAGED | 20));
+            cells.retain(|cell| cell.sequence.0 < (Sequence::STAGED | 20));
+            check_reads(&store, &cells, &spec, Some(&staged));
+            operations
+        },
+    );
 }
 
 #[test]

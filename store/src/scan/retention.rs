@@ -34,7 +34,8 @@
 //!
 //! # What a rewrite may drop
 //!
-//! Cells above the oldest snapshot stay. Of the others, a flush or minor compaction sees only a
+//! Cells above the oldest snapshot stay, and what has expired is told by the time of the oldest read
+//! ([`Horizon`]). Of the others, a flush or minor compaction sees only a
 //! part: it drops what was evicted, what a marker of a range masked (that marker stays, and masks
 //! whatever the dropped version could have evicted), and what has expired by the family's TTL.
 //! Where a marker of a single version is among its cells, it keeps what that marker ended and what

@@ -9,6 +9,7 @@ mod direct;
 mod endpoints;
 mod faults;
 pub(crate) mod filter_text;
+mod histories;
 mod memory;
 mod model;
 mod policies;

@@ -1,12 +1,19 @@
 //! The rules of cells as a program that a reader can check: no files, no merge, no cell order, just
 //! commit after commit. What the store answers is compared with what this says.
 //!
-//! Random tests that use it run `BENNU_CASES` times as many cases if that variable is set.
+//! [`hold`] runs the random tests and counts what they compare.
 //!
 //! It is a module of the test binary (for whole stores) and of the unit tests of one family of one
 //! region; the rules in words are in the header of `store::scan::retention`.
 
+pub(crate) mod families;
+
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 // From the parent: the crate has another name there than here.
 use super::{
@@ -16,10 +23,62 @@ use super::{
 /// A version that a read finds: row, qualifier, timestamp, sequence, value.
 pub(crate) type Found = (Vec<u8>, Vec<u8>, i64, u64, Vec<u8>);
 
-/// Returns how many random cases to run: `default`, or `BENNU_CASES` times as many.
-pub(crate) fn case_count(default: u32) -> u32 {
+/// A property of random histories: its name, its cases, and how many operations they have at least.
+/// A write, a flush, a read that was drawn and compared with the model count one each.
+type Property = (&'static str, u32, u64);
+
+/// All properties, those of the unit tests and those of the test binary, as the default run has
+/// them.
+const PROPERTIES: [Property; 3] = [
+    ("families before and after flushes and compactions", 700, 41_000),
+    ("families with staged cells", 700, 11_500),
+    ("histories of stores", 700, 56_000),
+];
+
+const _: () = {
+    let (mut index, mut operations) = (0, 0);
+    while index < PROPERTIES.len() {
+        operations += PROPERTIES[index].2;
+        index += 1;
+    }
+    assert!(operations >= 100_000, "so much random work is promised");
+};
+
+/// Runs the cases of a property, `BENNU_CASES` times as many if that is set. Each returns how many
+/// operations it had. What fails is shrunk, and its seed kept in the file `regressions`, whose seeds run
+/// first.
+///
+/// # Panics
+///
+/// If a case does, or if there were fewer operations than [`PROPERTIES`] says.
+pub(crate) fn hold<S: Strategy>(
+    (name, regressions): (&str, &'static str),
+    strategy: S,
+    run: impl Fn(S::Value) -> u64,
+) where
+    S::Value: std::fmt::Debug,
+{
+    let listed = PROPERTIES.iter().find(|property| property.0 == name);
+    let &(_, cases, operations_min) = listed.expect("each property is listed");
     let times = std::env::var("BENNU_CASES").map_or(1, |text| text.parse().expect("a number"));
-    default * times
+    let config = ProptestConfig {
+        cases: cases * times,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
+        ..ProptestConfig::default()
+    };
+    let operations = AtomicU64::new(0);
+    let mut runner = TestRunner::new(config);
+    let held = runner.run(&strategy, |value| {
+        operations.fetch_add(run(value), Ordering::Relaxed);
+        Ok(())
+    });
+    if let Err(failure) = held {
+        panic!("{failure}\n{runner}");
+    }
+    let operations = operations.into_inner();
+    let told = format!("{name}: {} cases, {operations} operations\n", cases * times);
+    std::io::stderr().write_all(told.as_bytes()).expect("tests have a place to write to");
+    assert!(operations >= operations_min * u64::from(times), "only {operations} operations");
 }
 
 type Column = (Vec<u8>, Vec<u8>);

@@ -1,0 +1,357 @@
+//! Histories of a store against the model: row mutations of every kind at any time, in transactions
+//! with savepoints, with flushes, compactions, restarts and crashes between them; and reads of every
+//! kind, by new transactions, by the one that writes, and by snapshots that stay open.
+
+#[path = "../../model/mod.rs"]
+mod model;
+mod reads;
+mod writes;
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use store::cell::{CellType, split_expiring};
+use store::descriptor::{
+    BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
+    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions,
+};
+use store::env::Env;
+use store::env::fault::{FaultEnv, Unsynced};
+use store::family_store::ReadSpec;
+use store::layout::{Piece, SectionKind, ValueShape};
+use store::transaction::{Isolation, Savepoint, TransactionOptions};
+use store::{
+    Cell, CellBatch, FamilyDescriptor, Sequence, Store, TableDescriptor, Timestamp, Transaction,
+    ValueLayout,
+};
+
+use crate::cases::histories::model::{families, hold};
+use crate::cases::histories::reads::{Found, Read, Standpoint, cells_of, read};
+use crate::cases::histories::writes::{Write, collapsed, write};
+use crate::cases::{TABLE, descriptor, open};
+
+const FAMILIES: u8 = 3;
+const ROWS: u8 = 12;
+/// When histories begin. No commit has a time that a history may choose for a version.
+const BEGIN: i64 = 600_007;
+const REGRESSIONS: &str = "proptest-regressions/histories.txt";
+
+fn row(number: u8) -> Vec<u8> {
+    vec![b'a' + number / 4, b'0' + number % 4]
+}
+
+fn qualifier(number: u8) -> Vec<u8> {
+    if number == 0 { Vec::new() } else { vec![b'q', b'0' + number] }
+}
+
+/// Who reads.
+#[derive(Debug, Clone, Copy)]
+enum Who {
+    New,
+    Writer,
+    Reader(usize),
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Write),
+    Savepoint,
+    RollBackTo,
+    Commit,
+    RollBack,
+    OpenReader,
+    CloseReader(usize),
+    /// Time goes on by this many milliseconds.
+    Wait(i64),
+    Flush,
+    Compact(bool),
+    /// Another policy of a family.
+    Alter(u8, CompactionOptions),
+    Reopen,
+    Crash,
+    Read(Who, Read),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = prop_oneof![
+        3 => Just(Who::New),
+        2 => Just(Who::Writer),
+        3 => (0..3usize).prop_map(Who::Reader),
+    ];
+    prop_oneof![
+        40 => write().prop_map(Step::Write),
+        3 => Just(Step::Savepoint),
+        2 => Just(Step::RollBackTo),
+        16 => Just(Step::Commit),
+        1 => Just(Step::RollBack),
+        3 => Just(Step::OpenReader),
+        2 => (0..3usize).prop_map(Step::CloseReader),
+        3 => (1..400i64).prop_map(Step::Wait),
+        6 => Just(Step::Flush),
+        5 => prop::bool::weighted(0.3).prop_map(Step::Compact),
+        1 => (0..FAMILIES, families::compaction()).prop_map(|(f, policy)| Step::Alter(f, policy)),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Crash),
+        25 => (who, read()).prop_map(|(who, read)| Step::Read(who, read)),
+    ]
+}
+
+/// A snapshot that stays open.
+struct Reader {
+    transaction: Transaction,
+    standpoint: Standpoint,
+}
+
+struct World {
+    env: FaultEnv,
+    store: Option<Arc<Store>>,
+    families: Vec<FamilyDescriptor>,
+    /// All cells that were ever committed, by family.
+    committed: Vec<Vec<Cell>>,
+    /// What the open transaction has staged, in its order.
+    staged: Vec<(u8, Cell)>,
+    /// Edits that it has staged so far.
+    edits: u64,
+    transaction: Option<Transaction>,
+    savepoint: Option<(Savepoint, u64)>,
+    readers: Vec<Reader>,
+    last: Sequence,
+}
+
+/// What a policy needs that a random family may not have.
+fn fitting(family: FamilyDescriptor, compaction: CompactionOptions) -> FamilyDescriptor {
+    let refused = compaction.policy == CompactionPolicy::Fifo
+        && (family.ttl.is_none() || family.min_versions > 0);
+    match refused {
+        true => FamilyDescriptor { compaction: CompactionOptions::default(), ..family },
+        false => FamilyDescriptor { compaction, ..family },
+    }
+}
+
+impl World {
+    fn new(families: Vec<FamilyDescriptor>, split: bool) -> World {
+        let env = FaultEnv::new(1);
+        env.set_now(BEGIN);
+        let families: Vec<FamilyDescriptor> = families
+            .into_iter()
+            .enumerate()
+            .map(|(index, family)| FamilyDescriptor { name: format!("f{index}"), ..family })
+            .map(|family| fitting(family.clone(), family.compaction))
+            .collect();
+        let mut world = World {
+            store: Some(open(&env).unwrap()),
+            env,
+            committed: vec![Vec::new(); families.len()],
+            families,
+            staged: Vec::new(),
+            edits: 0,
+            transaction: None,
+            savepoint: None,
+            readers: Vec::new(),
+            last: Sequence(0),
+        };
+        let points: &[&str] = if split { &["b", "c2"] } else { &[] };
+        world.store().create_table(world.table(points)).unwrap();
+        world.begin();
+        world
+    }
+
+    fn table(&self, points: &[&str]) -> TableDescriptor {
+        TableDescriptor { families: self.families.clone(), ..descriptor(points, 1) }
+    }
+
+    fn store(&self) -> &Arc<Store> {
+        self.store.as_ref().unwrap()
+    }
+
+    fn transaction(&self) -> &Transaction {
+        self.transaction.as_ref().unwrap()
+    }
+
+    fn begin(&mut self) {
+        self.transaction = Some(self.store().begin(TransactionOptions::default()));
+        self.staged.clear();
+        self.edits = 0;
+        self.savepoint = None;
+    }
+
+    fn reopen(&mut self) {
+        self.readers.clear();
+        self.transaction = None;
+        self.store = None;
+        self.store = Some(open(&self.env).unwrap());
+        self.begin();
+    }
+
+    /// Returns all cells, those of the open transaction behind the others.
+    fn cells(&self) -> Vec<Vec<Cell>> {
+        let mut cells = self.committed.clone();
+        for (family, cell) in &self.staged {
+            cells[usize::from(*family)].push(cell.clone());
+        }
+        cells
+    }
+
+    fn run(&mut self, step: &Step) {
+        match step {
+            Step::Write(write) => self.write(write),
+            Step::Savepoint => {
+                self.savepoint = Some((self.transaction().savepoint(), self.edits));
+            }
+            Step::RollBackTo => {
+                if let Some((savepoint, edits)) = self.savepoint {
+                    self.transaction().rollback_to(savepoint);
+                    self.forget_staged(edits);
+                }
+            }
+            Step::Commit => self.commit(),
+            Step::RollBack => {
+                self.transaction().rollback();
+                self.begin();
+            }
+            Step::OpenReader if self.readers.len() < 3 => self.open_reader(),
+            Step::OpenReader => {}
+            Step::CloseReader(index) => {
+                if *index < self.readers.len() {
+                    self.readers.remove(*index);
+                }
+            }
+            Step::Wait(milliseconds) => {
+                self.env.set_now(self.env.now_micros() + milliseconds * 1000);
+            }
+            Step::Flush => self.store().flush(TABLE).unwrap(),
+            Step::Compact(major) => self.store().compact(TABLE, *major).unwrap(),
+            Step::Alter(family, compaction) => {
+                let family = &mut self.families[usize::from(*family)];
+                *family = fitting(family.clone(), compaction.clone());
+                self.store().alter_table(self.table(&[])).unwrap();
+            }
+            Step::Reopen => self.reopen(),
+            Step::Crash => {
+                self.env = self.env.after_crash(Unsynced::Torn);
+                self.reopen();
+            }
+            Step::Read(who, read) => self.read(*who, read),
+        }
+    }
+
+    /// Forgets what was staged behind so many edits.
+    fn forget_staged(&mut self, edits: u64) {
+        self.staged.retain(|(_, cell)| cell.sequence.0 <= Sequence::STAGED | edits);
+    }
+
+    fn commit(&mut self) {
+        let commit = self.transaction().commit().unwrap();
+        let staged = std::mem::take(&mut self.staged);
+        assert_eq!(commit.sequence.is_some(), !staged.is_empty());
+        if let Some(sequence) = commit.sequence {
+            assert!(sequence > self.last, "sequences rise");
+            self.last = sequence;
+            commit.durable.wait().unwrap();
+            for (family, cell) in collapsed(staged, sequence, commit.timestamp) {
+                self.committed[usize::from(family)].push(cell);
+            }
+        }
+        self.begin();
+    }
+
+    fn standpoint(&self, transaction: &Transaction) -> Standpoint {
+        Standpoint {
+            snapshot: transaction.snapshot(),
+            staged_through: Sequence(Sequence::STAGED),
+            now_micros: self.env.now_micros(),
+        }
+    }
+
+    fn open_reader(&mut self) {
+        let isolation = Isolation::RepeatableRead;
+        let options = TransactionOptions { isolation, ..TransactionOptions::default() };
+        let transaction = self.store().begin(options);
+        transaction.begin_statement();
+        let standpoint = self.standpoint(&transaction);
+        self.readers.push(Reader { transaction, standpoint });
+    }
+
+    fn read(&self, who: Who, read: &Read) {
+        match who {
+            Who::Reader(index) if index < self.readers.len() => {
+                let Reader { transaction, standpoint } = &self.readers[index];
+                transaction.begin_statement();
+                self.compare(transaction, *standpoint, read);
+            }
+            Who::Writer => {
+                let transaction = self.transaction();
+                transaction.begin_statement();
+                let staged_through = Sequence(Sequence::STAGED | self.edits);
+                let standpoint = Standpoint { staged_through, ..self.standpoint(transaction) };
+                self.compare(transaction, standpoint, read);
+            }
+            Who::New | Who::Reader(_) => {
+                let transaction = self.store().begin(TransactionOptions::default());
+                transaction.begin_statement();
+                let standpoint = self.standpoint(&transaction);
+                self.compare(&transaction, standpoint, read);
+                let (one, get) = read.get();
+                let mut batch = CellBatch::new();
+                self.store().get(TABLE, &get, &mut batch).unwrap();
+                let expected = one.answer(&self.cells(), &self.families, standpoint).concat();
+                assert_eq!(cells_of(&batch), expected, "a get of the store, {standpoint:?}");
+            }
+        }
+    }
+
+    /// Compares a scan, a chain of scans that go on from each other, and a get with the model.
+    fn compare(&self, transaction: &Transaction, standpoint: Standpoint, read: &Read) {
+        let cells = self.cells();
+        let expected = read.answer(&cells, &self.families, standpoint).concat();
+        let mut batch = CellBatch::new();
+        let mut found: Vec<Found> = Vec::new();
+        let mut scanner = transaction.scan(TABLE, read.scan()).unwrap();
+        while scanner.next_batch(3, &mut batch).unwrap() {
+            assert!(batch.rows().all(|row| row.cells().count() <= read.piece_cells()));
+            found.extend(cells_of(&batch));
+        }
+        assert_eq!(found, expected, "{standpoint:?}");
+        let mut chained: Vec<Found> = Vec::new();
+        let mut scan = read.scan();
+        loop {
+            let mut scanner = transaction.scan(TABLE, scan).unwrap();
+            if !scanner.next_batch(1, &mut batch).unwrap() {
+                break;
+            }
+            chained.extend(cells_of(&batch));
+            scan = scanner.rest().unwrap();
+        }
+        assert_eq!(chained, expected, "a chain, {standpoint:?}");
+        let (one, get) = read.get();
+        let expected = one.answer(&cells, &self.families, standpoint).concat();
+        batch.clear();
+        let is_there = transaction.get(TABLE, &get, &mut batch).unwrap();
+        assert_eq!(cells_of(&batch), expected, "a get, {standpoint:?}");
+        assert_eq!(is_there, !expected.is_empty());
+        assert_eq!(transaction.exists(TABLE, &get).unwrap(), is_there);
+    }
+
+    fn check_readers(&self, read: &Read) {
+        self.read(Who::New, read);
+        (0..self.readers.len()).for_each(|index| self.read(Who::Reader(index), read));
+    }
+}
+
+#[test]
+fn histories_agree_with_the_model() {
+    let families = prop::collection::vec(families::family(), usize::from(FAMILIES));
+    let history = prop::collection::vec(step(), 1..150);
+    let case = (families, any::<bool>(), history, read());
+    hold(("histories of stores", REGRESSIONS), case, |(families, split, history, last)| {
+        let mut world = World::new(families, split);
+        history.iter().for_each(|step| world.run(step));
+        let at_the_end = [Step::Commit, Step::Flush, Step::Compact(false), Step::Compact(true)];
+        for step in &at_the_end {
+            world.run(step);
+            world.check_readers(&last);
+        }
+        // Reads are steps of the history, but for those at the end.
+        (history.len() + at_the_end.len()) as u64 + 4 * (1 + world.readers.len() as u64)
+    });
+}
