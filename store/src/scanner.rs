@@ -6,7 +6,8 @@
 //!    and its regions, so that it goes on to the end of a table that was dropped meanwhile.
 //! 2. In each region it reads one set of views.
 //! 3. The filter is one for the whole scan, so that its counts are.
-//! 4. While `inside` is set, `row` was begun and its families stand in it or behind it.
+//! 4. Once a region was read at a replica, no later one is read at a newer sequence.
+//! 5. While `inside` is set, `row` was begun and its families stand in it or behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,8 @@ pub struct Scanner {
     resume: Option<CellPosition>,
     /// Whether a piece of `row` was returned, by this scan or by the one that it goes on with.
     begun: bool,
+    /// The snapshot of the first replica that was read, kept open.
+    lagging: Option<Snapshot>,
     /// What was read in regions that are done.
     counts: ReadCounts,
     /// Rows read in a row before columns are looked for again.
@@ -148,6 +151,7 @@ impl Scanner {
             inside: None,
             resume,
             begun: false,
+            lagging: None,
             counts: ReadCounts::default(),
             row_run: 1,
             scan,
@@ -304,7 +308,11 @@ impl Scanner {
 
     fn leave_region(&mut self) {
         self.counts = self.counts();
-        self.current = None;
+        if let Some(current) = self.current.take()
+            && let Source::Replica(snapshot) = current.source
+        {
+            self.lagging.get_or_insert(snapshot);
+        }
     }
 
     fn end(&mut self) {
@@ -382,6 +390,7 @@ impl Scanner {
         let mut spec = self.rules.spec;
         if let Source::Replica(snapshot) = &source {
             spec.snapshot = snapshot.sequence();
+            self.rules.spec.snapshot = spec.snapshot;
         }
         // Staged cells know no regions, so the range must end where the region does.
         let span = RowSpan {
@@ -415,7 +424,7 @@ impl Scanner {
         let flags: SmallVec<[&AtomicBool; 2]> =
             self.rules.cancelled.iter().map(|flag| &**flag).collect();
         let caller = Caller { consistency: self.rules.consistency, cancelled: &flags };
-        let snapshot = self.rules.snapshot.sequence();
+        let snapshot = self.rules.spec.snapshot;
         self.rules.path.enter(region, self.rules.table, snapshot, &caller)
     }
 
