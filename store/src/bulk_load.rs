@@ -240,6 +240,7 @@ impl BulkLoad {
         let engine = &*self.engine;
         let mut held = Vec::with_capacity(regions.len());
         for (_, region) in regions {
+            region.check_whole()?;
             // Most of what is in memory, before anybody waits.
             region.flush(engine)?;
         }

@@ -149,6 +149,7 @@ impl Copy<'_> {
         let directory = self.temporary.join("regions").join(region.id().0.to_string());
         let mut files = Vec::with_capacity(views.len());
         for (family, view) in views.iter().enumerate() {
+            view.check_whole()?;
             let directory = directory.join(family.to_string());
             self.env.create_directory(&directory)?;
             for live in view.runs.iter().flat_map(|run| run.files()) {

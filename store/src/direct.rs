@@ -105,6 +105,7 @@ impl Store {
             return self.put_in_transaction(table, &writes, durability);
         }
         for part in &writes.regions {
+            part.region.check_whole()?;
             part.region.service().enter(None, &[&NEVER], blocking)?;
             engine.wait_for_files(&part.region, &NEVER)?;
         }

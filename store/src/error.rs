@@ -119,6 +119,36 @@ impl Error {
     }
 }
 
+/// A file that is missing or not what it should be, kept to be told to all who need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    path: PathBuf,
+    offset: u64,
+    detail: String,
+}
+
+impl Damage {
+    /// Returns what an error says about a file.
+    ///
+    /// # Errors
+    ///
+    /// The error itself, if it is another one: to try again may help then.
+    pub fn of(error: Error) -> Result<Damage> {
+        match error {
+            Error::Corrupt { path, offset, detail } => Ok(Damage { path, offset, detail }),
+            Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Damage { path, offset: 0, detail: "the file is missing".into() })
+            }
+            other => Err(other),
+        }
+    }
+
+    /// Returns the error of who needs the file.
+    pub fn error(&self) -> Error {
+        Error::corrupt(&self.path, self.offset, self.detail.as_str())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

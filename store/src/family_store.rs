@@ -25,7 +25,7 @@ use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
 use crate::descriptor::FamilyDescriptor;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::file::StoreFile;
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::options::Options;
@@ -61,6 +61,8 @@ pub struct FamilyStore {
     flushing: Mutex<()>,
     /// Files that are inputs of compactions.
     busy: Arc<Mutex<HashSet<FileId>>>,
+    /// Files that are live and could not be opened.
+    unopened: Vec<FileRecord>,
     counters: Counters,
 }
 
@@ -108,11 +110,17 @@ pub struct FamilyStatus {
     pub file_cells: u64,
     /// What its reads found in the block cache.
     pub cache: CacheUse,
+    /// What is wrong with a file, if the family cannot be read.
+    pub damage: Option<Arc<Damage>>,
 }
 
 impl FamilyStore {
     /// Opens the store with these files in `directory`, which is created if need be. Files of this
     /// family there that are not listed are removed.
+    ///
+    /// A file that is missing, or damaged such that it cannot be opened, keeps the family from
+    /// being read and compacted, but not the rest of the store: every read of the family says what
+    /// is wrong until the file is restored and the store opened again. Flushes go on.
     pub fn open(
         context: Arc<StoreContext>,
         directory: PathBuf,
@@ -133,9 +141,19 @@ impl FamilyStore {
         let cache = Arc::new(FamilyCache::new(Arc::clone(&context.cache)));
         cache.set_takes_data(family.block_cache);
         let mut live = Vec::with_capacity(files.len());
+        let (mut unopened, mut damage) = (Vec::new(), None);
         for &record in files {
             let path = directory.join(file_name(family_index, record.id));
-            let mut file = StoreFile::open(env.clone(), &path, cache.clone())?;
+            let mut file = match StoreFile::open(env.clone(), &path, cache.clone()) {
+                Ok(file) => file,
+                Err(error) => {
+                    tracing::error!(%error, "a store file cannot be opened");
+                    let found = Arc::new(Damage::of(error)?);
+                    damage.get_or_insert(found);
+                    unopened.push(record);
+                    continue;
+                }
+            };
             if let Some(sequence) = record.adopted {
                 file = file.adopted_at(Sequence(sequence));
             }
@@ -150,6 +168,7 @@ impl FamilyStore {
             active: Arc::default(),
             frozen: Vec::new(),
             runs: assemble(live),
+            damage,
         });
         Ok(FamilyStore {
             context,
@@ -161,8 +180,18 @@ impl FamilyStore {
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
             busy: Arc::default(),
+            unopened,
             counters: Counters::default(),
         })
+    }
+
+    /// Checks that all files could be opened.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        if self.unopened.is_empty() { Ok(()) } else { self.view.load().check_whole() }
     }
 
     /// Replaces the rules of the family: for views taken from now on, flushes and compactions.
@@ -373,7 +402,9 @@ impl FamilyStore {
 
     /// Returns the live store files: what the manifest must list.
     pub fn files(&self) -> Vec<FileRecord> {
-        self.view.load().runs.iter().flat_map(|run| run.records()).collect()
+        let opened = self.view.load();
+        let opened = opened.runs.iter().flat_map(|run| run.records());
+        opened.chain(self.unopened.iter().copied()).collect()
     }
 
     /// Returns the figures.
@@ -384,6 +415,7 @@ impl FamilyStore {
             files: view.files().map(|live| (live.id.0, live.file.byte_count())).collect(),
             file_cells: view.files().map(|live| live.file.properties().cell_count).sum(),
             cache: self.cache.usage(),
+            damage: view.damage.clone(),
         }
     }
 }

@@ -139,6 +139,7 @@ fn read_families(
     mut output: Output<'_>,
 ) -> Result<()> {
     for (family, view) in views {
+        view.check_whole()?;
         let staged = staged.and_then(|families| families.get(usize::from(*family)));
         let staged = staged.and_then(Option::as_deref);
         if let Some(newest) = Newest::of(get, spec, *family)

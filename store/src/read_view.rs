@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
-use crate::error::Result;
+use crate::error::{Damage, Result};
 use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run};
@@ -36,6 +36,8 @@ pub struct ReadView {
     pub(crate) frozen: Vec<(Arc<Memstore>, Sequence)>,
     /// Oldest first: for any one row a later run is newer.
     pub(crate) runs: Vec<Arc<Run>>,
+    /// A file that is missing among them: no read of the family can be answered.
+    pub(crate) damage: Option<Arc<Damage>>,
 }
 
 /// Views of families, with their indexes: borrowed, as it were, so that reads need not fight for
@@ -94,6 +96,15 @@ impl ReadView {
             || self.runs.iter().any(|run| run.has_family_markers())
     }
 
+    /// Checks that all files are there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        self.damage.as_ref().map_or(Ok(()), |damage| Err(damage.error()))
+    }
+
     /// Returns whether what a read sees depends on when it reads.
     pub(crate) fn may_expire(&self) -> bool {
         self.family.ttl.is_some()
@@ -143,6 +154,7 @@ impl ReadView {
     /// Returns the highest committed sequence of any cell of the row, if there is one: has the row
     /// changed since a snapshot? Right for snapshots that compactions still respect.
     pub fn newest_sequence(&self, row: &[u8]) -> Result<Option<Sequence>> {
+        self.check_whole()?;
         // Newest first: the first source that has the row decides.
         for memstore in self.memstores() {
             if let Some(sequence) = memstore.newest_sequence(row) {
@@ -176,6 +188,7 @@ impl ReadView {
         rules: FamilyRules<'_>,
         staged: Option<Arc<Memstore>>,
     ) -> Result<FamilyScanner> {
+        self.check_whole()?;
         let retention = self.retention(&rules.spec, staged.as_deref());
         let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
         for memstore in staged.into_iter().chain(self.memstores().cloned()) {

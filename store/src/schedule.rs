@@ -264,6 +264,10 @@ impl Schedule {
                 job.answer(Ok(job.done));
                 continue;
             }
+            if let Err(damage) = job.region.check_family(job.family) {
+                state.queued.remove(index).answer(Err(damage));
+                continue;
+            }
             let resting = state.rests.get(&job.store()).is_some_and(|rest| rest.until_micros > now);
             if reserved.contains(&job.store()) || (resting && job.waiter.is_none()) {
                 index += 1;

@@ -75,6 +75,9 @@ pub struct StoreStatus {
     pub failed_compactions: u64,
     /// The last commit that new snapshots see.
     pub visible: Sequence,
+    /// Regions of which a file was missing or damaged when the store was opened;
+    /// [`RegionStatus::damage`] says which.
+    pub damaged_regions: usize,
     /// Open snapshots; [`Store::snapshots`] lists them.
     pub snapshots: usize,
 }
@@ -267,6 +270,10 @@ impl Store {
             queued_compactions: self.engine.schedule.queued_count(),
             failed_compactions: self.engine.schedule.failures(),
             visible: self.engine.visible(),
+            damaged_regions: {
+                let regions = self.engine.regions();
+                regions.iter().filter(|region| region.check_whole().is_err()).count()
+            },
             snapshots: self.snapshots().len(),
         }
     }

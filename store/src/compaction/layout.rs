@@ -118,8 +118,8 @@ impl<'a> Layout<'a> {
         files.filter(|(_, file)| ids.contains(&file.id)).collect()
     }
 
-    /// Cuts inputs of a merge, by rows, into files that can stay as they are, because no other input
-    /// has rows between theirs and `may_stay`, and what must be merged between those.
+    /// Cuts inputs of a merge, by rows, into files that can stay as they are, because no other
+    /// input has rows between theirs and `may_stay`, and what must be merged between those.
     pub fn portions(
         &self,
         inputs: &[FileId],

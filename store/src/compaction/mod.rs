@@ -10,9 +10,9 @@
 //!    So the sequences of a row's cells in different runs never overlap, which
 //!    [`crate::scan::retention`] relies on ([`Layout::keeps_order`] checks it).
 //! 2. A file is the input of one compaction at a time.
-//! 3. A file whose rows no other input reaches into stays as it is when a policy merges, if there is
-//!    nothing to gain by reading it ([`Layout::portions`]): what comes in the order of its rows is
-//!    written once.
+//! 3. A file whose rows no other input reaches into stays as it is when a policy merges, if there
+//!    is nothing to gain by reading it ([`Layout::portions`]): what comes in the order of its rows
+//!    is written once.
 //! 4. A merge may drop markers only if no file that is left out can have older cells of a row
 //!    between the first and the last of its inputs ([`Layout::sees_oldest`]). That newer cells are
 //!    left out does not matter: those in memory always are.

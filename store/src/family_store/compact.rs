@@ -124,6 +124,10 @@ impl FamilyStore {
         // that what is not busy any more is not there any more either.
         let mut busy = self.busy.lock();
         let view = self.view();
+        if view.damage.is_some() {
+            // What is not known of a file could mask what is in the others.
+            return None;
+        }
         let layout = layout(&view, &busy);
         let occasion = Occasion {
             now_micros: self.context.options.env.now_micros(),

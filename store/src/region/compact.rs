@@ -48,6 +48,15 @@ impl Region {
         figures
     }
 
+    /// Checks that a family has all its files: else it is not compacted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_family(&self, family: usize) -> Result<()> {
+        self.families.load().get(family).map_or(Ok(()), |family| family.check_whole())
+    }
+
     /// Chooses a compaction of a family, `None` if there is nothing to do that can be done now.
     pub(crate) fn plan_compaction(
         &self,

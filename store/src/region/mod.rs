@@ -84,6 +84,9 @@ pub struct RegionStatus {
     pub rows_written: u64,
     /// What its reads found in the block cache since start.
     pub cache: CacheUse,
+    /// What is wrong with a file of it, if any was missing or damaged when the store was opened:
+    /// reads of its family and writes of the region fail with that.
+    pub damage: Option<String>,
     /// Its replicas, the primary not among them.
     pub replicas: Vec<ReplicaStatus>,
 }
@@ -245,6 +248,15 @@ impl Region {
     /// Returns the present view of a family, of the primary.
     pub(crate) fn view(&self, family: usize) -> Option<Arc<ReadView>> {
         self.families.load().get(family).map(|store| store.view())
+    }
+
+    /// Checks that all files of all families are there, so that what is written can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        self.families.load().iter().try_for_each(|family| family.check_whole())
     }
 
     /// Returns the present views of these families, or of all, that there are.
@@ -545,11 +557,13 @@ impl Region {
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
         let (mut file_count, mut file_bytes) = (0, 0);
         let mut cache = CacheUse::default();
+        let mut damage = None;
         for family in self.families.load().iter() {
             let status = family.status();
             file_count += status.files.len();
             file_bytes += status.files.iter().map(|(_, bytes)| bytes).sum::<u64>();
             cache += status.cache;
+            damage = damage.or(status.damage.map(|damage| damage.error().to_string()));
         }
         let replicas = self.replicas.load();
         let replicas = replicas.iter().zip(1..).map(|(replica, number)| ReplicaStatus {
@@ -570,6 +584,7 @@ impl Region {
             rows_read: self.rows_read.load(Ordering::Relaxed),
             rows_written: self.rows_written.load(Ordering::Relaxed),
             cache,
+            damage,
             replicas: replicas.collect(),
         }
     }

@@ -34,15 +34,15 @@
 //!
 //! # What a rewrite may drop
 //!
-//! Cells above the oldest snapshot stay, and what has expired is told by the time of the oldest read
-//! ([`Horizon`]). Of the others, a flush or minor compaction sees only a
-//! part: it drops what was evicted, what a marker of a range masked (that marker stays, and masks
-//! whatever the dropped version could have evicted), and what has expired by the family's TTL.
-//! Where a marker of a single version is among its cells, it keeps what that marker ended and what
-//! it believes to be evicted: a version in an older file, ended by that marker since, may have
-//! evicted the evictor first. It also keeps versions that were replaced where VERSIONS > 1: their
-//! lives may have ended a life in another file. A major compaction sees all files, drops all that
-//! is dead, and the markers that are older than the family's delete purge delay.
+//! Cells above the oldest snapshot stay, and the time of the oldest read ([`Horizon`]) decides what
+//! has expired. Of the others, a flush or minor compaction sees only a part: it drops what was
+//! evicted, what a marker of a range masked (that marker stays, and masks whatever the dropped
+//! version could have evicted), and what has expired by the family's TTL. Where a marker of a
+//! single version is among its cells, it keeps what that marker ended and what it believes to be
+//! evicted: a version in an older file, ended by that marker since, may have evicted the evictor
+//! first. It also keeps versions that were replaced where VERSIONS > 1: their lives may have ended
+//! a life in another file. A major compaction sees all files, drops all that is dead, and the
+//! markers that are older than the family's delete purge delay.
 //!
 //! Lives may still get shorter, or vanish, in time: when a TTL passes, or when a marker with
 //! KEEP_DELETED_CELLS `Ttl` gets old. A life less never takes another version away: there are fewer

@@ -373,7 +373,8 @@ impl Transaction {
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
     /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`],
-    /// [`Error::Io`] if a table's drop failed before and its fate could not be made sure.
+    /// [`Error::Io`] if a table's drop failed before and its fate could not be made sure,
+    /// [`Error::Corrupt`] if a region that is written lacks a file.
     /// The transaction is to be rolled back then. After a commit it is empty and used no more.
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
@@ -411,6 +412,7 @@ impl Transaction {
             collapse(staged, &mut writes);
         }
         for part in &writes.regions {
+            part.region.check_whole()?;
             part.region.service().enter(None, &[&self.options.cancelled], blocking)?;
             self.engine.wait_for_files(&part.region, &self.options.cancelled)?;
         }

@@ -5,6 +5,7 @@ mod checkpoints;
 mod compactions;
 mod concurrent;
 mod corpus;
+mod damage;
 mod direct;
 mod endpoints;
 mod faults;

@@ -45,8 +45,8 @@ const _: () = {
 };
 
 /// Runs the cases of a property, `BENNU_CASES` times as many if that is set. Each returns how many
-/// operations it had. What fails is shrunk, and its seed kept in the file `regressions`, whose seeds run
-/// first.
+/// operations it had. What fails is shrunk, and its seed kept in the file `regressions`, whose
+/// seeds run first.
 ///
 /// # Panics
 ///

@@ -1,6 +1,6 @@
 //! Histories of a store against the model: row mutations of every kind at any time, in transactions
-//! with savepoints, with flushes, compactions, restarts and crashes between them; and reads of every
-//! kind, by new transactions, by the one that writes, and by snapshots that stay open.
+//! with savepoints, with flushes, compactions, restarts and crashes between them; and reads of
+//! every kind, by new transactions, by the one that writes, and by snapshots that stay open.
 
 #[path = "../../model/mod.rs"]
 mod model;

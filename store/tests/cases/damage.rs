@@ -1,0 +1,161 @@
+//! A store file that is damaged such that it cannot be opened, or missing: the rest of the store
+//! works, who needs the file is told its name, and nothing is lost once it is back.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::env::Env;
+use store::env::fault::FaultEnv;
+use store::transaction::TransactionOptions;
+use store::{
+    Error, FamilyDescriptor, Get, Mutation, Result, Scan, Store, TableDescriptor, TableId,
+};
+
+use crate::cases::{TABLE, begin, descriptor, open, scan};
+
+const OTHER: TableId = TableId(2);
+
+/// Puts a value into a family.
+fn put(store: &Arc<Store>, table: TableId, (row, family): (&str, u8), value: &str) -> Result<()> {
+    let transaction = store.begin(TransactionOptions::default());
+    let mutation = Mutation::new(row).put(family, "q", value.into());
+    transaction.mutate(table, vec![mutation])?;
+    transaction.commit()?.durable.wait()
+}
+
+/// Two regions, two families, rows in files and in the log; and another table.
+fn filled(env: &FaultEnv) {
+    let store = open(env).unwrap();
+    let families = vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("e")];
+    let table = TableDescriptor { families, ..descriptor(&["m"], 2) };
+    store.create_table(table.clone()).unwrap();
+    store.create_table(TableDescriptor { id: OTHER, name: "other".into(), ..table }).unwrap();
+    for table in [TABLE, OTHER] {
+        for (place, value) in [(("a", 0), "1"), (("a", 1), "2"), (("z", 0), "3")] {
+            put(&store, table, place, value).unwrap();
+        }
+        store.flush_table(table).unwrap();
+        put(&store, table, ("b", 0), "in the log").unwrap();
+    }
+}
+
+/// Returns the file of family 0 of the first region of the table.
+fn victim(env: &FaultEnv) -> PathBuf {
+    let store = open(env).unwrap();
+    let region = store.regions(TABLE).unwrap()[0].region.0;
+    let prefix = format!("/data/regions/{region}/0/");
+    let mut paths = env.paths();
+    paths.retain(|path| path.starts_with(&prefix));
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    paths.swap_remove(0)
+}
+
+fn names<T>(done: Result<T>, path: &Path) {
+    match done {
+        Err(Error::Corrupt { path: named, .. }) => assert_eq!(named, path),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("{} is not needed", path.display()),
+    }
+}
+
+fn get(store: &Arc<Store>, get: &Get) -> Result<bool> {
+    let mut row = store::CellBatch::new();
+    let found = begin(store).get(TABLE, get, &mut row);
+    assert_eq!(store.get(TABLE, get, &mut row).is_ok(), found.is_ok());
+    found
+}
+
+/// Everything that needs the file says so, and everything else works.
+fn check_damaged(store: &Arc<Store>, path: &Path) {
+    names(scan(&begin(store)), path);
+    names(get(store, &Get::new("a")), path);
+    names(get(store, &Get::new("a").column(0, "q")), path);
+    assert!(get(store, &Get::new("a").family(1)).unwrap(), "the other family");
+    assert!(get(store, &Get::new("z")).unwrap(), "the other region");
+    names(put(store, TABLE, ("a", 0), "x"), path);
+    names(put(store, TABLE, ("a", 1), "x"), path);
+    put(store, TABLE, ("z", 0), "3").unwrap();
+    names(store.compact_table(TABLE, true), path);
+    names(store.compact_table(TABLE, false), path);
+    names(store.checkpoint(Path::new("/copy")), path);
+    // What is in the log only may go into files.
+    store.flush_table(TABLE).unwrap();
+    names(scan(&begin(store)), path);
+    let regions = store.regions(TABLE).unwrap();
+    let damage = regions[0].damage.as_deref().unwrap();
+    assert!(damage.contains(&path.display().to_string()), "{damage}");
+    assert_eq!((&regions[1].damage, store.status().damaged_regions), (&None, 1));
+    // The other table does not notice.
+    put(store, OTHER, ("c", 0), "new").unwrap();
+    store.flush_table(OTHER).unwrap();
+    store.compact_table(OTHER, true).unwrap();
+    let mut rows = store::CellBatch::new();
+    let reader = begin(store);
+    let mut scanner = reader.scan(OTHER, Scan::all()).unwrap();
+    assert!(scanner.next_batch(100, &mut rows).unwrap());
+    assert_eq!(rows.row_count(), 4);
+}
+
+/// Makes other bytes of a file, or none.
+type Damaging = fn(&[u8]) -> Option<Vec<u8>>;
+
+fn flipped(bytes: &[u8], from_end: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let at = bytes.len() - from_end;
+    bytes[at] ^= 4;
+    bytes
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
+    let damages: [Damaging; 5] = [
+        |bytes| Some(bytes[..bytes.len() - 20].to_vec()),
+        |_| Some(Vec::new()),
+        // The trailer; the properties, which stand before it; the whole file.
+        |bytes| Some(flipped(bytes, 30)),
+        |bytes| Some(flipped(bytes, 60)),
+        |_| None,
+    ];
+    for damage in damages {
+        let env = FaultEnv::new(1);
+        filled(&env);
+        let path = victim(&env);
+        let whole = env.bytes(&path).unwrap();
+        match damage(&whole) {
+            Some(bytes) => env.place(&path, bytes),
+            None => env.remove(&path).unwrap(),
+        }
+        let store = open(&env).unwrap();
+        check_damaged(&store, &path);
+        drop(store);
+        // Again, with what was flushed meanwhile; then with the file back in its place.
+        let store = open(&env).unwrap();
+        names(scan(&begin(&store)), &path);
+        drop(store);
+        env.place(&path, whole);
+        let store = open(&env).unwrap();
+        assert_eq!(store.status().damaged_regions, 0);
+        let rows = || scan(&begin(&store)).unwrap();
+        let of = |row: &str, value: &str| (row.to_owned(), value.to_owned());
+        let expected = [of("a", "1"), of("a", "2"), of("b", "in the log"), of("z", "3")];
+        assert_eq!(rows(), expected);
+        put(&store, TABLE, ("a", 0), "4").unwrap();
+        store.compact_table(TABLE, true).unwrap();
+        assert_eq!(rows()[0], of("a", "4"));
+    }
+}
+
+#[test]
+fn a_table_with_a_damaged_file_can_be_dropped() {
+    let env = FaultEnv::new(1);
+    filled(&env);
+    let path = victim(&env);
+    env.place(&path, b"not a store file".to_vec());
+    let store = open(&env).unwrap();
+    store.drop_table(TABLE).unwrap();
+    assert_eq!(store.status().damaged_regions, 0);
+    store.checkpoint(Path::new("/copy")).unwrap();
+    drop(store);
+    assert_eq!(open(&env).unwrap().tables().len(), 1);
+    assert_eq!(env.bytes(&path), None);
+}
