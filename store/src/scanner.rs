@@ -63,7 +63,7 @@ pub struct Scanner {
     map: Arc<RegionMap>,
     /// Indexes of the regions still to be opened.
     ahead: std::ops::Range<usize>,
-    current: Option<Box<RegionScanner>>,
+    current: Option<RegionScanner>,
     filter: Option<FilterRun>,
     /// Rows that may still be begun.
     rows_left: u64,
@@ -98,7 +98,7 @@ struct RegionScanner {
     index: usize,
     region: Arc<Region>,
     source: Source,
-    families: SmallVec<[FamilyScanner; 1]>,
+    families: Vec<FamilyScanner>,
 }
 
 /// What came of a row.
@@ -398,7 +398,7 @@ impl Scanner {
             stop: lower_end(self.stop.as_deref(), region.stop()),
             order: self.order,
         };
-        let mut families = SmallVec::new();
+        let mut families = Vec::new();
         let mut open = |family: usize| -> Result<()> {
             let staged = self.rules.staged.get(family).cloned().flatten();
             let view = view_of(&region, &source, family)?;
@@ -416,7 +416,7 @@ impl Scanner {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
-        self.current = Some(Box::new(RegionScanner { index, region, source, families }));
+        self.current = Some(RegionScanner { index, region, source, families });
         Ok(true)
     }
 

@@ -120,14 +120,15 @@ impl Peer for Bennu {
             (None, _) => {}
         }
         let mut scanner = transaction.scan(TABLE, scan).expect("scan");
-        let mut batch = CellBatch::new();
         let (mut count, mut bytes) = (0, 0);
-        while scanner.next_batch(limit.min(BATCH_ROWS) as usize, &mut batch).expect("batch") {
-            for cell in batch.rows().flat_map(|row| row.cells()) {
-                count += 1;
-                bytes += (cell.row.len() + cell.value.len()) as u64;
+        READ.with_borrow_mut(|(_, batch)| {
+            while scanner.next_batch(limit.min(BATCH_ROWS) as usize, batch).expect("batch") {
+                for cell in batch.rows().flat_map(|row| row.cells()) {
+                    count += 1;
+                    bytes += (cell.row.len() + cell.value.len()) as u64;
+                }
             }
-        }
+        });
         (count, bytes)
     }
 

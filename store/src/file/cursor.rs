@@ -171,8 +171,14 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
                     self.extent = Some(RowExtent { cell_count, left: cell_count });
                     return self.cursor.advance().map_err(|Malformed| self.malformed());
                 }
-                // The row may begin in an earlier block.
-                None => break,
+                None => match self.index.previous_key(&self.file) {
+                    Some(before) if row_of(before) != &self.row[..] => {
+                        self.extent = Some(RowExtent { cell_count, left: cell_count });
+                        return self.cursor.first().map_err(|Malformed| self.malformed());
+                    }
+                    // The row may begin in an earlier block.
+                    _ => break,
+                },
             }
         }
         self.extent = None;

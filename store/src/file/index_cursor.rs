@@ -87,6 +87,13 @@ impl IndexCursor {
         view.restart(standing.entry).ok().map(|(key, _)| key)
     }
 
+    /// Returns the last key of the block before the one it stands on, if that is at hand.
+    pub(super) fn previous_key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
+        let standing = self.path.last()?;
+        let view = standing.view(file).ok()?;
+        view.restart(standing.entry.checked_sub(1)?).ok().map(|(key, _)| key)
+    }
+
     fn start(&mut self, file: &StoreFile) -> Result<()> {
         let offset = file.data_tree()?.handle().offset;
         self.path.clear();
