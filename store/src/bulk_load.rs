@@ -114,7 +114,8 @@ impl BulkLoad {
         let mut families = Vec::new();
         families.resize_with(table.descriptor().families.len(), FamilyLoad::default);
         BulkLoad {
-            started: Timestamp(engine.options().env.now_micros()),
+            // Not below commits made before, whose times may be ahead of the clock.
+            started: Timestamp(engine.options().env.now_micros()).max(engine.last_timestamp()),
             files: Files { engine: Arc::clone(&engine), written: BTreeMap::new() },
             engine,
             _store: store,

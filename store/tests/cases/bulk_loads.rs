@@ -38,6 +38,18 @@ fn expected(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
+fn a_load_is_newer_than_what_was_committed_before() {
+    // The clock stands still; commits go on without it.
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    (0..3).for_each(|number| put(&store, "a", &number.to_string()));
+    begin_load(&store, &["a"], "loaded").unwrap().adopt().unwrap();
+    assert_eq!(rows(&store), expected(&[("a", "loaded")]));
+    put(&store, "a", "after");
+    assert_eq!(rows(&store), expected(&[("a", "after")]));
+}
+
+#[test]
 fn a_load_is_a_commit_over_regions() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();

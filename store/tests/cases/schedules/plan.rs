@@ -20,6 +20,8 @@ pub(super) struct Plan {
 pub(super) struct Settings {
     pub(super) wal_segment_bytes: u64,
     pub(super) memstore_flush_bytes: u64,
+    /// Whether segments that the log does not need any more are kept elsewhere.
+    pub(super) archive: bool,
 }
 
 /// A write of one row.
@@ -80,6 +82,11 @@ pub(super) enum Step {
     Compact {
         slot: u8,
         major: bool,
+    },
+    /// Writes these rows straight to files.
+    BulkLoad {
+        slot: u8,
+        rows: Vec<u8>,
     },
     Create {
         slot: u8,
@@ -142,6 +149,7 @@ impl Plan {
         let settings = Settings {
             wal_segment_bytes: random.pick(&[150, 600, 4000, 1 << 20]),
             memstore_flush_bytes: random.pick(&[500, 1 << 20, 1 << 20]),
+            archive: random.chance(30),
         };
         let mut steps = vec![create(&mut random, 0)];
         for _ in 0..1 + random.below(3) {
@@ -184,7 +192,8 @@ fn fault(random: &mut Random, calls: u64) -> Fault {
 fn step(random: &mut Random) -> Step {
     let slot = random.below(u64::from(SLOTS)) as u8;
     match random.below(100) {
-        0..45 => commit(random),
+        0..42 => commit(random),
+        42..45 => Step::BulkLoad { slot, rows: (0..ROWS).filter(|_| random.chance(40)).collect() },
         45..50 => Step::Wait,
         50..56 => Step::Read,
         56..66 => Step::Flush { slot },

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::descriptor::Durability;
+use store::bulk_load::{BulkCell, BulkLoad};
+use store::cell::CellType;
+use store::descriptor::{CompactionOptions, CompactionPolicy, Durability, LeveledOptions};
 use store::env::fault::{Fault, FaultEnv, Unsynced};
 use store::transaction::TransactionOptions;
 use store::wal::DurableTicket;
@@ -13,6 +15,7 @@ use store::{
     TableId, Transaction,
 };
 
+use crate::cases::columnar_family;
 use crate::cases::schedules::plan::{End, Plan, ROWS, SLOTS, Settings, Step, Waiting, Write};
 
 const DIRECTORY: &str = "/data";
@@ -53,6 +56,8 @@ pub(super) struct World {
     history: Vec<Effects>,
     /// So many of them must be.
     acknowledged: usize,
+    /// A bulk load after all of them that failed, and may be on disk until the next commit.
+    doubtful_load: Option<Effects>,
     /// Tickets that nobody waited for yet, with the commits that they acknowledge.
     tickets: Vec<(usize, DurableTicket)>,
     /// Whether this process has met a failure that was made.
@@ -75,6 +80,7 @@ impl World {
             next_table: 1,
             history: Vec::new(),
             acknowledged: 0,
+            doubtful_load: None,
             tickets: Vec::new(),
             disturbed: false,
             flipped: false,
@@ -93,6 +99,7 @@ impl World {
             wal_segment_bytes: self.settings.wal_segment_bytes,
             memstore_flush_bytes: self.settings.memstore_flush_bytes,
             region_threads: 1,
+            wal_archive: self.settings.archive.then(|| PathBuf::from("/archive")),
             ..Options::default()
         };
         Store::open(directory, options)
@@ -115,6 +122,7 @@ impl World {
             Step::Compact { slot, major } => {
                 self.on_table(*slot, |store, table| store.compact(table, *major))?;
             }
+            Step::BulkLoad { slot, rows } => self.bulk_load(*slot, rows)?,
             Step::Create { slot, regions, replicas } => self.create(*slot, *regions, *replicas)?,
             Step::Drop { slot } => self.drop_table(*slot)?,
             Step::Alter { slot } => self.alter(*slot)?,
@@ -206,6 +214,7 @@ impl World {
         }
         let Some(commit) = self.accept(transaction.commit(), "a commit")? else { return Ok(()) };
         drop(transaction);
+        self.doubtful_load = None;
         self.history.push(effects);
         if waiting != Waiting::Asynchronous {
             self.tickets.push((self.history.len(), commit.durable));
@@ -213,6 +222,30 @@ impl World {
         if waiting == Waiting::Durable {
             self.wait();
         }
+        Ok(())
+    }
+
+    /// A load is a commit; it is durable when it was adopted.
+    fn bulk_load(&mut self, slot: u8, rows: &[u8]) -> Result<(), String> {
+        let Some(table) = self.table_of(slot).map(|table| table.id) else { return Ok(()) };
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut effects = Effects::new();
+        for row in rows {
+            self.next_value += 1;
+            effects.push(((table, *row, 0), Some(format!("{} loaded", self.next_value))));
+        }
+        let written = load(self.store(), table, &effects);
+        let Some(load) = self.accept(written, "writing a bulk load")? else { return Ok(()) };
+        let adopted = load.adopt();
+        if self.accept(adopted, "a bulk load")?.is_none() {
+            self.doubtful_load = Some(effects);
+            return Ok(());
+        }
+        self.doubtful_load = None;
+        self.history.push(effects);
+        self.acknowledged = self.history.len();
         Ok(())
     }
 
@@ -237,7 +270,7 @@ impl World {
         TableDescriptor {
             id: table.id,
             name: format!("t{}", table.id.0),
-            families: (0..table.families).map(|n| FamilyDescriptor::new(format!("f{n}"))).collect(),
+            families: (0..table.families).map(|n| family(table.slot, n)).collect(),
             region_replication: table.replicas,
             durability: Durability::SyncWal,
             split_points: points.iter().map(|point| point.as_bytes().to_vec()).collect(),
@@ -285,7 +318,7 @@ impl World {
         };
         let id = table.id;
         let mut descriptor = World::descriptor(table);
-        descriptor.families.push(FamilyDescriptor::new("f1"));
+        descriptor.families.push(family(slot, 1));
         let altered = self.store().alter_table(descriptor);
         if self.accept(altered, "altering a table")?.is_some() {
             self.table(id).families = 2;
@@ -426,8 +459,18 @@ impl World {
 
     /// Reads all and finds the prefix of history that it is; what lies behind it never happened.
     fn check(&mut self) -> Result<(), String> {
+        let doubtful = self.doubtful_load.take();
         let Some(found) = self.read_all()? else { return Ok(()) };
-        let commits = self.prefix(&found)?;
+        let commits = match (self.prefix(&found), doubtful) {
+            (Ok(commits), _) => commits,
+            (Err(why), None) => return Err(why),
+            (Err(_), Some(load)) => {
+                // It was on disk, and all before it.
+                self.history.push(load);
+                self.acknowledged = self.history.len();
+                self.prefix(&found)?
+            }
+        };
         self.history.truncate(commits);
         self.acknowledged = commits;
         Ok(())
@@ -494,6 +537,39 @@ impl World {
         }
         self.read()
     }
+}
+
+/// Returns the rules of a family: the tables of each slot have others.
+fn family(slot: u8, number: u8) -> FamilyDescriptor {
+    let name = format!("f{number}");
+    let small = LeveledOptions { level0_files: 2, base_bytes: 4000, multiplier: 2 };
+    match slot {
+        1 => FamilyDescriptor { name, ..columnar_family() },
+        2 => FamilyDescriptor {
+            compaction: CompactionOptions {
+                file_bytes: 1000,
+                ..CompactionOptions::of(CompactionPolicy::Leveled(small))
+            },
+            ..FamilyDescriptor::new(name)
+        },
+        _ => FamilyDescriptor::new(name),
+    }
+}
+
+/// Writes the puts of a bulk load.
+fn load(store: &Arc<Store>, table: TableId, effects: &Effects) -> Result<BulkLoad, Error> {
+    let mut load = store.bulk_load(table)?;
+    for ((_, row, family), value) in effects {
+        load.add(BulkCell {
+            row: row_key(*row).as_bytes(),
+            family: *family,
+            qualifier: b"q",
+            timestamp: None,
+            cell_type: CellType::Put,
+            value: value.as_deref().unwrap_or_default().as_bytes(),
+        })?;
+    }
+    Ok(load)
 }
 
 fn apply(effects: &Effects, is_known: impl Fn(TableId) -> bool, values: &mut Values) {
