@@ -163,7 +163,7 @@ impl Standing {
         let malformed = || file.malformed_index(self.offset);
         let tree = file.data_tree()?;
         let block = match &self.block {
-            Held::Root => tree.root(),
+            Held::Root => return Ok(tree.root()),
             Held::Kept(entry) => tree.kept(*entry).ok_or_else(malformed)?,
             Held::Taken(block) => block,
         };

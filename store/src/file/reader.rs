@@ -17,7 +17,7 @@ use crate::file::encoding::{Malformed, prepare};
 use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_trailer};
 use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
-use crate::file::row_block::RowBlock;
+use crate::file::row_block::{RowBlock, RowBlockLayout};
 use crate::scan::merge::RowOrder;
 
 /// Numbers for the cache: no two files of a process share one.
@@ -45,6 +45,8 @@ pub(super) struct Tree {
     /// Where the root is, and how many levels of index blocks there are.
     at: TreeRoot,
     root: Block,
+    /// Of the root.
+    layout: RowBlockLayout,
     /// One for each entry of the root; none if those are data blocks.
     kept: Box<[OnceLock<KeptBlock>]>,
 }
@@ -67,8 +69,9 @@ impl Deref for Below<'_> {
 }
 
 impl Tree {
-    pub(super) fn root(&self) -> &Block {
-        &self.root
+    /// Returns the root.
+    pub(super) fn root(&self) -> RowBlock<'_> {
+        RowBlock::new(self.root.bytes(), self.layout)
     }
 
     /// Returns where the root is.
@@ -196,30 +199,46 @@ impl StoreFile {
             return Ok(true);
         }
         let tree = self.bloom_tree()?;
-        let mut at = tree.handle();
-        let mut index = Below::Kept(tree.root());
-        for level in 1..=tree.levels() {
-            let malformed = |Malformed| self.malformed_index(at.offset);
-            let view = RowBlock::of(index.bytes()).map_err(malformed)?;
-            let entry = view.restarts_before_row(row).map_err(malformed)?;
-            if entry >= view.restart_count() {
-                return Ok(false);
-            }
-            let is_last = level == tree.levels();
-            let kept = if level == 1 { tree.kept(entry) } else { None };
-            if let (Some(filter), true) = (kept, is_last) {
-                // The usual case: not even the place of the filter is asked for.
-                index = Below::Kept(filter);
-                break;
-            }
-            at = child(view, entry).map_err(malformed)?;
-            let kind = if is_last { BlockKind::Bloom } else { BlockKind::Index };
-            index = match level {
-                1 => self.below_root(tree, entry, (kind, at), Caching::Keep)?,
-                _ => Below::Taken(self.block(kind, at, Caching::Keep)?),
-            };
+        let root = tree.root();
+        let malformed = |Malformed| self.malformed_index(tree.handle().offset);
+        let entry = root.restarts_before_row(row).map_err(malformed)?;
+        if entry >= root.restart_count() {
+            return Ok(false);
         }
-        Ok(bloom::may_contain(index.bytes(), hash()))
+        match tree.kept(entry) {
+            // The usual case: not even the place of the filter is asked for.
+            Some(filter) if tree.levels() == 1 => Ok(bloom::may_contain(filter.bytes(), hash())),
+            _ => match self.filter_below(tree, entry, row)? {
+                Some(filter) => Ok(bloom::may_contain(filter.bytes(), hash())),
+                None => Ok(false),
+            },
+        }
+    }
+
+    /// Returns the filter for a row, below an entry of the root.
+    fn filter_below<'a>(
+        &self,
+        tree: &'a Tree,
+        entry: usize,
+        row: &[u8],
+    ) -> Result<Option<Below<'a>>> {
+        let kind_at = |level: usize| match level == tree.levels() {
+            true => BlockKind::Bloom,
+            false => BlockKind::Index,
+        };
+        let malformed = |at: BlockHandle| move |Malformed| self.malformed_index(at.offset);
+        let mut at = child(tree.root(), entry).map_err(malformed(tree.handle()))?;
+        let mut block = self.below_root(tree, entry, (kind_at(1), at), Caching::Keep)?;
+        for level in 2..=tree.levels() {
+            let view = RowBlock::of(block.bytes()).map_err(malformed(at))?;
+            let entry = view.restarts_before_row(row).map_err(malformed(at))?;
+            if entry >= view.restart_count() {
+                return Ok(None);
+            }
+            at = child(view, entry).map_err(malformed(at))?;
+            block = Below::Taken(self.block(kind_at(level), at, Caching::Keep)?);
+        }
+        Ok(Some(block))
     }
 
     /// Returns the block of an entry of a root, which is no data block.
@@ -268,9 +287,10 @@ impl StoreFile {
         let root = self.read(BlockKind::Index, at.handle)?;
         let view = RowBlock::of(root.bytes())
             .map_err(|Malformed| self.malformed_index(at.handle.offset))?;
+        let layout = view.layout();
         let kept_count = if is_data && at.levels == 1 { 0 } else { view.restart_count() };
         let kept = (0..kept_count).map(|_| OnceLock::new()).collect();
-        Ok(slot.get_or_init(|| Tree { at, root, kept }))
+        Ok(slot.get_or_init(|| Tree { at, root, layout, kept }))
     }
 
     /// Takes the blocks below an index block out of the cache, as far as it has the way to them.

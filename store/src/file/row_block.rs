@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::cache::Block;
 use crate::cell::{KeyParts, compare_keys, is_key, row_of};
 use crate::file::encoding::{BlockBuilder, BlockCursor, Malformed};
-use crate::file::format::{push_varint, read_varint, u32_at, u64_at};
+use crate::file::format::{push_varint, read_varint, u32_at};
 use crate::file::row_slots::RowSlots;
 
 /// Entries from one restart point to the next, at most, in data blocks.
@@ -147,6 +147,9 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
 
 /// Returns the first eight bytes as a number that sorts as they do, filled up with zeros.
 fn head_of(row: &[u8]) -> u64 {
+    if let Some(head) = row.first_chunk() {
+        return u64::from_be_bytes(*head);
+    }
     let mut head = [0; 8];
     let length = row.len().min(8);
     head[..length].copy_from_slice(&row[..length]);
@@ -155,21 +158,21 @@ fn head_of(row: &[u8]) -> u64 {
 
 /// Where the parts of a block's raw bytes are. Checked once, when a block is taken.
 #[derive(Debug, Clone, Copy, Default)]
-struct Layout {
+pub(super) struct RowBlockLayout {
     restart_count: usize,
     restarts_at: usize,
     entries_at: usize,
 }
 
-impl Layout {
-    fn of(bytes: &[u8]) -> Result<Layout, Malformed> {
+impl RowBlockLayout {
+    fn of(bytes: &[u8]) -> Result<RowBlockLayout, Malformed> {
         let restart_count = u32_at(bytes, 0).ok_or(Malformed)? as usize;
         let restarts_at = HEADER_BYTES + usize::from(*bytes.get(4).ok_or(Malformed)?);
         let entries_at = restarts_at + restart_count * RESTART_COST;
         if restart_count == 0 || entries_at >= bytes.len() {
             return Err(Malformed);
         }
-        Ok(Layout { restart_count, restarts_at, entries_at })
+        Ok(RowBlockLayout { restart_count, restarts_at, entries_at })
     }
 }
 
@@ -177,13 +180,23 @@ impl Layout {
 #[derive(Clone, Copy)]
 pub(super) struct RowBlock<'a> {
     bytes: &'a [u8],
-    layout: Layout,
+    layout: RowBlockLayout,
 }
 
 impl<'a> RowBlock<'a> {
     /// Returns the block of these bytes.
     pub(super) fn of(bytes: &'a [u8]) -> Result<RowBlock<'a>, Malformed> {
-        Ok(RowBlock { bytes, layout: Layout::of(bytes)? })
+        Ok(RowBlock { bytes, layout: RowBlockLayout::of(bytes)? })
+    }
+
+    /// Returns the block of these bytes, which have this layout.
+    pub(super) fn new(bytes: &'a [u8], layout: RowBlockLayout) -> RowBlock<'a> {
+        RowBlock { bytes, layout }
+    }
+
+    /// Returns where its parts are.
+    pub(super) fn layout(&self) -> RowBlockLayout {
+        self.layout
     }
 
     /// Returns the number of restart entries.
@@ -225,9 +238,10 @@ impl<'a> RowBlock<'a> {
             Ordering::Equal => {}
         }
         let head = head_of(&row[prefix.len()..]);
-        let all = 0..self.layout.restart_count;
-        let first = partition(all.clone(), |restart| Ok(self.head(restart) < head))?;
-        let is_tied = |restart: usize| restart < all.end && self.head(restart) == head;
+        let (restarts, _) =
+            self.bytes[self.layout.restarts_at..self.layout.entries_at].as_chunks::<RESTART_COST>();
+        let first = heads_below(restarts, head);
+        let is_tied = |restart: usize| restarts.get(restart).is_some_and(|at| head_in(at) == head);
         if !is_tied(first) {
             return Ok(first);
         }
@@ -235,16 +249,13 @@ impl<'a> RowBlock<'a> {
         if !is_tied(first + 1) {
             return Ok(first + usize::from(is_below(self.restart(first)?.0)));
         }
-        let tied = partition(first + 1..all.end, |restart| Ok(self.head(restart) == head))?;
+        let all = first + 1..restarts.len();
+        let tied = partition(all, |restart| Ok(is_tied(restart)))?;
         partition(first..tied, |restart| Ok(is_below(self.restart(restart)?.0)))
     }
 
     fn entries(&self) -> &'a [u8] {
         &self.bytes[self.layout.entries_at..]
-    }
-
-    fn head(&self, restart: usize) -> u64 {
-        u64_at(self.bytes, self.layout.restarts_at + restart * RESTART_COST).unwrap_or(0)
     }
 
     fn offset(&self, restart: usize) -> Result<usize, Malformed> {
@@ -270,6 +281,27 @@ impl<'a> RowBlock<'a> {
     pub(super) fn unshared(&self, entry: &Entry) -> &'a [u8] {
         &self.entries()[entry.key_at..entry.value_at]
     }
+}
+
+/// Returns the head of a restart.
+fn head_in(restart: &[u8; RESTART_COST]) -> u64 {
+    restart.first_chunk().map_or(0, |head| u64::from_le_bytes(*head))
+}
+
+/// Returns the number of restarts whose head is less than `head`. With branches: the processor then
+/// fetches the next lines of a large block while it waits for one, which is worth more than what
+/// wrong guesses cost.
+fn heads_below(restarts: &[[u8; RESTART_COST]], head: u64) -> usize {
+    let (mut low, mut high) = (0, restarts.len());
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if head_in(&restarts[middle]) < head {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// Returns the first of a range for which `is_before` does not hold.
@@ -333,7 +365,7 @@ fn read_entry(entries: &[u8], mut at: usize) -> Option<Entry> {
 #[derive(Default)]
 pub(super) struct RowBlockCursor {
     block: Option<Block>,
-    layout: Layout,
+    layout: RowBlockLayout,
     /// Offset of the entry that it stands on.
     at: usize,
     /// Offset of the entry after that.
@@ -356,7 +388,7 @@ pub(super) struct RowExtent {
 impl BlockCursor for RowBlockCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         self.close();
-        self.layout = Layout::of(block.bytes())?;
+        self.layout = RowBlockLayout::of(block.bytes())?;
         self.block = Some(block);
         Ok(())
     }
