@@ -192,14 +192,22 @@ async fn a_flipped_bit_fails_the_statement_that_meets_it() {
 }
 
 #[tokio::test]
-async fn a_truncated_file_is_named_at_the_start() {
+async fn a_truncated_file_keeps_only_its_table_from_being_read() {
     let directory = tempfile::tempdir().unwrap();
     let file = damaged(directory.path(), |file| {
         let opened = OpenOptions::new().write(true).open(file).unwrap();
         opened.set_len(opened.metadata().unwrap().len() / 2).unwrap();
     })
     .await;
-    let data = directory.path().to_str().unwrap();
-    let output = serve(&["--data", data, "--listen", "127.0.0.1:0"]);
-    assert_refused(&output, 1, &["corrupt file", file.to_str().unwrap(), "at byte"]);
+    let server = Process::serve(directory.path());
+    assert_damage_is_named(&file, &server).await;
+    let client = connect(server.address()).await;
+    let query = "SELECT table_name, damage FROM bennu.regions WHERE damage IS NOT NULL";
+    let rows = client.query(query, &[]).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].get::<_, &str>(0), "broken");
+    assert!(rows[0].get::<_, &str>(1).contains(file.to_str().unwrap()));
+    // What could not be read again is not written.
+    let insert = client.execute("INSERT INTO broken VALUES (1000, 'x')", &[]).await.unwrap_err();
+    assert_eq!(insert.code().unwrap().code(), "XX001");
 }

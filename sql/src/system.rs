@@ -55,6 +55,7 @@ const VIEWS: &[View] = &[
             ("store_file_bytes", DataType::Int8),
             ("rows_read", DataType::Int8),
             ("rows_written", DataType::Int8),
+            ("damage", DataType::Text),
         ],
         rows: regions,
     },
@@ -262,6 +263,7 @@ fn regions(source: &SystemRowSource) -> Result<Vec<Row>> {
                 int8(region.file_bytes),
                 int8(region.rows_read),
                 int8(region.rows_written),
+                region.damage.as_deref().map_or(Datum::Null, text),
             ]);
         }
     }
