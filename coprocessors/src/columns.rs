@@ -130,7 +130,7 @@ impl<'l> SliceDecoder<'l> {
             self.ends.clear();
             slice.append_row_keys(&mut self.keys, &mut self.ends)?;
         }
-        if !self.is_direct || slice.layout()? != &self.encoded[..] {
+        if !self.is_direct || slice.layout() != &self.encoded[..] {
             return self.decode_rows(caller, slice, vectors);
         }
         let value_error = |error| violation::value_error(caller, error);

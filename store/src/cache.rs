@@ -7,9 +7,11 @@
 //! much as to look into them. So an open file may *keep* such blocks for itself ([`KeptBlock`]), up
 //! to half of the cache's bytes for all files together; the table has what is left.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -35,17 +37,23 @@ pub struct BlockKey {
 /// their count of owners: to look at a block from the cache costs one cache line, not three.
 #[derive(Debug, Clone)]
 pub struct Block {
-    bytes: Arc<[u8]>,
+    content: Content,
     encoding: u8,
-    /// Parts that are opened when they are asked for first, of blocks that have any.
-    parts: Option<Arc<Parts>>,
 }
 
-#[derive(Debug)]
-struct Parts {
-    slots: Box<[OnceLock<Box<[u8]>>]>,
-    /// Bytes of all of them once they are open.
-    byte_count: usize,
+#[derive(Debug, Clone)]
+enum Content {
+    Bytes(Arc<[u8]>),
+    Prepared(Arc<dyn PreparedBlock>),
+}
+
+/// What an encoding has found out about a block that is worth keeping with it.
+pub(crate) trait PreparedBlock: Any + Debug + Send + Sync {
+    /// Returns the bytes of the block.
+    fn bytes(&self) -> &Arc<[u8]>;
+
+    /// Returns all bytes that it may take, those of the block included.
+    fn byte_count(&self) -> usize;
 }
 
 impl Block {
@@ -57,31 +65,31 @@ impl Block {
 
     /// Returns a block of these bytes.
     pub fn of_buffer(encoding: u8, bytes: Arc<[u8]>) -> Block {
-        Block { bytes, encoding, parts: None }
+        Block { content: Content::Bytes(bytes), encoding }
     }
 
-    /// Makes room for `part_count` parts that are compressed within the bytes and take
-    /// `parts_bytes` when all are open; the cache counts them as if they were.
-    pub fn with_parts(self, part_count: usize, parts_bytes: usize) -> Block {
-        let slots = (0..part_count).map(|_| OnceLock::new()).collect();
-        Block { parts: Some(Arc::new(Parts { slots, byte_count: parts_bytes })), ..self }
+    /// Returns the block with what its encoding has found out about it.
+    pub(crate) fn into_prepared(self, prepared: impl PreparedBlock) -> Block {
+        Block { content: Content::Prepared(Arc::new(prepared)), ..self }
     }
 
-    /// Returns a part, opened by `open` if nobody has asked for it before. `None` if there is no
-    /// such part or it cannot be opened.
-    pub fn part(&self, index: usize, open: impl FnOnce() -> Option<Box<[u8]>>) -> Option<&[u8]> {
-        let slot = self.parts.as_ref()?.slots.get(index)?;
-        if slot.get().is_none() {
-            // Another reader may have been faster; both opened the same.
-            let _ = slot.set(open()?);
+    /// Returns what was found out about the block, if it is of this kind.
+    pub(crate) fn prepared<T: PreparedBlock>(&self) -> Option<Arc<T>> {
+        match &self.content {
+            Content::Bytes(_) => None,
+            Content::Prepared(prepared) => {
+                let any: Arc<dyn Any + Send + Sync> = Arc::clone(prepared) as _;
+                any.downcast().ok()
+            }
         }
-        slot.get().map(AsRef::as_ref)
     }
 
     /// Returns the bytes that the block takes at most.
     pub fn byte_count(&self) -> usize {
-        let of_parts = |parts: &Arc<Parts>| parts.byte_count + size_of_val(&*parts.slots);
-        self.bytes.len() + self.parts.as_ref().map_or(0, of_parts)
+        match &self.content {
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Prepared(prepared) => prepared.byte_count(),
+        }
     }
 
     /// Returns the code of the layout.
@@ -91,7 +99,15 @@ impl Block {
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.shared_bytes()
+    }
+
+    /// Returns the bytes, which can be kept.
+    pub(crate) fn shared_bytes(&self) -> &Arc<[u8]> {
+        match &self.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Prepared(prepared) => prepared.bytes(),
+        }
     }
 }
 

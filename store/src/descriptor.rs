@@ -90,7 +90,7 @@ impl FamilyDescriptor {
             delete_purge_delay: Duration::ZERO,
             compression: Compression::Lz4,
             bloom_filter: BloomFilter::Row,
-            block_bytes: 32 * 1024,
+            block_bytes: DataBlockEncoding::Rows.default_block_bytes(),
             data_block_encoding: DataBlockEncoding::Rows,
             value_layout: ValueLayout::default(),
             compaction: CompactionOptions::default(),
@@ -140,6 +140,17 @@ pub enum DataBlockEncoding {
     /// The keys together, then each section of the values apart, after the family's
     /// [`ValueLayout`]: good at scans of some sections.
     Columnar,
+}
+
+impl DataBlockEncoding {
+    /// Returns the bytes of cells at which a block is closed, where nobody says otherwise. What a
+    /// scan of some columns has to do for each block is worth it only for many rows.
+    pub const fn default_block_bytes(self) -> u32 {
+        match self {
+            DataBlockEncoding::Rows => 32 << 10,
+            DataBlockEncoding::Columnar => 64 << 10,
+        }
+    }
 }
 
 /// What a commit waits for.

@@ -13,8 +13,8 @@
 //! Sections and shapes go by number, for ever: a layout grows only at its ends. Values of a schema
 //! with a column more have a shape of their own, which may share sections with the older ones.
 //!
-//! The encoded form, which is in every columnar block, is read where it lies and never made into a
-//! [`ValueLayout`] again; byte by byte: `docs/formats/store-file.md`.
+//! The encoded form, which is in every columnar block, is never made into a [`ValueLayout`] again,
+//! but into what puts values together (`ReadLayout`); byte by byte: `docs/formats/store-file.md`.
 
 use std::ops::Range;
 
@@ -272,85 +272,157 @@ const ENDS_OF_2: u8 = 2;
 const ENDS_OF_4: u8 = 3;
 const REST: u8 = 4;
 
-/// A layout in its encoded form.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct EncodedLayout<'a>(pub(crate) &'a [u8]);
+/// A layout as those need it who put values together: made from the encoded form alone.
+#[derive(Debug)]
+pub(crate) struct ReadLayout {
+    encoded: Box<[u8]>,
+    /// Of each section; 0 if it is variable.
+    widths: Box<[u16]>,
+    shapes: Box<[ReadShape]>,
+}
 
-impl<'a> EncodedLayout<'a> {
+#[derive(Debug)]
+struct ReadShape {
+    prefix: Box<[u8]>,
+    pieces: Box<[ReadPiece]>,
+    /// Bytes of a value besides those of its variable sections.
+    fixed_bytes: usize,
+}
+
+/// Sections that follow each other in a value.
+#[derive(Debug)]
+struct ReadPiece {
+    /// Bytes of each entry of the table of ends before them; 0 if they have none.
+    end_bytes: usize,
+    sections: Box<[ReadSection]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ReadSection {
+    number: u16,
+    /// 0 if it is variable.
+    width: u16,
+}
+
+/// Bytes of variable sections for which room is made before they are known.
+const VARIABLE_BYTES_GUESS: usize = 64;
+
+impl ReadLayout {
+    /// Takes an encoded layout apart. `None` if it is none.
+    pub(crate) fn decode(encoded: &[u8]) -> Option<ReadLayout> {
+        let (count, rest) = encoded.split_first_chunk::<2>()?;
+        let (widths, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*count)) * 2)?;
+        let widths: Box<[u16]> = numbers(widths).collect();
+        let (&shape_count, mut rest) = rest.split_first()?;
+        let mut shapes = Vec::new();
+        for _ in 0..shape_count {
+            let (byte_count, tail) = rest.split_first_chunk::<4>()?;
+            let (shape, tail) = tail.split_at_checked(u32::from_le_bytes(*byte_count) as usize)?;
+            shapes.push(ReadShape::decode(shape, &widths)?);
+            rest = tail;
+        }
+        let shapes = shapes.into();
+        rest.is_empty().then(|| ReadLayout { encoded: encoded.into(), widths, shapes })
+    }
+
+    /// Returns the encoded form.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
     /// Returns the number of sections.
-    pub(crate) fn section_count(self) -> Option<usize> {
-        u16_at(self.0, 0).map(usize::from)
+    pub(crate) fn section_count(&self) -> usize {
+        self.widths.len()
     }
 
     /// Returns the width of a section, 0 if it is variable.
-    pub(crate) fn width(self, section: usize) -> Option<usize> {
-        if section >= self.section_count()? {
-            return None;
-        }
-        u16_at(self.0, 2 + section * 2).map(usize::from)
+    pub(crate) fn width(&self, section: usize) -> Option<usize> {
+        self.widths.get(section).copied().map(usize::from)
     }
 
     /// Puts a value of shape `shape` together again from its sections, which `section` gives by
     /// number and width.
+    #[inline]
     pub(crate) fn join<'s>(
-        self,
+        &self,
         shape: usize,
         section: impl Fn(usize, usize) -> Option<&'s [u8]>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let widths_end = 2 + self.section_count()? * 2;
-        let widths = self.0.get(2..widths_end)?;
-        let mut at = widths_end;
-        if shape >= usize::from(*self.0.get(at)?) {
-            return None;
+        let shape = self.shapes.get(shape)?;
+        out.reserve(shape.fixed_bytes + VARIABLE_BYTES_GUESS);
+        out.extend_from_slice(&shape.prefix);
+        for ReadPiece { end_bytes, sections } in &shape.pieces {
+            let mut end_at = out.len();
+            out.resize(end_at + sections.len() * end_bytes, 0);
+            let base = out.len();
+            for ReadSection { number, width } in sections {
+                let bytes = section(usize::from(*number), usize::from(*width))?;
+                match bytes.as_array::<8>() {
+                    // The most common width, without a call.
+                    Some(bytes) => out.extend_from_slice(bytes),
+                    None => out.extend_from_slice(bytes),
+                }
+                if *end_bytes > 0 {
+                    let end = u32::try_from(out.len() - base).ok()?;
+                    if *end_bytes == 2 && u16::try_from(end).is_err() {
+                        return None;
+                    }
+                    out[end_at..end_at + end_bytes]
+                        .copy_from_slice(&end.to_le_bytes()[..*end_bytes]);
+                    end_at += end_bytes;
+                }
+            }
         }
-        at += 1;
-        for _ in 0..shape {
-            at += 4 + u32_at(self.0, at)? as usize;
-        }
-        let end = at + 4 + u32_at(self.0, at)? as usize;
-        let mut rest = self.0.get(at + 4..end)?;
-        let prefix_length = usize::from(u16_at(rest, 0)?);
-        out.extend_from_slice(rest.get(2..2 + prefix_length)?);
-        rest = rest.get(2 + prefix_length..)?;
-        let part = |number: [u8; 2]| {
-            let number = usize::from(u16::from_le_bytes(number));
-            section(number, usize::from(u16_at(widths, number * 2)?))
-        };
+        Some(())
+    }
+}
+
+impl ReadShape {
+    fn decode(shape: &[u8], widths: &[u16]) -> Option<ReadShape> {
+        let (prefix_length, rest) = shape.split_first_chunk::<2>()?;
+        let (prefix, mut rest) =
+            rest.split_at_checked(usize::from(u16::from_le_bytes(*prefix_length)))?;
+        let mut pieces: Vec<(usize, Vec<ReadSection>)> = Vec::new();
         while let [code, count_low, count_high, tail @ ..] = rest {
             let count = usize::from(u16::from_le_bytes([*count_low, *count_high]));
-            let (numbers, next) = tail.split_at_checked(count * 2)?;
+            let (sections, next) = tail.split_at_checked(count * 2)?;
             rest = next;
-            let (numbers, []) = numbers.as_chunks::<2>() else { return None };
             let end_bytes = match *code {
                 FIXED | REST => 0,
                 ENDS_OF_2 => 2,
                 ENDS_OF_4 => 4,
                 _ => return None,
             };
-            let mut end_at = out.len();
-            out.resize(end_at + count * end_bytes, 0);
-            let base = out.len();
-            for &number in numbers {
-                out.extend_from_slice(part(number)?);
-                let end = u32::try_from(out.len() - base).ok()?;
-                if end_bytes == 2 && u16::try_from(end).is_err() {
-                    return None;
-                }
-                out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
-                end_at += end_bytes;
+            // Pieces without a table are just one section after the other.
+            if end_bytes > 0 || pieces.last().is_none_or(|(end_bytes, _)| *end_bytes > 0) {
+                pieces.push((end_bytes, Vec::new()));
+            }
+            let (_, last) = pieces.last_mut()?;
+            for number in numbers(sections) {
+                last.push(ReadSection { number, width: *widths.get(usize::from(number))? });
             }
         }
-        rest.is_empty().then_some(())
+        if !rest.is_empty() {
+            return None;
+        }
+        let bytes_of = |(end_bytes, sections): &(usize, Vec<ReadSection>)| {
+            sections.iter().map(|section| end_bytes + usize::from(section.width)).sum::<usize>()
+        };
+        Some(ReadShape {
+            prefix: prefix.into(),
+            fixed_bytes: prefix.len() + pieces.iter().map(bytes_of).sum::<usize>(),
+            pieces: pieces
+                .into_iter()
+                .map(|(end_bytes, sections)| ReadPiece { end_bytes, sections: sections.into() })
+                .collect(),
+        })
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+/// Returns the numbers of two bytes that these are.
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u16> {
+    bytes.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

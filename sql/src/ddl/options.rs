@@ -27,6 +27,8 @@ pub struct TableOptions {
     pub memstore_flush_bytes: Option<u64>,
     /// Rules of all families.
     pub family: FamilyDescriptor,
+    /// Whether they say how large blocks are: if not, that goes by their encoding.
+    has_block_size: bool,
     /// Rules of single families: `f.ttl = 5`.
     pub overrides: Vec<TableOption>,
 }
@@ -47,6 +49,7 @@ impl TableOptions {
             durability: Durability::SyncWal,
             memstore_flush_bytes: None,
             family: FamilyDescriptor::new("0"),
+            has_block_size: false,
             overrides: Vec::new(),
         };
         for (index, option) in options.iter().enumerate() {
@@ -89,7 +92,10 @@ impl TableOptions {
                     ));
                 }
             }
-            _ => set_family_option(&mut self.family, option)?,
+            _ => {
+                self.has_block_size |= is_block_size(option);
+                set_family_option(&mut self.family, option)?;
+            }
         }
         Ok(())
     }
@@ -97,10 +103,15 @@ impl TableOptions {
     /// Returns the descriptor of a family by name.
     pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
         let mut family = FamilyDescriptor { name: name.to_owned(), ..self.family.clone() };
+        let mut has_block_size = self.has_block_size;
         for option in &self.overrides {
             if option.family.as_ref().is_some_and(|owner| owner.value == name) {
+                has_block_size |= is_block_size(option);
                 set_family_option(&mut family, option)?;
             }
+        }
+        if !has_block_size {
+            family.block_bytes = family.data_block_encoding.default_block_bytes();
         }
         // Once all are set: FIFO needs a TTL, which may be written after it.
         match family.compaction.objection(family.ttl, family.min_versions) {
@@ -111,6 +122,10 @@ impl TableOptions {
             None => Ok(family),
         }
     }
+}
+
+fn is_block_size(option: &TableOption) -> bool {
+    option.name.value == "blocksize"
 }
 
 fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Result<()> {
@@ -255,6 +270,24 @@ mod tests {
         let by_number = TableOptions::read(&[option("ttl", number("2592000"))]).unwrap();
         assert_eq!(by_text, by_number);
         assert_eq!(by_text.family.ttl, Some(Duration::from_secs(2_592_000)));
+    }
+
+    #[test]
+    fn the_size_of_blocks_goes_by_their_encoding_unless_it_is_said() {
+        let columnar = option("data_block_encoding", OptionValue::Word("columnar".to_owned()));
+        let size = option("blocksize", number("32768"));
+        let of_family = TableOption {
+            family: Some(Ident { value: "g".to_owned(), position: 1 }),
+            ..size.clone()
+        };
+        let bytes = |options: &[TableOption], name: &str| {
+            TableOptions::read(options).unwrap().family(name).unwrap().block_bytes
+        };
+        assert_eq!(bytes(&[], "f"), 32 << 10);
+        assert_eq!(bytes(std::slice::from_ref(&columnar), "f"), 64 << 10);
+        assert_eq!(bytes(&[size.clone(), columnar.clone()], "f"), 32 << 10);
+        assert_eq!(bytes(&[columnar.clone(), of_family.clone()], "g"), 32 << 10);
+        assert_eq!(bytes(&[columnar, of_family], "f"), 64 << 10);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
-use crate::file::columnar::{BlockRows, ColumnSlice, WantedColumns};
+use crate::file::columnar::{ColumnSlice, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
@@ -276,25 +276,30 @@ impl FileCursor {
             return Ok(None);
         }
         let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
-        let columns = cursor.columns(wanted).map_err(|Malformed| self.malformed())?;
-        let Some(BlockRows { block, mut rows }) = columns else { return Ok(None) };
+        // As a rule the whole block lies before the stop: its last key says so, without a search.
+        let stop = wanted
+            .stop
+            .filter(|stop| self.index.key(&self.file).is_none_or(|last| row_of(last) >= *stop));
+        let wanted = WantedColumns { stop, ..*wanted };
+        let columns = cursor.columns(&wanted).map_err(|Malformed| self.malformed())?;
+        let Some(mut columns) = columns else { return Ok(None) };
         let at = self.handle;
-        if rows.end == cursor.cell_count() {
+        if columns.rows.end == cursor.cell_count() {
             if self.leave_block()? {
                 // The last row goes on in the next block.
-                rows.end -= 1;
+                columns.rows.end -= 1;
                 self.index.previous(&self.file, self.caching)?;
                 self.load(at)?;
-                self.move_to(rows.end)?;
+                self.move_to(columns.rows.end)?;
             }
         } else {
-            self.move_to(rows.end)?;
+            self.move_to(columns.rows.end)?;
         }
-        if rows.is_empty() {
+        if columns.rows.is_empty() {
             self.open()?;
             return Ok(None);
         }
-        ColumnSlice::new(block, rows, self.file.clone(), at).map(Some)
+        Ok(Some(ColumnSlice::new(columns, self.file.clone(), at)))
     }
 
     /// Moves to the first cell of the next block; its value may not be there yet. Returns whether

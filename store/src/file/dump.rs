@@ -13,6 +13,7 @@ use crate::cell::{KeyParts, compare_keys};
 use crate::descriptor::BloomFilter;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
 use crate::file::format::{
     BlockHandle, BlockKind, FILE_VERSION, TRAILER_BYTES, open_block, u32_at,
@@ -67,6 +68,7 @@ struct State {
     index_blocks: u64,
     bloom_blocks: u64,
     previous_key: Vec<u8>,
+    known_layout: KnownLayout,
 }
 
 impl Dump<'_> {
@@ -213,7 +215,8 @@ impl Dump<'_> {
         let path = self.path;
         let malformed = |Malformed| Error::corrupt(path, handle.offset, "the block is malformed");
         let mut cursor = AnyCursor::default();
-        cursor.open(prepare(block).map_err(malformed)?).map_err(malformed)?;
+        let block = prepare(block, &self.state.known_layout).map_err(malformed)?;
+        cursor.open(block).map_err(malformed)?;
         cursor.first().map_err(malformed)?;
         while let Some(key) = cursor.key() {
             self.cell(handle, key, cursor.value())?;

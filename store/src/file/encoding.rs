@@ -17,11 +17,11 @@
 use crate::cache::Block;
 use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
-use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor};
+use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, KnownLayout};
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
 /// Steps that a cursor takes to leave a column before it searches for the end of it.
-const COLUMN_STEPS_MAX: usize = 16;
+pub(super) const COLUMN_STEPS_MAX: usize = 16;
 
 /// The block is not what its writer makes, though its checksum is right.
 #[derive(Debug)]
@@ -88,7 +88,8 @@ pub(super) trait BlockCursor {
     /// Moves to the last cell whose key is less than `target`; on none if there is none.
     fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed>;
 
-    /// Moves to the first cell behind the column it stands on; on none if the block has none.
+    /// Moves to the first cell behind the column it stands on; on none if the block has none. Its
+    /// value may be there only after [`AnyCursor::open_value`].
     fn skip_column(&mut self) -> Result<(), Malformed> {
         let Some(key) = self.key() else { return Ok(()) };
         let (row, qualifier) = column_of(key);
@@ -106,10 +107,10 @@ pub(super) trait BlockCursor {
 const ROWS_CODE: u8 = 1;
 const COLUMNAR_CODE: u8 = 2;
 
-/// Prepares a data block that was just read for those who share it.
-pub(super) fn prepare(block: Block) -> Result<Block, Malformed> {
+/// Prepares a data block that was just read for those who share it. `known` is of its file.
+pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malformed> {
     match block.encoding() {
-        COLUMNAR_CODE => columnar::prepare(block),
+        COLUMNAR_CODE => columnar::prepare(block, known),
         _ => Ok(block),
     }
 }
@@ -404,7 +405,8 @@ mod tests {
         ) {
             for family in families() {
                 let mut cursor = AnyCursor::default();
-                cursor.open(prepare(block_of(&family, &pairs)).unwrap()).unwrap();
+                let block = prepare(block_of(&family, &pairs), &KnownLayout::default()).unwrap();
+                cursor.open(block).unwrap();
                 prop_assert_eq!(cursor.key(), None);
                 let mut at = None;
                 for step in &moves {
@@ -432,6 +434,7 @@ mod tests {
                         let end = pairs.len().min(at + count);
                         prop_assert_eq!(&shown[..], &pairs[at..end]);
                     }
+                    cursor.open_value().unwrap();
                     at = model(&pairs, at, step);
                     let expected = at.map(|at| &pairs[at]);
                     prop_assert_eq!(cursor.key(), expected.map(|pair| &pair.0[..]), "{:?}", step);
@@ -458,7 +461,8 @@ mod tests {
                     raw.truncate(cut.index(raw.len()));
                 }
                 let mut cursor = AnyCursor::default();
-                let Ok(block) = prepare(Block::new(good.encoding(), &raw)) else { continue };
+                let block = prepare(Block::new(good.encoding(), &raw), &KnownLayout::default());
+                let Ok(block) = block else { continue };
                 if cursor.open(block).is_err() {
                     continue;
                 }
@@ -479,6 +483,7 @@ mod tests {
                         Move::Seek(key) => cursor.seek(key),
                         Move::SeekBefore(key) => cursor.seek_before(key),
                     };
+                    let _ = cursor.open_value();
                     let _ = (cursor.key().map(column_of), cursor.value().len());
                 }
             }

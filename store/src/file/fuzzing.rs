@@ -8,6 +8,7 @@ use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
+use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{AnyBuilder, AnyCursor, BlockBuilder, BlockCursor};
 use crate::file::encoding::{encoding_code, prepare};
 use crate::file::format::{BLOCK_HEADER_BYTES, BlockHandle, CHECKSUM_BYTES, TRAILER_BYTES};
@@ -28,7 +29,7 @@ pub(crate) fn block(bytes: &[u8]) {
     if let Ok(view) = RowBlock::of(raw) {
         let _ = view.restarts_before(&key_of(1));
     }
-    let Ok(block) = prepare(Block::new(encoding, raw)) else { return };
+    let Ok(block) = prepare(Block::new(encoding, raw), &KnownLayout::default()) else { return };
     let mut cursor = AnyCursor::default();
     if cursor.open(block).is_err() {
         return;

@@ -13,6 +13,7 @@ use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom;
+use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{Malformed, prepare};
 use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_trailer};
 use crate::file::index::{TreeRoot, child};
@@ -36,6 +37,7 @@ pub struct StoreFile {
     adopted: Option<Sequence>,
     data_tree: OnceLock<Tree>,
     bloom_tree: OnceLock<Tree>,
+    known_layout: KnownLayout,
     obsolete: AtomicBool,
 }
 
@@ -140,6 +142,7 @@ impl StoreFile {
             adopted: None,
             data_tree: OnceLock::new(),
             bloom_tree: OnceLock::new(),
+            known_layout: KnownLayout::default(),
             obsolete: AtomicBool::new(false),
         })
     }
@@ -344,7 +347,7 @@ impl StoreFile {
             }
             let start = (range.start - ahead.start) as usize;
             let framed = &ahead.bytes[start..start + handle.size as usize];
-            open_checked(&self.path, BlockKind::Data, handle, framed)
+            self.prepared(handle, open_checked(&self.path, BlockKind::Data, handle, framed)?)
         })
     }
 
@@ -379,7 +382,13 @@ impl StoreFile {
     }
 
     fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Block> {
-        read_block(&*self.file, &self.path, self.byte_count, kind, handle)
+        let block = read_block(&*self.file, &self.path, self.byte_count, kind, handle)?;
+        if kind == BlockKind::Data { self.prepared(handle, block) } else { Ok(block) }
+    }
+
+    fn prepared(&self, handle: BlockHandle, block: Block) -> Result<Block> {
+        prepare(block, &self.known_layout)
+            .map_err(|Malformed| self.corrupt(handle, "the block is malformed"))
     }
 
     fn checked(&self, handle: BlockHandle) -> Result<Range<u64>> {
@@ -409,13 +418,7 @@ fn read_block(
 }
 
 fn open_checked(path: &Path, kind: BlockKind, handle: BlockHandle, framed: &[u8]) -> Result<Block> {
-    let block =
-        open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))?;
-    if kind != BlockKind::Data {
-        return Ok(block);
-    }
-    prepare(block)
-        .map_err(|Malformed| Error::corrupt(path, handle.offset, "the block is malformed"))
+    open_block(kind, framed).map_err(|detail| Error::corrupt(path, handle.offset, detail))
 }
 
 /// Returns where a block is, if that is inside of the file.

@@ -52,7 +52,8 @@ proptest! {
             let bytes = layout.encoded();
             let mut joined = Vec::new();
             let section = |section: usize, _width: usize| value.get(parts[section].clone());
-            prop_assert_eq!(EncodedLayout(&bytes).join(shape, section, &mut joined), Some(()));
+            let read = ReadLayout::decode(&bytes).unwrap();
+            prop_assert_eq!(read.join(shape, section, &mut joined), Some(()));
             prop_assert_eq!(joined, value);
         }
     }
@@ -63,11 +64,13 @@ proptest! {
         let mut bytes = layout.encoded();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        for shape in 0..4 {
-            let mut joined = Vec::new();
-            let _ = EncodedLayout(&bytes).join(shape, |_, _| Some(b"x"), &mut joined);
-            let _ = EncodedLayout(&bytes[..at]).join(shape, |_, _| Some(b"x"), &mut joined);
+        for layout in [ReadLayout::decode(&bytes), ReadLayout::decode(&bytes[..at])] {
+            for shape in 0..4 {
+                let mut joined = Vec::new();
+                let _ = layout.as_ref().map(|layout| layout.join(shape, |_, _| Some(b"x"), &mut joined));
+            }
         }
+        prop_assert!(ReadLayout::decode(&layout.encoded()[..at]).is_none());
     }
 }
 

@@ -221,6 +221,28 @@ impl<C: Cursor> Merge<C> {
         Ok(Some(outcome))
     }
 
+    /// Moves past all remaining cells of the column it stands on, as [`Cursor::skip_column`]. The
+    /// source that comes first then may not be open, which the caller makes up for by
+    /// [`Merge::open_first`] before it reads the cell: as a rule it is of a row that is not wanted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sources.
+    pub fn leave_column(&mut self) -> Result<()> {
+        let Some((row, qualifier)) = self.key().map(column_of) else { return Ok(()) };
+        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
+        let qualifier: SmallVec<[u8; 32]> = SmallVec::from_slice(qualifier);
+        while let Some(first) = self.first()
+            && first.key().map(column_of) == Some((&row[..], &qualifier[..]))
+        {
+            if !first.open()? {
+                first.skip_column()?;
+            }
+            self.sink_first();
+        }
+        Ok(())
+    }
+
     fn first(&mut self) -> Option<&mut C> {
         self.heap.first().map(|first| &mut self.sources[first.source as usize])
     }
@@ -308,10 +330,8 @@ impl<C: Cursor> Cursor for Merge<C> {
     }
 
     fn skip_column(&mut self) -> Result<()> {
-        let Some((row, qualifier)) = self.key().map(column_of) else { return Ok(()) };
-        let row: SmallVec<[u8; 64]> = SmallVec::from_slice(row);
-        let qualifier: SmallVec<[u8; 32]> = SmallVec::from_slice(qualifier);
-        self.move_those(|key| column_of(key) == (&row[..], &qualifier[..]), C::skip_column)
+        self.leave_column()?;
+        self.open_first()
     }
 
     fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {

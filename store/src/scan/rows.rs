@@ -295,6 +295,10 @@ impl<'a, C: Cursor> RowReader<'a, C> {
             if parts.row != row {
                 break;
             }
+            if std::mem::take(&mut self.row.unopened) {
+                self.merge.open_first()?;
+                continue;
+            }
             if output.room == 0 {
                 return Ok(RowEnd::Full);
             }
@@ -333,7 +337,10 @@ impl<'a, C: Cursor> RowReader<'a, C> {
     /// Leaves the column it stands on, for the next one that is wanted.
     fn skip_column(&mut self) -> Result<()> {
         self.counts.seeks += 1;
-        let Some(columns) = &self.rules.columns else { return self.merge.skip_column() };
+        let Some(columns) = &self.rules.columns else {
+            self.row.unopened = true;
+            return self.merge.leave_column();
+        };
         self.row.column += 1;
         match columns.get(self.row.column) {
             Some(next) => self.merge.seek_column(next),

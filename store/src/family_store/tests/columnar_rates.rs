@@ -15,6 +15,11 @@ fn layout() -> ValueLayout {
     ValueLayout { sections, shapes: vec![ValueShape { prefix: HEADER.to_vec(), pieces }] }
 }
 
+/// Reads of a round.
+const GETS: u64 = 500_000;
+/// Sums of a round: the system counts the time of a thread in steps of some milliseconds.
+const SUMS: u64 = 25;
+
 const HEADER: [u8; 5] = [0x11, 1, 10, 64, 2];
 
 fn value(n: u64, out: &mut Vec<u8>) {
@@ -114,8 +119,15 @@ fn ran_nanos() -> u64 {
 }
 
 fn measure(what: &str, count: u64, mut work: impl FnMut()) {
+    if std::env::var("ONLY").is_ok_and(|only| !what.contains(&only)) {
+        return;
+    }
     let start = ran_nanos();
     work();
+    tell(what, count, start);
+}
+
+fn tell(what: &str, count: u64, start: u64) {
     let each = (ran_nanos() - start) as f64 / count as f64;
     println!("{what}: {:.2} M/s, {each:.1} ns each", 1e3 / each);
 }
@@ -132,6 +144,7 @@ fn columnar_rates() {
                 data_block_encoding: encoding,
                 compression,
                 value_layout: layout(),
+                block_bytes: encoding.default_block_bytes(),
                 ..FamilyDescriptor::new("f")
             };
             let name = format!("{encoding:?} {compression:?}");
@@ -141,12 +154,12 @@ fn columnar_rates() {
             let file = path.join("f000-0000000001.store");
             let mut writer = FileWriter::new(options.env.clone(), &file, &family);
             let mut bytes = Vec::new();
-            measure(&format!("{name} write"), count, || {
-                for n in 0..count {
-                    value(n, &mut bytes);
-                    writer.add(&key(n), &bytes).unwrap();
-                }
-            });
+            let start = ran_nanos();
+            for n in 0..count {
+                value(n, &mut bytes);
+                writer.add(&key(n), &bytes).unwrap();
+            }
+            tell(&format!("{name} write"), count, start);
             writer.finish().unwrap();
             println!("{name} bytes a row: {}", std::fs::metadata(&file).unwrap().len() / count);
             let cache = Arc::new(BlockCache::new(4 << 30));
@@ -167,18 +180,21 @@ fn columnar_rates() {
         }
     }
     let expected = all[0].2.sum_rows();
-    for round in 0..3 {
+    let rounds = std::env::var("ROUNDS").map_or(3, |rounds| rounds.parse().unwrap());
+    for round in 0..rounds {
         println!("round {round}");
         for (name, encoding, figures) in &all {
             measure(&format!("{name} rows"), count, || {
                 assert_eq!(figures.sum_rows(), expected);
             });
             if *encoding == DataBlockEncoding::Columnar {
-                measure(&format!("{name} columns"), count, || {
-                    assert_eq!(figures.sum_columns(), expected);
+                measure(&format!("{name} columns"), count * SUMS, || {
+                    for _ in 0..SUMS {
+                        assert_eq!(figures.sum_columns(), expected);
+                    }
                 });
             }
-            measure(&format!("{name} gets"), count / 5, || figures.get_some(count / 5));
+            measure(&format!("{name} gets"), GETS, || figures.get_some(GETS));
         }
     }
 }

@@ -2,21 +2,25 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::cache::Block;
 use crate::cell::{
-    CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, is_key, row_start_key, split_key,
+    CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp, column_end_key, column_of, is_key,
+    row_start_key, split_key,
 };
+use crate::file::columnar::block::{ColumnarBlock, Numbers};
 use crate::file::columnar::builder::timestamp_of;
-use crate::file::columnar::numbers::Numbers;
-use crate::file::columnar::strings::Strings;
-use crate::file::columnar::{Head, LAYOUT, QUALIFIERS, ROWS, SEQUENCES, TIMESTAMPS, TYPES, View};
-use crate::file::encoding::{BlockCursor, Malformed};
+use crate::file::columnar::strings::{Strings, first_bytes};
+use crate::file::encoding::{BlockCursor, COLUMN_STEPS_MAX, Malformed};
+
+/// Bytes of a key for which room is made at once.
+const KEY_BYTES_GUESS: usize = 64;
 
 /// Stands on a cell of a columnar block, or on none.
 #[derive(Default)]
 pub(in crate::file) struct ColumnarCursor {
-    block: Option<(Block, Head)>,
+    block: Option<Arc<ColumnarBlock>>,
     /// The cell it stands on, if `key` is not empty.
     index: usize,
     /// Empty if it stands on no cell.
@@ -36,27 +40,36 @@ struct Keys<'b> {
 }
 
 impl<'b> Keys<'b> {
-    fn open(view: View<'b>) -> Result<Keys<'b>, Malformed> {
-        let count = view.head.cell_count;
+    fn of(block: &'b ColumnarBlock) -> Result<Keys<'b>, Malformed> {
         Ok(Keys {
-            rows: Strings::open(view.part(ROWS)?, count)?,
-            qualifiers: Strings::open(view.part(QUALIFIERS)?, count)?,
-            timestamps: Numbers::open(view.part(TIMESTAMPS)?, count)?,
-            sequences: Numbers::open(view.part(SEQUENCES)?, count)?,
-            types: Numbers::open(view.part(TYPES)?, count)?,
+            rows: block.rows()?,
+            qualifiers: block.qualifiers()?,
+            timestamps: block.timestamps()?,
+            sequences: block.sequences()?,
+            types: block.types()?,
         })
     }
 
     /// Appends the encoded key of a cell.
     fn append(&self, index: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        let row = self.rows.get(index)?;
-        out.extend_from_slice(self.rows.prefix);
+        let (prefix, row) = (self.rows.prefix(), self.rows.get(index)?);
+        let tail = self.tail(index, prefix.len() + row.len())?;
+        out.reserve(KEY_BYTES_GUESS);
+        out.extend_from_slice(prefix);
         out.extend_from_slice(row);
-        out.extend_from_slice(self.qualifiers.prefix);
-        out.extend_from_slice(self.qualifiers.get(index)?);
-        let row_length = self.rows.prefix.len() + row.len();
-        out.extend_from_slice(&self.tail(index, row_length)?);
+        for part in [self.qualifiers.prefix(), self.qualifiers.get(index)?] {
+            // As a rule one of them is empty.
+            if !part.is_empty() {
+                out.extend_from_slice(part);
+            }
+        }
+        out.extend_from_slice(&tail);
         Ok(())
+    }
+
+    fn is_same_column(&self, a: usize, b: usize) -> Result<bool, Malformed> {
+        Ok(self.rows.get(a)? == self.rows.get(b)?
+            && self.qualifiers.get(a)? == self.qualifiers.get(b)?)
     }
 
     fn tail(&self, index: usize, row_length: usize) -> Result<[u8; KEY_TAIL_BYTES], Malformed> {
@@ -82,7 +95,7 @@ impl<'b> Keys<'b> {
             return Ok(rows);
         }
         let qualifiers =
-            compare_joined(self.qualifiers.prefix, self.qualifiers.get(index)?, qualifier);
+            compare_joined(self.qualifiers.prefix(), self.qualifiers.get(index)?, qualifier);
         if qualifiers.is_ne() {
             return Ok(qualifiers);
         }
@@ -100,14 +113,13 @@ fn compare_joined(prefix: &[u8], rest: &[u8], whole: &[u8]) -> Ordering {
 }
 
 impl ColumnarCursor {
-    fn view(&self) -> Result<View<'_>, Malformed> {
-        let (block, head) = self.block.as_ref().ok_or(Malformed)?;
-        Ok(View { block, head: *head })
+    fn block(&self) -> Result<&ColumnarBlock, Malformed> {
+        self.block.as_deref().ok_or(Malformed)
     }
 
     /// Returns the number of cells of the block.
     pub(in crate::file) fn cell_count(&self) -> usize {
-        self.block.as_ref().map_or(0, |(_, head)| head.cell_count)
+        self.block.as_ref().map_or(0, |block| block.cell_count())
     }
 
     /// Moves to a cell, or to none if there are not so many.
@@ -123,7 +135,7 @@ impl ColumnarCursor {
             return Ok(());
         }
         let mut key = std::mem::take(&mut self.key);
-        Keys::open(self.view()?)?.append(index, &mut key)?;
+        Keys::of(self.block()?)?.append(index, &mut key)?;
         if !is_key(&key) {
             return Err(Malformed);
         }
@@ -144,7 +156,7 @@ impl ColumnarCursor {
             return Ok(());
         }
         let mut value = std::mem::take(&mut self.value);
-        let built = self.view().and_then(|view| view.append_value(self.index, &mut value));
+        let built = self.block().and_then(|block| block.append_value(self.index, &mut value));
         if built.is_err() {
             self.leave();
             return Err(Malformed);
@@ -153,14 +165,30 @@ impl ColumnarCursor {
         Ok(())
     }
 
+    /// Returns the first cell behind the column it stands on.
+    fn end_of_column(&self) -> Result<usize, Malformed> {
+        let block = self.block()?;
+        if block.is_plain() {
+            return Ok(self.index + 1);
+        }
+        let keys = Keys::of(block)?;
+        let count = block.cell_count();
+        for next in self.index + 1..count.min(self.index + COLUMN_STEPS_MAX) {
+            if !keys.is_same_column(self.index, next)? {
+                return Ok(next);
+            }
+        }
+        let (row, qualifier) = column_of(&self.key);
+        self.lower_bound(&column_end_key(row, qualifier))
+    }
+
     /// Returns the first cell whose key is not less than `target`.
     fn lower_bound(&self, target: &[u8]) -> Result<usize, Malformed> {
-        let view = self.view()?;
-        let keys = Keys::open(view)?;
+        let keys = Keys::of(self.block()?)?;
         let target = split_key(target);
-        let count = view.head.cell_count;
+        let count = self.cell_count();
         // What all rows begin with decides for all of them, or is not looked at again.
-        let prefix = keys.rows.prefix;
+        let prefix = keys.rows.prefix();
         let head = &target.0[..prefix.len().min(target.0.len())];
         match prefix.cmp(head) {
             Ordering::Less => return Ok(count),
@@ -168,10 +196,16 @@ impl ColumnarCursor {
             Ordering::Equal => {}
         }
         let target = (&target.0[prefix.len()..], target.1, target.2);
+        // Numbers decide as a rule, and are compared without a call.
+        let target_bytes = first_bytes(target.0);
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = usize::midpoint(low, high);
-            if keys.compare(middle, target)?.is_lt() {
+            let is_below = match keys.rows.first_bytes(middle)?.cmp(&target_bytes) {
+                Ordering::Equal => keys.compare(middle, target)?.is_lt(),
+                order => order.is_lt(),
+            };
+            if is_below {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -195,7 +229,7 @@ pub(crate) struct WantedColumns<'a> {
 
 /// Some rows of a plain block.
 pub(in crate::file) struct BlockRows {
-    pub(in crate::file) block: Block,
+    pub(in crate::file) block: Arc<ColumnarBlock>,
     pub(in crate::file) rows: Range<usize>,
 }
 
@@ -214,17 +248,16 @@ impl ColumnarCursor {
         &self,
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<BlockRows>, Malformed> {
-        let Some((block, head)) = &self.block else { return Ok(None) };
-        if self.key.is_empty() || !head.is_plain || !(wanted.sees_all)(&head.span) {
+        let Some(block) = &self.block else { return Ok(None) };
+        if self.key.is_empty() || !block.is_plain() || !(wanted.sees_all)(block.span()) {
             return Ok(None);
         }
-        let view = self.view()?;
-        if view.part(LAYOUT)? != wanted.layout {
+        if block.layout().encoded() != wanted.layout {
             return Ok(None);
         }
         let end = match wanted.stop {
             Some(stop) => self.lower_bound(&row_start_key(stop))?,
-            None => head.cell_count,
+            None => block.cell_count(),
         };
         let end = end.min(self.index.saturating_add(wanted.row_limit));
         Ok((end > self.index).then(|| BlockRows { block: block.clone(), rows: self.index..end }))
@@ -234,8 +267,7 @@ impl ColumnarCursor {
 impl BlockCursor for ColumnarCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         self.close();
-        let head = Head::read(block.bytes()).ok_or(Malformed)?;
-        self.block = Some((block, head));
+        self.block = Some(block.prepared().ok_or(Malformed)?);
         Ok(())
     }
 
@@ -274,6 +306,17 @@ impl BlockCursor for ColumnarCursor {
             // Before the first there is none, and none has so high a number.
             false => self.stand_on(self.index.wrapping_sub(1)),
         }
+    }
+
+    /// The value of the cell it stands on then is there only after
+    /// [`ColumnarCursor::open_value`]: of a column that is left, the next is not wanted as a rule.
+    fn skip_column(&mut self) -> Result<(), Malformed> {
+        if self.key.is_empty() {
+            return Ok(());
+        }
+        let index = self.end_of_column();
+        self.leave();
+        self.move_to(index?)
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {

@@ -5,6 +5,9 @@
 
 use crate::file::columnar::Malformed;
 
+/// Bytes before the differences.
+const HEAD_BYTES: usize = 8 + 1;
+
 /// Appends numbers.
 pub(super) fn append_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     let least = numbers.iter().copied().min().unwrap_or(0);
@@ -17,37 +20,40 @@ pub(super) fn append_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// Numbers of a block.
+/// What the head of numbers says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Numbers<'b> {
+pub(super) struct NumbersHead {
     least: u64,
-    width: usize,
-    differences: &'b [u8],
+    width: u8,
 }
 
-impl<'b> Numbers<'b> {
-    pub(super) fn open(part: &'b [u8], count: usize) -> Result<Numbers<'b>, Malformed> {
+impl NumbersHead {
+    /// Reads the head of a part of `count` numbers, and checks that they are there.
+    pub(super) fn read(part: &[u8], count: usize) -> Result<NumbersHead, Malformed> {
         let (least, rest) = part.split_first_chunk::<8>().ok_or(Malformed)?;
         let (&width, differences) = rest.split_first().ok_or(Malformed)?;
-        let width = usize::from(width);
-        if width > 8 || differences.len() != count * width {
+        if width > 8 || differences.len() != count * usize::from(width) {
             return Err(Malformed);
         }
-        Ok(Numbers { least: u64::from_le_bytes(*least), width, differences })
+        Ok(NumbersHead { least: u64::from_le_bytes(*least), width })
     }
 
-    /// Returns number `index`; the least one if there are not so many.
-    pub(super) fn get(&self, index: usize) -> u64 {
+    /// Returns number `index` of the part that the head was read from; the least one if there are
+    /// not so many.
+    pub(super) fn get(self, part: &[u8], index: usize) -> u64 {
+        let width = usize::from(self.width);
         let mut bytes = [0; 8];
-        if let Some(difference) = self.differences.get(index * self.width..(index + 1) * self.width)
-        {
-            bytes[..self.width].copy_from_slice(difference);
+        let at = HEAD_BYTES + index * width;
+        if let Some(difference) = part.get(at..at + width) {
+            for (to, from) in bytes.iter_mut().zip(difference) {
+                *to = *from;
+            }
         }
         self.least.wrapping_add(u64::from_le_bytes(bytes))
     }
 
     /// Returns the number that all are, if they are.
-    pub(super) fn only(&self) -> Option<u64> {
+    pub(super) fn only(self) -> Option<u64> {
         (self.width == 0).then_some(self.least)
     }
 }

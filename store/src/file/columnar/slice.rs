@@ -3,16 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cache::Block;
 use crate::cell::{Sequence, Timestamp};
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
+use crate::file::columnar::block::ColumnarBlock;
 use crate::file::columnar::builder::timestamp_of;
-use crate::file::columnar::numbers::Numbers;
+use crate::file::columnar::cursor::BlockRows;
 use crate::file::columnar::strings::Strings;
-use crate::file::columnar::{
-    FIRST_SECTION, Head, QUALIFIERS, ROWS, SEQUENCES, SHAPES, TIMESTAMPS, View,
-};
 use crate::file::encoding::Malformed;
 use crate::file::format::BlockHandle;
 
@@ -21,8 +18,7 @@ use crate::file::format::BlockHandle;
 ///
 /// Keeps the block in memory and its file on disk.
 pub struct ColumnSlice {
-    block: Block,
-    head: Head,
+    block: Arc<ColumnarBlock>,
     rows: Range<usize>,
     file: Arc<StoreFile>,
     handle: BlockHandle,
@@ -39,26 +35,18 @@ pub struct VariableColumn<'a> {
 impl ColumnSlice {
     /// Returns these rows of a block, which is plain.
     pub(in crate::file) fn new(
-        block: Block,
-        rows: Range<usize>,
+        BlockRows { block, rows }: BlockRows,
         file: Arc<StoreFile>,
         handle: BlockHandle,
-    ) -> Result<ColumnSlice> {
-        match Head::read(block.bytes()) {
-            Some(head) => Ok(ColumnSlice { block, head, rows, file, handle }),
-            None => Err(Error::corrupt(file.path(), handle.offset, MALFORMED)),
-        }
-    }
-
-    fn view(&self) -> View<'_> {
-        View { block: &self.block, head: self.head }
+    ) -> ColumnSlice {
+        ColumnSlice { block, rows, file, handle }
     }
 
     fn read<'a, T>(
         &'a self,
-        read: impl FnOnce(View<'a>) -> std::result::Result<T, Malformed>,
+        read: impl FnOnce(&'a ColumnarBlock) -> std::result::Result<T, Malformed>,
     ) -> Result<T> {
-        read(self.view()).map_err(|Malformed| self.malformed())
+        read(&self.block).map_err(|Malformed| self.malformed())
     }
 
     #[cold]
@@ -72,28 +60,25 @@ impl ColumnSlice {
     }
 
     /// Returns the layout that the values follow, in its encoded form.
+    pub fn layout(&self) -> &[u8] {
+        self.block.layout().encoded()
+    }
+
+    /// Returns the qualifier of all cells.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`]; so do all that read.
-    pub fn layout(&self) -> Result<&[u8]> {
-        self.read(|view| Ok(view.layout()?.0))
-    }
-
-    /// Returns the qualifier of all cells.
     pub fn qualifier(&self) -> Result<&[u8]> {
-        self.read(|view| {
-            let strings = Strings::open(view.part(QUALIFIERS)?, self.head.cell_count)?;
-            strings.only().ok_or(Malformed)
-        })
+        self.read(|block| block.qualifiers()?.only().ok_or(Malformed))
     }
 
     /// Appends the keys of all rows to `keys`, end to end, and where each ends to `ends`.
     pub fn append_row_keys(&self, keys: &mut Vec<u8>, ends: &mut Vec<u32>) -> Result<()> {
-        self.read(|view| {
-            let strings = Strings::open(view.part(ROWS)?, self.head.cell_count)?;
+        self.read(|block| {
+            let strings = block.rows()?;
             for row in self.rows.clone() {
-                keys.extend_from_slice(strings.prefix);
+                keys.extend_from_slice(strings.prefix());
                 keys.extend_from_slice(strings.get(row)?);
                 ends.push(keys.len() as u32);
             }
@@ -103,25 +88,25 @@ impl ColumnSlice {
 
     /// Returns the version of each row.
     pub fn timestamps(&self) -> Result<impl Iterator<Item = Timestamp>> {
-        let numbers = self.numbers(TIMESTAMPS)?;
+        let numbers = self.read(ColumnarBlock::timestamps)?;
         Ok(self.rows.clone().map(move |row| Timestamp(timestamp_of(numbers.get(row)))))
     }
 
     /// Returns the commit of each row.
     pub fn sequences(&self) -> Result<impl Iterator<Item = Sequence>> {
-        let numbers = self.numbers(SEQUENCES)?;
+        let numbers = self.read(ColumnarBlock::sequences)?;
         Ok(self.rows.clone().map(move |row| Sequence(numbers.get(row))))
     }
 
     /// Returns the number of the shape that the value of each row follows.
     pub fn shapes(&self) -> Result<impl Iterator<Item = usize>> {
-        let numbers = self.numbers(SHAPES)?;
+        let numbers = self.read(ColumnarBlock::shapes)?;
         Ok(self.rows.clone().map(move |row| (numbers.get(row) as usize).wrapping_sub(1)))
     }
 
     /// Returns the number of the shape that all values follow, if they follow one.
     pub fn only_shape(&self) -> Result<Option<usize>> {
-        Ok(self.numbers(SHAPES)?.only().map(|shape| (shape as usize).wrapping_sub(1)))
+        Ok(self.read(ColumnarBlock::shapes)?.only().map(|shape| (shape as usize).wrapping_sub(1)))
     }
 
     /// Appends the whole value of a row: for those who need more than some sections of it.
@@ -129,11 +114,7 @@ impl ColumnSlice {
         if row >= self.rows.len() {
             return Err(Error::InvalidRequest(format!("there is no row {row}")));
         }
-        self.read(|view| view.append_value(self.rows.start + row, out))
-    }
-
-    fn numbers(&self, part: usize) -> Result<Numbers<'_>> {
-        self.read(|view| Numbers::open(view.part(part)?, self.head.cell_count))
+        self.read(|block| block.append_value(self.rows.start + row, out))
     }
 
     /// Returns a section of fixed width: the bytes of all rows end to end, so that those of row `n`
@@ -147,9 +128,9 @@ impl ColumnSlice {
         if width == 0 {
             return Err(wrong_kind(section));
         }
-        self.read(|view| {
-            let part = view.part(FIRST_SECTION + section)?;
-            if part.len() != width * self.head.cell_count {
+        self.read(|block| {
+            let part = block.section(section)?;
+            if part.len() != width * block.cell_count() {
                 return Err(Malformed);
             }
             Ok(&part[self.rows.start * width..self.rows.end * width])
@@ -165,14 +146,12 @@ impl ColumnSlice {
         if self.width(section)? != 0 {
             return Err(wrong_kind(section));
         }
-        let strings = self.read(|view| {
-            Strings::open(view.part(FIRST_SECTION + section)?, self.head.cell_count)
-        })?;
+        let strings = self.read(|block| block.strings(section))?;
         Ok(VariableColumn { slice: self, strings })
     }
 
     fn width(&self, section: usize) -> Result<usize> {
-        self.read(View::layout)?.width(section).ok_or_else(|| wrong_kind(section))
+        self.block.layout().width(section).ok_or_else(|| wrong_kind(section))
     }
 }
 

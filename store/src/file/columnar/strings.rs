@@ -71,61 +71,107 @@ impl StringsBuilder {
     }
 }
 
-/// Strings of a block.
+/// What the head of strings says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Strings<'b> {
-    pub(super) prefix: &'b [u8],
-    end_width: usize,
+pub(super) struct StringsHead {
+    prefix_length: u16,
+    end_width: u8,
     /// Of each string, if `end_width` is 0.
-    length: usize,
-    ends: &'b [u8],
-    bytes: &'b [u8],
+    length: u32,
+    /// Where the bytes of the strings begin.
+    bytes_at: u32,
 }
 
-impl<'b> Strings<'b> {
-    pub(super) fn open(part: &'b [u8], count: usize) -> Result<Strings<'b>, Malformed> {
+impl StringsHead {
+    /// Reads the head of a part of `count` strings, and checks that their ends are there.
+    pub(super) fn read(part: &[u8], count: usize) -> Result<StringsHead, Malformed> {
         let [low, high, end_width, 0] = *part.get(..4).ok_or(Malformed)? else {
             return Err(Malformed);
         };
-        let end_width = usize::from(end_width);
-        let length = u32_at(part, 4).ok_or(Malformed)? as usize;
-        let prefix_length = usize::from(u16::from_le_bytes([low, high]));
-        let (prefix, rest) = part[HEAD_BYTES..].split_at_checked(prefix_length).ok_or(Malformed)?;
-        let (ends, bytes) = rest.split_at_checked(count * end_width).ok_or(Malformed)?;
+        let length = u32_at(part, 4).ok_or(Malformed)?;
+        let prefix_length = u16::from_le_bytes([low, high]);
+        let bytes_at = HEAD_BYTES + usize::from(prefix_length) + count * usize::from(end_width);
+        let byte_count = part.len().checked_sub(bytes_at).ok_or(Malformed)?;
         let fits = match end_width {
-            0 => bytes.len() == length.checked_mul(count).ok_or(Malformed)?,
+            0 => byte_count == (length as usize).checked_mul(count).ok_or(Malformed)?,
             2 | 4 => true,
             _ => false,
         };
         if !fits {
             return Err(Malformed);
         }
-        Ok(Strings { prefix, end_width, length, ends, bytes })
+        let bytes_at = u32::try_from(bytes_at).map_err(|_| Malformed)?;
+        Ok(StringsHead { prefix_length, end_width, length, bytes_at })
+    }
+
+    /// Returns the strings of the part that the head was read from.
+    pub(super) fn of(self, part: &[u8]) -> Strings<'_> {
+        Strings { head: self, part }
+    }
+}
+
+/// Strings of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strings<'b> {
+    head: StringsHead,
+    part: &'b [u8],
+}
+
+impl<'b> Strings<'b> {
+    pub(super) fn open(part: &'b [u8], count: usize) -> Result<Strings<'b>, Malformed> {
+        Ok(StringsHead::read(part, count)?.of(part))
+    }
+
+    /// Returns what all strings begin with.
+    pub(super) fn prefix(&self) -> &'b [u8] {
+        let length = usize::from(self.head.prefix_length);
+        self.part.get(HEAD_BYTES..HEAD_BYTES + length).unwrap_or_default()
     }
 
     fn end(&self, index: usize) -> Option<usize> {
-        match self.end_width {
-            0 => Some((index + 1) * self.length),
+        let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
+        match self.head.end_width {
+            0 => Some((index + 1) * self.head.length as usize),
             2 => {
-                let end = self.ends.get(index * 2..index * 2 + 2)?;
-                Some(usize::from(u16::from_le_bytes([end[0], end[1]])))
+                let end = self.part.get(ends_at + index * 2..)?.first_chunk::<2>()?;
+                Some(usize::from(u16::from_le_bytes(*end)))
             }
-            _ => u32_at(self.ends, index * 4).map(|end| end as usize),
+            _ => u32_at(self.part, ends_at + index * 4).map(|end| end as usize),
         }
     }
 
-    /// Returns string `index` without the prefix.
+    /// Returns string `index` without the prefix. There are more.
     pub(super) fn get(&self, index: usize) -> Result<&'b [u8], Malformed> {
         let start = match index.checked_sub(1) {
             None => 0,
             Some(before) => self.end(before).ok_or(Malformed)?,
         };
         let end = self.end(index).ok_or(Malformed)?;
-        self.bytes.get(start..end).ok_or(Malformed)
+        let bytes = self.part.get(self.head.bytes_at as usize..).ok_or(Malformed)?;
+        bytes.get(start..end).ok_or(Malformed)
+    }
+
+    /// Returns the first eight bytes of string `index`, without the prefix, as a number that sorts
+    /// as they do, filled up with zeros. There are more strings.
+    pub(super) fn first_bytes(&self, index: usize) -> Result<u64, Malformed> {
+        let string = self.get(index)?;
+        Ok(match string.first_chunk() {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => first_bytes(string),
+        })
     }
 
     /// Returns the string that all are, if they are.
     pub(super) fn only(&self) -> Option<&'b [u8]> {
-        (self.end_width == 0 && self.length == 0).then_some(self.prefix)
+        (self.head.end_width == 0 && self.head.length == 0).then_some(self.prefix())
     }
+}
+
+/// Returns the first eight bytes as a number that sorts as they do, filled up with zeros.
+pub(super) fn first_bytes(string: &[u8]) -> u64 {
+    // A loop, as most are short: to copy them would be a call.
+    let bytes = string.iter().take(8);
+    bytes
+        .fold((0, 64), |(number, left), &byte| (number | u64::from(byte) << (left - 8), left - 8))
+        .0
 }

@@ -2,7 +2,7 @@
 //! [`crate::file::encoding`], for all encodings.
 
 use super::*;
-use crate::cell::{CellType, KeyParts};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::Compression;
 use crate::file::encoding::BlockBuilder;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
