@@ -15,10 +15,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::SeqCst;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::Guard;
 use parking_lot::Mutex;
 
 use crate::cache::{CacheUse, FamilyCache};
@@ -32,6 +30,9 @@ use crate::options::Options;
 use crate::run::{FileRecord, LiveFile, Run, assemble};
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
+
+use present::Present;
+pub(crate) use present::at_one_moment;
 
 pub use crate::descriptor::FileId;
 pub use crate::read_view::{FamilyScanner, ReadView};
@@ -51,10 +52,7 @@ pub struct FamilyStore {
     cache: Arc<FamilyCache>,
     directory: PathBuf,
     family_index: u8,
-    view: ArcSwap<ReadView>,
-    /// The address of the present view; announced before that takes the place of the one before.
-    /// Tells whoever holds a view whether it is still the present one.
-    present: AtomicPtr<ReadView>,
+    view: Present<ReadView>,
     /// Held while the view is replaced.
     pending: Mutex<Pending>,
     /// Held while a memstore is written.
@@ -175,8 +173,7 @@ impl FamilyStore {
             cache,
             directory,
             family_index,
-            present: AtomicPtr::new(Arc::as_ptr(&view).cast_mut()),
-            view: ArcSwap::new(view),
+            view: Present::new(view),
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
             busy: Arc::default(),
@@ -233,7 +230,7 @@ impl FamilyStore {
 
     /// Returns whether a view, taken from here, is the present one still.
     pub(crate) fn is_present(&self, view: &Arc<ReadView>) -> bool {
-        std::ptr::eq(self.present.load(SeqCst), Arc::as_ptr(view))
+        self.view.is_present(view)
     }
 
     fn change_view(&self, change: impl FnOnce(&mut ReadView)) {
@@ -246,8 +243,7 @@ impl FamilyStore {
         let mut view = ReadView::clone(&self.view.load());
         change(&mut view);
         let view = Arc::new(view);
-        self.present.store(Arc::as_ptr(&view).cast_mut(), SeqCst);
-        self.view.store(view);
+        self.view.replace(view);
     }
 
     /// Freezes the active memstore, unless it is empty. The caller knows that all commits up to
@@ -430,6 +426,8 @@ fn parse_file_name(name: &Path) -> Option<(u8, FileId)> {
     Some((family.parse().ok()?, FileId(file.parse().ok()?)))
 }
 
+mod present;
+
 mod compact;
 
 mod figures;
@@ -438,6 +436,17 @@ pub use compact::CompactionOutcome;
 pub(crate) use compact::CompactionPlan;
 pub use figures::CompactionFigures;
 use figures::Counters;
+
+/// What [`present`] synchronizes with.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+    pub(super) use std::thread::yield_now;
+
+    pub(super) use arc_swap::{ArcSwap, Guard};
+}
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{FileId, RegionId, TableDescriptor, TableId};
 use crate::error::{Error, Result};
-use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext};
+use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::read_view::Views;
@@ -275,14 +275,17 @@ impl Region {
         visible: impl Fn() -> Sequence,
     ) -> (Views, Sequence) {
         let families = self.families.load();
-        loop {
-            let views = borrow_views(&families, wanted);
-            let sequence = visible();
-            // Else a commit that is visible may be in a memstore that the views do not have.
-            if views.iter().all(|(family, view)| families[usize::from(*family)].is_present(view)) {
-                return (views, sequence);
-            }
-        }
+        // Else a commit that is visible might be in a memstore that the views do not have.
+        at_one_moment(
+            || borrow_views(&families, wanted),
+            visible,
+            |views| {
+                let is_present = |(family, view): &(u8, Guard<Arc<ReadView>>)| {
+                    families[usize::from(*family)].is_present(view)
+                };
+                views.iter().all(is_present)
+            },
+        )
     }
 
     /// Returns the replicas.
