@@ -28,8 +28,9 @@ const KEPT_FILE_FRACTION: u64 = 8;
 /// A compaction that was chosen. Its inputs are busy until it is dropped.
 pub(crate) struct CompactionPlan {
     selection: Selection,
-    /// The view that it was chosen from; keeps the inputs on disk.
-    view: Arc<ReadView>,
+    /// The files of the view that it was chosen from: keeps the inputs on disk. Without the
+    /// memstores, whose memory a long merge would keep as well.
+    view: ReadView,
     /// The inputs that are merged, by portions: of each run those that were chosen.
     merged: Vec<Vec<Arc<Run>>>,
     /// Those that go on as they are.
@@ -153,7 +154,8 @@ impl FamilyStore {
         }
         busy.extend(&selection.inputs);
         let busy = Arc::clone(&self.busy);
-        Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view: view.clone() })
+        let view = view.files_only();
+        Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view })
     }
 
     /// Carries a plan out: writes the new files, if any, and syncs them.

@@ -839,3 +839,19 @@ fn rates() {
     measure("get from the file", &mut || (0..count).for_each(get));
     measure("major compaction", &mut || compact(&store, true, 1));
 }
+
+#[test]
+fn a_compaction_that_runs_keeps_no_memstore() {
+    let (env, family) = (new_env(), FamilyDescriptor::new("f"));
+    let store = open(&env, &family, &[]);
+    for sequence in 1..3 {
+        store.apply(&[cell(1, 1, 5, sequence, CellType::Put)]);
+        flush(&store, sequence, 0);
+    }
+    store.apply(&[cell(2, 1, 5, 3, CellType::Put)]);
+    let memstore = Arc::downgrade(&store.view().active);
+    let plan = store.plan_compaction(Request::Major, false, horizon(&store, 0)).unwrap();
+    flush(&store, 3, 0);
+    assert_eq!(memstore.strong_count(), 0, "its memory is still taken");
+    end(&store, plan, 0);
+}
