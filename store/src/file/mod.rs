@@ -16,6 +16,7 @@ mod columnar;
 mod bloom;
 mod index;
 mod properties;
+mod sink_threads;
 mod sink;
 mod writer;
 mod reader;

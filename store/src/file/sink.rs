@@ -6,13 +6,13 @@
 //!              <-------- used batch ------
 //! ```
 //!
-//! Of a file that grows beyond [`THREAD_BYTES`] the sink works on a thread of its own: laying out
-//! cells and compressing them cost about the same. Batches go round, so neither half allocates.
+//! Of a file that grows beyond [`THREAD_BYTES`] the sink works on another thread
+//! ([`sink_threads`]): laying out cells and compressing them cost about the same. Batches go round,
+//! so neither half allocates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 use crate::descriptor::Compression;
 use crate::env::{AppendFile, Env};
@@ -22,6 +22,7 @@ use crate::file::format::{BlockFrame, BlockHandle, BlockKind, TRAILER_BYTES};
 use crate::file::format::{append_block, trailer};
 use crate::file::index::IndexWriter;
 use crate::file::properties::FileProperties;
+use crate::file::sink_threads::{self, Pending};
 
 /// Bytes gathered before they are given to the system.
 const OUTPUT_BYTES: usize = 256 << 10;
@@ -65,7 +66,7 @@ enum Place {
 struct SinkThread {
     full: SyncSender<Batch>,
     used: Receiver<Batch>,
-    thread: JoinHandle<Result<Box<Sink>>>,
+    thread: Pending<Result<Box<Sink>>>,
     /// Bytes of the file when the thread began, and the raw bytes they were made from.
     file_bytes: u64,
     raw_bytes: u64,
@@ -163,7 +164,7 @@ impl Output {
             }
             Ok(sink)
         };
-        self.place = match std::thread::Builder::new().name("store file".to_owned()).spawn(work) {
+        self.place = match sink_threads::run(work) {
             Ok(thread) => {
                 hand_over.send(sink).expect("the thread waits for it");
                 Place::Thread(SinkThread { full, used, thread, file_bytes, raw_bytes })
@@ -178,7 +179,7 @@ impl Output {
             Place::Here(sink) => Ok(sink),
             Place::Thread(SinkThread { full, thread, .. }) => {
                 drop(full);
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                thread.join()
             }
             Place::Nowhere => Err(failed_before()),
         }

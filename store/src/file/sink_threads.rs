@@ -1,0 +1,78 @@
+//! The threads that sinks work on: kept from one file to the next.
+//!
+//! A thread for each file would cost little time, but memory: what it leaves to the allocator when
+//! it ends stays with the process until another thread happens to take it over. There are about as
+//! many as files were ever written at a time; those that wait hold next to nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Builder;
+
+use parking_lot::Mutex;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for work.
+static IDLE: Mutex<Vec<SyncSender<Job>>> = Mutex::new(Vec::new());
+
+/// What work on another thread returns.
+pub(super) struct Pending<T> {
+    result: Receiver<std::thread::Result<T>>,
+}
+
+impl<T> Pending<T> {
+    /// Waits for the end of the work. A panic there goes on here.
+    pub(super) fn join(self) -> T {
+        let result = self.result.recv().expect("work sends its result, or its panic");
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Begins work on a thread that waits, or on a new one.
+///
+/// # Errors
+///
+/// The system has no more threads; the work is gone.
+pub(super) fn run<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<Pending<T>> {
+    let (sender, result) = sync_channel(1);
+    let job: Job = Box::new(move || {
+        // Who does not wait for it does not want to know.
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+    });
+    let idle = IDLE.lock().pop();
+    let thread = match idle {
+        Some(thread) => thread,
+        None => begin_thread()?,
+    };
+    thread.send(job).expect("the thread waits for work");
+    Ok(Pending { result })
+}
+
+fn begin_thread() -> std::io::Result<SyncSender<Job>> {
+    let (sender, jobs) = sync_channel::<Job>(1);
+    let own = sender.clone();
+    Builder::new().name("store file".to_owned()).spawn(move || {
+        for job in jobs {
+            job();
+            IDLE.lock().push(own.clone());
+        }
+    })?;
+    Ok(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_and_panics_come_back() {
+        let doubled: Vec<Pending<u32>> =
+            (0..4).map(|number| run(move || number * 2).unwrap()).collect();
+        assert_eq!(doubled.into_iter().map(Pending::join).collect::<Vec<_>>(), [0, 2, 4, 6]);
+        let failed = run(|| -> u32 { panic!("as wanted") }).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| failed.join())).is_err());
+        assert_eq!(run(|| 7).unwrap().join(), 7);
+    }
+}
