@@ -108,6 +108,8 @@ pub mod sqlstate {
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: &str = "42P18";
+    /// `out_of_memory`
+    pub const OUT_OF_MEMORY: &str = "53200";
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
     /// `object_in_use`
@@ -200,6 +202,12 @@ impl From<store::Error> for Error {
                 Error::new(sqlstate::DEADLOCK_DETECTED, message).with_detail(detail)
             }
             Store::LockNotAvailable { .. } => Error::new(sqlstate::LOCK_NOT_AVAILABLE, message),
+            Store::OutOfMemory { limit_bytes } => Error::new(sqlstate::OUT_OF_MEMORY, message)
+                .with_detail(format!(
+                    "Open transactions may hold {} MiB together.",
+                    limit_bytes >> 20
+                ))
+                .with_hint("Commit in smaller pieces, or give the server more memory."),
             Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
             Store::SnapshotTooOld => Error::new(sqlstate::SNAPSHOT_TOO_OLD, message),
             Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),
@@ -250,5 +258,18 @@ fn from_veto(veto: store::error::Veto) -> Error {
         column: some(veto.column),
         constraint: some(veto.constraint),
         ..Error::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_too_large_is_out_of_memory_with_a_hint() {
+        let error = Error::from(store::Error::OutOfMemory { limit_bytes: 300 << 20 });
+        assert_eq!(error.sqlstate, "53200");
+        assert_eq!(error.detail.as_deref(), Some("Open transactions may hold 300 MiB together."));
+        assert!(error.hint.is_some_and(|hint| hint.contains("smaller pieces")));
     }
 }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use store::cell::{CellType, KeyParts};
-use store::memstore::{Memstore, MemstoreCursor};
+use store::memstore::{Memstore, MemstoreCursor, Spare};
 use store::scan::merge::Cursor;
 use store::{Sequence, Timestamp};
 
@@ -140,6 +140,7 @@ fn main() {
     let cells = std::env::args()
         .find_map(|argument| argument.strip_prefix("cells=")?.parse().ok())
         .unwrap_or(400_000);
+    let _spare = Spare::within(1 << 30);
     // The first takes the memory from the system, the next from the pool.
     for name in ["random rows, new memory", "random rows"] {
         figures(name, cells, random_row);

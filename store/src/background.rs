@@ -105,7 +105,7 @@ fn next_to_flush(engine: &Engine) -> Option<Arc<Region>> {
         .iter()
         .filter(|region| region.unflushed().is_some())
         .max_by_key(|region| region.memstore_bytes())?;
-    if engine.pressure.bytes() > engine.pressure.soft_limit_bytes() {
+    if engine.pressure.is_above_soft_limit() {
         return Some(Arc::clone(largest));
     }
     if let Some(full) = regions.iter().find(|region| region.memstore_bytes() > region.flush_bytes())

@@ -25,12 +25,14 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLockReadGuard};
 use smallvec::SmallVec;
 
+use crate::budget::Budget;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, RegionId, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::lock::{LockTable, Owner};
 use crate::manifest::{Manifest, ManifestEdit};
+use crate::memstore::Spare;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
@@ -61,7 +63,7 @@ pub(crate) struct Engine {
     /// The log.
     pub(crate) wal: Wal,
     /// Memory, and who waits for it.
-    pub(crate) pressure: Pressure,
+    pub(crate) pressure: Arc<Pressure>,
     /// Compactions.
     pub(crate) schedule: Schedule,
     /// What is alive on disk.
@@ -72,6 +74,8 @@ pub(crate) struct Engine {
     /// A table's drop or a bulk load failed such that it may be on disk all the same.
     doubtful: AtomicBool,
     pool: OnceLock<rayon_core::ThreadPool>,
+    /// What memstores leave to the next ones.
+    _spare: Spare,
     _directory_lock: Box<dyn Send + Sync>,
 }
 
@@ -122,9 +126,10 @@ impl Engine {
     /// Returns the engine of an opened directory.
     pub(crate) fn new(parts: Parts) -> Engine {
         let last = parts.wal.clock().sequence;
+        let budget = Budget::of(parts.context.options.memory_bytes);
         Engine {
             schedule: Schedule::new(&parts.context.options),
-            pressure: Pressure::new(parts.context.options.memory_bytes),
+            pressure: Arc::new(Pressure::new(&budget)),
             reads: parts.reads,
             context: parts.context,
             regions_directory: parts.regions_directory,
@@ -137,6 +142,7 @@ impl Engine {
             stopped: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
             pool: OnceLock::new(),
+            _spare: Spare::within(budget.memstore_hard),
             _directory_lock: parts.directory_lock,
         }
     }

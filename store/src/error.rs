@@ -39,6 +39,12 @@ pub enum Error {
         /// Whether the time ran out; otherwise the caller did not want to wait.
         timed_out: bool,
     },
+    /// Open transactions hold all the memory that they may, this one much of it. Roll back and
+    /// write in smaller pieces.
+    OutOfMemory {
+        /// Bytes that all open transactions may hold.
+        limit_bytes: u64,
+    },
     /// The statement was cancelled.
     Cancelled,
     /// The snapshot was closed, because it was older than
@@ -161,6 +167,7 @@ impl fmt::Display for Error {
             Error::LockNotAvailable { timed_out: false, .. } => {
                 write!(f, "could not obtain lock on row")
             }
+            Error::OutOfMemory { .. } => write!(f, "the transaction is too large"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),
             Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),

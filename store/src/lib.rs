@@ -27,6 +27,7 @@ pub mod error;
 pub mod env;
 pub mod cell;
 pub mod options;
+mod budget;
 pub mod scan;
 pub mod memstore;
 pub mod cache;

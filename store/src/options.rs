@@ -7,7 +7,10 @@ use std::time::Duration;
 /// Settings of a store. [`Options::default`] suits tests and small machines.
 #[derive(Clone)]
 pub struct Options {
-    /// The memory budget, in bytes: memstores 40 %, block cache 40 %. Default 512 MiB.
+    /// The memory budget, in bytes: about what the process takes. A quarter and 24 MiB are set
+    /// aside, at most half; of the rest the block cache has 40 %, and memstores 40 %, until writers
+    /// wait at 60 %. Open transactions count with the memstores, and may take 40 %.
+    /// Default 512 MiB.
     pub memory_bytes: u64,
     /// Bytes of cells at which the memstores of one region are flushed. Default 64 MiB.
     pub memstore_flush_bytes: u64,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::background::Background;
+use crate::budget::Budget;
 use crate::bulk_load::BulkLoad;
 use crate::cache::BlockCache;
 use crate::cell::{Sequence, Timestamp};
@@ -55,6 +56,9 @@ pub struct StoreStatus {
     pub memstore_bytes: u64,
     /// Bytes at which memstores are flushed.
     pub memstore_limit_bytes: u64,
+    /// Bytes that open transactions hold: staged cells and row locks, of those that have more than
+    /// a few.
+    pub transaction_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// Whether the log cannot be written at present, so that commits are refused.
@@ -260,6 +264,7 @@ impl Store {
         StoreStatus {
             memstore_bytes: self.engine.pressure.bytes(),
             memstore_limit_bytes: self.engine.pressure.soft_limit_bytes(),
+            transaction_bytes: self.engine.pressure.transaction_bytes(),
             log_bytes: log.byte_count,
             log_failed: log.failed.is_some(),
             log_failures_mended: log.new_segments,
@@ -470,7 +475,7 @@ fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
     env.create_directory(directory)?;
     let directory_lock = env.lock(&directory.join("LOCK"))?;
     let manifest = Manifest::open(Arc::clone(&env), directory)?;
-    let cache = Arc::new(BlockCache::new(options.memory_bytes / 5 * 2));
+    let cache = Arc::new(BlockCache::new(Budget::of(options.memory_bytes).cache));
     let context = Arc::new(StoreContext { options: options.clone(), cache });
     let regions_directory = directory.join("regions");
     remove_leftovers(&options, &regions_directory, &manifest)?;
@@ -541,6 +546,7 @@ fn replay(
         directory: directory.join("wal"),
         segment_bytes: options.wal_segment_bytes,
         archive: options.wal_archive.clone(),
+        unsynced_bytes_max: Budget::of(options.memory_bytes).unsynced,
     };
     let wal = Wal::open(wal_options, Sequence(state.released), last, &mut apply)?;
     tracing::info!(records = record_count, last = wal.clock().sequence.0, "replayed the log");

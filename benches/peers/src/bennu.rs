@@ -29,8 +29,8 @@ pub struct Bennu {
 impl Bennu {
     pub fn open(settings: &Settings) -> Bennu {
         let options = Options {
-            // The block cache is 40 % of the budget.
-            memory_bytes: settings.cache_bytes as u64 / 2 * 5,
+            // The block cache is 40 % of what is left when a quarter and 24 MiB are set aside.
+            memory_bytes: (settings.cache_bytes as u64 / 2 * 5 + (24 << 20)) / 3 * 4,
             memstore_flush_bytes: settings.memstore_bytes as u64,
             ..Options::default()
         };

@@ -3,14 +3,12 @@
 //! Nothing spills to disk yet, so the bound is generous: [`FACTOR`] times `work_mem`, and at least
 //! [`FLOOR_BYTES`]. Past it the statement fails with 53200 instead of taking the server with it.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 
 /// How many times `work_mem` one operator may keep.
 const FACTOR: usize = 64;
 /// What one operator may keep whatever `work_mem` says.
 const FLOOR_BYTES: usize = 256 << 20;
-/// `out_of_memory`
-const OUT_OF_MEMORY: &str = "53200";
 
 /// Returns the bytes that one operator may keep.
 pub(super) fn limit(work_mem: usize) -> usize {
@@ -23,7 +21,7 @@ pub(super) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     if bytes <= limit {
         return Ok(());
     }
-    Err(Error::new(OUT_OF_MEMORY, "out of memory")
+    Err(Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .with_detail(format!(
             "The statement needs more than the {} MiB that one step of it may keep.",
             limit >> 20

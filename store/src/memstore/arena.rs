@@ -8,7 +8,7 @@
 //! [`CHUNK_BYTES`], so that a memstore holds little more than it needs and an empty one nothing.
 //! Chunks of full size come from a pool that all memstores of the process share, and go back to it
 //! when the memstore goes: their pages stay mapped from one memstore to the next (HBase's MSLAB and
-//! its chunk pool).
+//! its chunk pool). How many there are is up to who holds a [`Spare`].
 //!
 //! # Invariants
 //!
@@ -31,13 +31,59 @@ pub(super) const CHUNK_BYTES: usize = 2 << 20;
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
 /// What takes more than this gets a chunk of its own, so that little is left over in others.
 const SHARED_BYTES_MAX: usize = CHUNK_BYTES / 8;
-/// Chunks that wait for the next memstore at most; others go back to the allocator.
-const POOLED_CHUNKS_MAX: usize = 16;
 /// The alignment of chunks and of all that is taken.
 const CHUNK_ALIGN: usize = 64;
 const TAKEN_ALIGN: usize = 8;
 
-static POOL: parking_lot::Mutex<Vec<Chunk>> = parking_lot::Mutex::new(Vec::new());
+static POOL: parking_lot::Mutex<Pool> =
+    parking_lot::Mutex::new(Pool { free: Vec::new(), taken_count: 0, chunks_max: 0 });
+
+/// The chunks of full size.
+struct Pool {
+    /// Wait for the next memstore.
+    free: Vec<Chunk>,
+    /// Are parts of memstores.
+    taken_count: usize,
+    /// With more than so many in all, none waits.
+    chunks_max: usize,
+}
+
+impl Pool {
+    /// Returns how many chunks may wait.
+    fn free_max(&self) -> usize {
+        self.chunks_max.saturating_sub(self.taken_count)
+    }
+}
+
+/// Lets memstores leave memory to the next ones, beside what others who hold one let them, until it
+/// is dropped. What they would give back to the allocator instead stays with the process as well,
+/// for a time that is the allocator's choice, and beside what the next ones take.
+#[allow(unreachable_pub, reason = "the model checker's tests include this file as well")]
+pub struct Spare {
+    chunk_count: usize,
+}
+
+impl Spare {
+    /// Returns leave to keep memory while memstores take less than so many bytes together with it.
+    #[allow(unreachable_pub, reason = "as above")]
+    pub fn within(byte_count: u64) -> Spare {
+        let bytes = usize::try_from(byte_count).unwrap_or(usize::MAX);
+        let chunk_count = bytes / CHUNK_BYTES;
+        POOL.lock().chunks_max += chunk_count;
+        Spare { chunk_count }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        let mut pool = POOL.lock();
+        pool.chunks_max -= self.chunk_count;
+        let kept = pool.free_max().min(pool.free.len());
+        let surplus = pool.free.split_off(kept);
+        drop(pool);
+        surplus.into_iter().for_each(Chunk::give_back);
+    }
+}
 
 /// Memory from the allocator or the pool. Its bytes are initialized.
 struct Chunk {
@@ -54,10 +100,12 @@ impl Chunk {
     }
 
     fn new(bytes: usize) -> Chunk {
-        if bytes == CHUNK_BYTES
-            && let Some(chunk) = POOL.lock().pop()
-        {
-            return chunk;
+        if bytes == CHUNK_BYTES {
+            let mut pool = POOL.lock();
+            pool.taken_count += 1;
+            if let Some(chunk) = pool.free.pop() {
+                return chunk;
+            }
         }
         let layout = Chunk::layout(bytes);
         // SAFETY: the size is not zero: every caller asks for a header at least.
@@ -67,17 +115,28 @@ impl Chunk {
     }
 }
 
+impl Chunk {
+    /// Gives the memory back to the allocator.
+    fn give_back(self) {
+        // SAFETY: `start` was allocated with this layout, and this is the only owner: without its
+        // `drop`, which would look into the pool.
+        unsafe { dealloc(self.start.as_ptr(), Chunk::layout(self.bytes)) };
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for Chunk {
     fn drop(&mut self) {
+        let chunk = Chunk { start: self.start, bytes: self.bytes };
         if self.bytes == CHUNK_BYTES {
             let mut pool = POOL.lock();
-            if pool.len() < POOLED_CHUNKS_MAX {
-                pool.push(Chunk { start: self.start, bytes: self.bytes });
+            pool.taken_count -= 1;
+            if pool.free.len() < pool.free_max() {
+                pool.free.push(chunk);
                 return;
             }
         }
-        // SAFETY: `start` was allocated with this layout, and this is the only owner.
-        unsafe { dealloc(self.start.as_ptr(), Chunk::layout(self.bytes)) };
+        chunk.give_back();
     }
 }
 

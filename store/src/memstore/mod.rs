@@ -28,10 +28,11 @@ mod tree;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU16, AtomicU64};
 
-use crate::cell::{CellType, KeyParts, Sequence};
+use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence};
 use crate::scan::merge::Cursor;
 use tree::{Growth, Tree};
 
+pub use arena::Spare;
 pub use cursor::{MemstoreCursor, MemstoreHandle};
 
 /// Cells that a batch inserts before it lets other writers in.
@@ -126,6 +127,27 @@ impl Memstore {
             .tree
             .retain(|cell| KeyParts::decode(cell.key()).is_none_or(|parts| parts.sequence < from));
         self.cell_count.fetch_sub(removed, Relaxed);
+    }
+
+    /// Returns about the bytes in use, without those of cells that were removed. Looks at every
+    /// cell.
+    pub fn live_bytes(&self) -> u64 {
+        /// Lengths and padding of a cell, and its part of a node.
+        const CELL_OVERHEAD_BYTES: usize = 40;
+        let mut live = 0;
+        self.for_each(|key, value| {
+            let key_bytes = key.row.len() + key.qualifier.len() + KEY_TAIL_BYTES;
+            live += (key_bytes + value.len() + CELL_OVERHEAD_BYTES) as u64;
+        });
+        live
+    }
+
+    /// Returns a memstore of the same cells that holds no memory for those that were removed.
+    #[must_use]
+    pub fn copy(&self) -> Memstore {
+        let copy = Memstore::new();
+        self.for_each(|key, value| copy.insert(&key, value));
+        copy
     }
 
     /// Calls `visit` with every cell, in cell order.

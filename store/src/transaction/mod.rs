@@ -27,6 +27,7 @@ use crate::engine::{Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
+use crate::pressure::Charge;
 use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
@@ -116,6 +117,14 @@ struct Statement {
     staged_through: Sequence,
     now_micros: i64,
 }
+
+/// What a held lock takes in the lock table and in the list of the transaction.
+const LOCK_BYTES: u64 = 80;
+/// Bytes by which a transaction changes before that is counted: what is smaller spares itself a
+/// look at what all share.
+const CHARGE_STEP_BYTES: u64 = 16 << 10;
+/// Locks after which they are counted, when nothing is staged meanwhile.
+const CHARGE_STEP_LOCKS: usize = 1024;
 
 /// Above every committed sequence and below every staged one.
 const NEWEST_COMMIT: Sequence = Sequence(Sequence::STAGED - 1);
@@ -315,7 +324,13 @@ impl Transaction {
         };
         let (key, taken) = self.engine.locks.lock(self.owner, (table.id(), row), mode, patience)?;
         if taken == Taken::New {
-            self.held.lock().push(key);
+            let mut held = self.held.lock();
+            held.push(key);
+            let counts = held.len().is_multiple_of(CHARGE_STEP_LOCKS);
+            drop(held);
+            if counts {
+                self.charge(&mut self.staging.lock())?;
+            }
         }
         if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
             self.check_unchanged(table, row)?;
@@ -364,7 +379,31 @@ impl Transaction {
 
     /// Forgets what was staged after the savepoint. Locks stay.
     pub fn rollback_to(&self, savepoint: Savepoint) {
-        self.staging.lock().roll_back_to(savepoint.0);
+        self.unstage(savepoint.0);
+    }
+
+    /// Forgets all but the first `count` edits.
+    fn unstage(&self, count: u64) {
+        let mut staging = self.staging.lock();
+        staging.roll_back_to(count);
+        // Less than before is never refused.
+        drop(self.charge(&mut staging));
+    }
+
+    /// Counts the memory of the transaction, if it is not about what was counted before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] if it is too much.
+    fn charge(&self, staging: &mut Staging) -> Result<()> {
+        let locks = self.held.lock().len() as u64;
+        let bytes = staging.held_bytes() + locks * LOCK_BYTES;
+        let before = staging.charge.as_ref().map_or(0, Charge::bytes);
+        if bytes.abs_diff(before) < CHARGE_STEP_BYTES {
+            return Ok(());
+        }
+        let pressure = &self.engine.pressure;
+        staging.charge.get_or_insert_with(|| Charge::new(pressure)).hold(bytes)
     }
 
     /// Commits: one record, applied to the memstores on return; durable when the ticket says so.
@@ -384,10 +423,16 @@ impl Transaction {
             let durable = self.engine.wal.wait_for(Sequence(0));
             return Ok(Commit { sequence: None, timestamp, durable });
         }
+        if let Some(charge) = &mut staging.charge {
+            charge.begin_commit();
+        }
         let writes = self.prepare(&staging)?;
         let durability = self.durability(&staging);
+        let (kept, _charge) = (staging.take_kept(), staging.charge.take());
+        // Its cells are in `writes`, and about to be copied twice.
+        drop(staging);
         let place = self.engine.commit(writes, durability)?;
-        for kept in staging.take_kept() {
+        for kept in kept {
             kept.chain.post_batch(kept.table, &kept.batch);
         }
         self.release_locks();

@@ -117,7 +117,7 @@ impl Transaction {
         let before = self.staging.lock().count();
         let done = work.run(mutation.changes, mutation.ttl);
         if done.is_err() {
-            self.staging.lock().roll_back_to(before);
+            self.unstage(before);
         }
         done.map(|()| Some(work.written))
     }

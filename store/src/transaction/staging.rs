@@ -3,6 +3,9 @@
 //! Staged cells stand in a memstore for each table and family, with sequences of their own
 //! ([`Sequence::STAGED`]) that count the edits, so that reads merge them like any other source, a
 //! statement can be kept from seeing its own effects, and a savepoint is a number.
+//!
+//! A memstore only grows. So when rollbacks to savepoints have taken more than half of one, what
+//! is left moves to another, and the memory goes with the last scan that reads the old one.
 
 use std::sync::Arc;
 
@@ -13,6 +16,7 @@ use crate::descriptor::TableId;
 use crate::memstore::Memstore;
 use crate::mutation::{Edit, Mutation};
 use crate::observer::Chain;
+use crate::pressure::Charge;
 use crate::read_path::StagedFamilies;
 use crate::table::Table;
 
@@ -23,6 +27,8 @@ pub(crate) struct Staging {
     /// Edits so far.
     count: u64,
     kept: Vec<KeptBatch>,
+    /// The memory as it was counted last; `None` while it is little.
+    pub(crate) charge: Option<Charge>,
 }
 
 /// The writes to one table.
@@ -64,6 +70,14 @@ impl Staging {
     /// Returns the writes by table.
     pub(crate) fn tables(&self) -> &[StagedTable] {
         &self.tables
+    }
+
+    /// Returns the bytes of memory that it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let families = self.tables.iter().flat_map(|staged| staged.families.iter().flatten());
+        let of_kept = |kept: &KeptBatch| kept.batch.iter().map(mutation_bytes).sum::<u64>();
+        families.map(|memstore| memstore.held_bytes()).sum::<u64>()
+            + self.kept.iter().map(of_kept).sum::<u64>()
     }
 
     /// Returns whether anything is staged.
@@ -113,11 +127,27 @@ impl Staging {
             return;
         }
         let from = Sequence(Sequence::STAGED | (count + 1));
-        for memstore in self.tables.iter().flat_map(|staged| staged.families.iter().flatten()) {
+        for slot in self.tables.iter_mut().flat_map(|staged| staged.families.iter_mut()) {
+            let Some(memstore) = slot else { continue };
             memstore.remove_from(from);
+            if memstore.is_empty() {
+                *slot = None;
+            } else if memstore.live_bytes() < memstore.byte_count() / 2 {
+                *slot = Some(Arc::new(memstore.copy()));
+            }
         }
         self.kept.retain(|kept| kept.after < count);
     }
+}
+
+/// Returns about how many bytes a mutation takes.
+fn mutation_bytes(mutation: &Mutation) -> u64 {
+    let value_bytes = |edit: &Edit| match edit {
+        Edit::Put { qualifier, value, .. } => qualifier.len() + value.len(),
+        _ => 0,
+    };
+    let edits = mutation.edits.iter().map(|edit| value_bytes(edit) + size_of::<Edit>());
+    (mutation.row.len() + size_of::<Mutation>() + edits.sum::<usize>()) as u64
 }
 
 fn stage_edit(families: &mut StagedFamilies, row: &[u8], edit: &Edit, sequence: Sequence) {

@@ -43,7 +43,7 @@ impl Transaction {
         let before = self.staging.lock().count();
         let staged = self.stage_batch(table, mutations, 0);
         if staged.is_err() {
-            self.staging.lock().roll_back_to(before);
+            self.unstage(before);
         }
         staged
     }
@@ -135,7 +135,7 @@ impl Transaction {
         if chain.wants_post_batch() {
             staging.keep(table.id(), chain, batch);
         }
-        Ok(())
+        self.charge(&mut staging)
     }
 }
 

@@ -39,10 +39,9 @@ use crate::wal::writer::{Health, Roll, Writer, prepare};
 
 /// How long records of ASYNC commits lie before they are synced.
 const SYNC_DELAY: Duration = Duration::from_millis(50);
-/// So many bytes are synced at once, whatever their age.
+/// So many bytes are synced at once, whatever their age; a quarter of what may wait at all, if that
+/// is less.
 const SYNC_SOON_BYTES: u64 = 4 << 20;
-/// ASYNC commits wait for the disk once so many bytes do.
-const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 /// How long a log that cannot be written rests before it is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -57,6 +56,8 @@ pub(super) struct Log {
     byte_count: AtomicU64,
     /// Whether anybody follows.
     is_followed: AtomicBool,
+    /// ASYNC commits wait for the disk once so many bytes do.
+    unsynced_bytes_max: u64,
     pub(super) state: Mutex<State>,
     pub(super) writer: Mutex<Writer>,
     followers: Mutex<Vec<(Sequence, Arc<dyn WalFollower>)>>,
@@ -72,6 +73,7 @@ impl Log {
             synced: AtomicU64::new(clock.sequence.0),
             byte_count: AtomicU64::new(writer.byte_count()),
             is_followed: AtomicBool::new(false),
+            unsynced_bytes_max: writer.options().unsynced_bytes_max,
             state: Mutex::new(State::new(clock)),
             writer: Mutex::new(writer),
             followers: Mutex::new(Vec::new()),
@@ -136,7 +138,7 @@ impl Log {
         let health = self.note(&writer);
         drop(writer);
         self.publish(health, unsynced_bytes);
-        unsynced_bytes > UNSYNCED_BYTES_MAX
+        unsynced_bytes > self.unsynced_bytes_max
     }
 
     /// Returns when all commits up to `sequence` are on disk, whatever they asked for.
@@ -287,7 +289,7 @@ impl Log {
         let mut state = self.state.lock();
         state.note_health(health);
         let ready = state.take_ready(self.durable());
-        state.crowded |= unsynced_bytes > SYNC_SOON_BYTES;
+        state.crowded |= unsynced_bytes > SYNC_SOON_BYTES.min(self.unsynced_bytes_max / 4);
         if unsynced_bytes > 0 && (!state.armed || state.crowded) {
             state.armed = true;
             self.work.notify_one();

@@ -28,6 +28,7 @@ fn open(env: &FaultEnv, segment_bytes: u64) -> Wal {
         directory: PathBuf::from("/wal"),
         segment_bytes,
         archive: None,
+        unsynced_bytes_max: 64 << 20,
     };
     let last = CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) };
     Wal::open(options, Sequence(0), last, &mut |_| Ok(())).unwrap()

@@ -64,6 +64,7 @@ fn options(env: &FaultEnv, segment_bytes: u64) -> WalOptions {
         directory: PathBuf::from(DIRECTORY),
         segment_bytes,
         archive: None,
+        unsynced_bytes_max: 64 << 20,
     }
 }
 

@@ -33,7 +33,8 @@ use crate::wal::record::{
 const AHEAD_BYTES_MAX: u64 = 256 << 10;
 /// Batches from this size on are not worth zeros ahead.
 const SMALL_BATCH_BYTES: usize = 32 << 10;
-/// Batches from this size on are kept as they are, smaller ones are gathered.
+/// Batches from this size on are kept as they are, smaller ones are gathered in chunks of it, which
+/// are used again.
 const KEPT_CHUNK_BYTES: usize = 256 << 10;
 
 /// Where the log is and how it is cut.
@@ -47,6 +48,9 @@ pub struct WalOptions {
     pub segment_bytes: u64,
     /// Where segments go that are not needed any more; `None`: they are removed.
     pub archive: Option<PathBuf>,
+    /// Bytes of records that are not known to be on disk, and kept in memory until they are, from
+    /// which on ASYNC commits wait for the disk.
+    pub unsynced_bytes_max: u64,
 }
 
 /// A segment that was made before it is needed.
@@ -56,15 +60,31 @@ pub(super) struct Prepared {
 }
 
 /// Records that are not known to be on disk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Unsynced {
     chunks: Vec<Vec<u8>>,
     byte_count: u64,
     /// The first sequence among them that must be on disk before it is acknowledged.
     first_synced: Option<Sequence>,
+    /// Empty chunks for the next time, and how many are kept.
+    free: Vec<Vec<u8>>,
+    free_max: usize,
 }
 
 impl Unsynced {
+    /// Returns an empty list; `bytes_max` is what may wait for the disk.
+    fn new(bytes_max: u64) -> Unsynced {
+        // There are two of them, which take turns.
+        let free_max = (bytes_max / 4 / KEPT_CHUNK_BYTES as u64).clamp(1, 64) as usize;
+        Unsynced {
+            chunks: Vec::new(),
+            byte_count: 0,
+            first_synced: None,
+            free: Vec::new(),
+            free_max,
+        }
+    }
+
     /// Takes the records of a batch.
     fn keep(&mut self, batch: &mut Batch) {
         self.byte_count += batch.bytes.len() as u64;
@@ -72,14 +92,13 @@ impl Unsynced {
         let length = batch.bytes.len();
         match self.chunks.last_mut() {
             _ if length == 0 => {}
+            _ if length >= KEPT_CHUNK_BYTES => self.chunks.push(std::mem::take(&mut batch.bytes)),
             Some(last) if last.capacity() - last.len() >= length => {
                 last.extend_from_slice(&batch.bytes);
             }
-            _ if length >= KEPT_CHUNK_BYTES / 4 => {
-                self.chunks.push(std::mem::take(&mut batch.bytes))
-            }
             _ => {
-                let mut chunk = Vec::with_capacity(KEPT_CHUNK_BYTES);
+                let chunk = self.free.pop();
+                let mut chunk = chunk.unwrap_or_else(|| Vec::with_capacity(KEPT_CHUNK_BYTES));
                 chunk.extend_from_slice(&batch.bytes);
                 self.chunks.push(chunk);
             }
@@ -88,10 +107,12 @@ impl Unsynced {
     }
 
     fn clear(&mut self) {
-        // One buffer stays for the next time.
-        self.chunks.truncate(1);
-        self.chunks.retain(|chunk| chunk.capacity() == KEPT_CHUNK_BYTES);
-        self.chunks.iter_mut().for_each(Vec::clear);
+        for mut chunk in self.chunks.drain(..) {
+            if chunk.capacity() == KEPT_CHUNK_BYTES && self.free.len() < self.free_max {
+                chunk.clear();
+                self.free.push(chunk);
+            }
+        }
         self.byte_count = 0;
         self.first_synced = None;
     }
@@ -165,6 +186,7 @@ impl Writer {
     ) -> Result<Writer> {
         let end = closed.last().map_or(Mark { segment: 0, byte_count: 0 }, Segment::end);
         let (file, synced) = begin_segment(&options, number, (end, logged), &mut [])?;
+        let [unsynced, syncing] = [0, 1].map(|_| Unsynced::new(options.unsynced_bytes_max));
         Ok(Writer {
             options,
             file,
@@ -175,8 +197,8 @@ impl Writer {
             synced,
             synced_logged: logged,
             synced_through: last,
-            unsynced: Unsynced::default(),
-            syncing: Unsynced::default(),
+            unsynced,
+            syncing,
             written: last,
             batch: Batch::default(),
             last_number: number,
