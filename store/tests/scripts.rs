@@ -10,6 +10,10 @@
 
 mod cases;
 
+/// The allocator of the server: what a process takes depends on it (`cases/memory.rs`).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

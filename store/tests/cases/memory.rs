@@ -1,18 +1,27 @@
-//! The memory of the process against the budget. Measures this process, so each runs alone:
-//! `cargo test --release -p bennu-store --test scripts memory::load -- --ignored --nocapture`,
-//! with `BENNU_MEMORY_DATA` and `BENNU_MEMORY_BUDGET` in MiB.
+//! The memory of the process against the budget. Each figure needs a process of its own: the tests
+//! of the normal run start this program again with one of those that are ignored.
+//!
+//! Larger: `cargo test --release -p bennu-store --test scripts memory::measured -- --ignored
+//! --nocapture --test-threads=1`, with `BENNU_MEMORY_DATA` and `BENNU_MEMORY_BUDGET` in MiB.
 
 use std::io::Write as _;
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Instant;
 
 use store::descriptor::Durability;
 use store::env::RealEnv;
 use store::transaction::TransactionOptions;
-use store::{CellBatch, Mutation, Options, Scan, Store};
+use store::{CellBatch, Get, Mutation, Options, Scan, Store};
 
 use crate::cases::{TABLE, begin, descriptor};
 
-/// Returns a figure of this process in bytes: `VmRSS` now, `VmHWM` the highest so far.
+const VALUE_BYTES: usize = 1000;
+const ROW_BYTES: u64 = VALUE_BYTES as u64 + 16;
+const BATCH_ROWS: u64 = 50;
+const WRITERS: u64 = 2;
+
+/// Returns a figure of this process in bytes: `VmRSS` now, `VmHWM` the highest since it was reset.
 fn figure(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -23,69 +32,178 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap()) << 20
 }
 
-fn note(what: &str) {
-    let (now, highest) = (figure("VmRSS") >> 20, figure("VmHWM") >> 20);
-    let text = format!("{what}: {now} MiB resident, at most {highest} MiB so far\n");
+fn say(text: &str) {
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
-#[test]
-#[ignore = "measures a process of its own"]
-fn a_hundred_empty_regions_take_little() {
-    let directory = tempfile::tempdir().unwrap();
-    let before = figure("VmRSS");
-    let env = Arc::new(RealEnv::default());
-    let store = Store::open(directory.path(), Options { env, ..Options::default() }).unwrap();
-    let points: Vec<String> = (1..100).map(|number| format!("{number:02}")).collect();
-    let points: Vec<&str> = points.iter().map(String::as_str).collect();
-    store.create_table(descriptor(&points, 1)).unwrap();
-    note("a hundred regions");
-    assert!(figure("VmRSS") - before < 20 << 20);
+/// Runs one of the tests below in a process of its own.
+fn measure(name: &str, variables: &[(&str, &str)]) {
+    let name = format!("cases::memory::measured::{name}");
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", &name, "--ignored", "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let count = String::from_utf8_lossy(&output.stdout);
+    assert!(count.contains("1 passed"), "{count}");
 }
 
 #[test]
-#[ignore = "measures a process of its own"]
+fn a_hundred_empty_regions_take_little() {
+    measure("a_hundred_empty_regions", &[]);
+}
+
+#[test]
 fn load_compaction_and_scan_stay_within_the_budget() {
-    let data_bytes = setting("BENNU_MEMORY_DATA", 1024);
-    let budget = setting("BENNU_MEMORY_BUDGET", 64);
-    let directory = tempfile::tempdir().unwrap();
-    let env = Arc::new(RealEnv::default());
-    let options = Options { env, memory_bytes: budget, ..Options::default() };
-    let store = Store::open(directory.path(), options).unwrap();
-    store.create_table(descriptor(&["4", "8", "c"], 1)).unwrap();
-    let mut random = 1_u64;
-    let rows = data_bytes / 1016;
-    for _ in 0..rows / 50 {
-        let durability = Some(Durability::AsyncWal);
-        let transaction = store.begin(TransactionOptions { durability, ..Default::default() });
-        transaction.begin_statement();
-        let batch = (0..50).map(|_| {
-            let mut value = Vec::with_capacity(1000);
-            while value.len() < 1000 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                value.extend_from_slice(&random.to_le_bytes());
-            }
-            Mutation::new(format!("{random:016x}")).put(0, "q", value)
-        });
-        transaction.mutate(TABLE, batch.collect()).unwrap();
-        transaction.commit().unwrap();
+    let variables = [("BENNU_MEMORY_DATA", "128"), ("BENNU_MEMORY_BUDGET", "128")];
+    measure("load_compaction_and_scan", &variables);
+}
+
+/// The steps of a run, and the most memory that any took.
+struct Watch {
+    budget: u64,
+    since: Instant,
+    highest: u64,
+}
+
+impl Watch {
+    fn note(&mut self, what: &str, store: &Store) {
+        let highest = figure("VmHWM");
+        // So that the next step has a figure of its own.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        self.highest = self.highest.max(highest);
+        let parts = [
+            highest,
+            figure("VmRSS"),
+            figure("RssFile"),
+            store.status().memstore_bytes,
+            store.cache().byte_count,
+        ];
+        let [highest, now, file, memstores, cache] = parts.map(|bytes| bytes >> 20);
+        let seconds = std::mem::replace(&mut self.since, Instant::now()).elapsed().as_secs_f64();
+        say(&format!(
+            "{what:32} {seconds:7.1} s  at most {highest:4} MiB, now {now:4} \
+             (mapped files {file}, memstores {memstores}, cache {cache})\n"
+        ));
     }
-    note("loaded");
-    store.flush_table(TABLE).unwrap();
-    store.compact_table(TABLE, true).unwrap();
-    note("compacted");
-    let transaction = begin(&store);
+
+    fn check(&self) {
+        let Watch { budget, highest, .. } = self;
+        say(&format!("at most {:.2} times the budget\n", *highest as f64 / *budget as f64));
+        assert!(*highest <= budget / 4 * 5, "{} MiB are too many", highest >> 20);
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+fn row(number: u64) -> String {
+    format!("{:016x}", mix(number))
+}
+
+/// A put that cannot be compressed.
+fn put(number: u64) -> Mutation {
+    let mut random = mix(!number) | 1;
+    let mut value = Vec::with_capacity(VALUE_BYTES);
+    while value.len() < VALUE_BYTES {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        value.extend_from_slice(&random.to_le_bytes());
+    }
+    Mutation::new(row(number)).put(0, "q", value)
+}
+
+/// Writes batches with several threads, each of which also reads a row that is there for each, so
+/// that the cache stays full, if it can.
+fn load(store: &Arc<Store>, batches: std::ops::Range<u64>) {
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let batches = batches.clone().filter(move |batch| batch % WRITERS == writer);
+            scope.spawn(move || {
+                for batch in batches {
+                    let durability = Some(Durability::AsyncWal);
+                    let options = TransactionOptions { durability, ..Default::default() };
+                    let transaction = store.begin(options);
+                    transaction.begin_statement();
+                    if batch >= WRITERS {
+                        let get = Get::new(row(mix(batch) % ((batch - 1) / 2 * BATCH_ROWS + 1)));
+                        transaction.get(TABLE, &get, &mut CellBatch::new()).unwrap();
+                    }
+                    let rows = batch * BATCH_ROWS..(batch + 1) * BATCH_ROWS;
+                    transaction.mutate(TABLE, rows.map(put).collect()).unwrap();
+                    transaction.commit().unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn scan(store: &Arc<Store>) -> u64 {
+    let transaction = begin(store);
     let mut scanner = transaction.scan(TABLE, Scan::all()).unwrap();
     let (mut batch, mut found) = (CellBatch::new(), 0);
     while scanner.next_batch(1000, &mut batch).unwrap() {
         found += batch.row_count() as u64;
     }
-    note("scanned");
-    let status = store.status();
-    let text = format!("{found} rows, {} stalls, {:?}\n", status.memory_stalls, store.cache());
-    std::io::stderr().write_all(text.as_bytes()).unwrap();
-    assert_eq!(found, rows / 50 * 50);
-    assert!(figure("VmHWM") <= budget / 4 * 5, "more than 1.25 times the budget");
+    found
+}
+
+/// Run in processes of their own.
+mod measured {
+    use super::*;
+
+    #[test]
+    #[ignore = "measures a process of its own"]
+    fn a_hundred_empty_regions() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = figure("VmRSS");
+        let env = Arc::new(RealEnv::default());
+        let store = Store::open(directory.path(), Options { env, ..Options::default() }).unwrap();
+        let points: Vec<String> = (1..100).map(|number| format!("{number:02}")).collect();
+        let points: Vec<&str> = points.iter().map(String::as_str).collect();
+        store.create_table(descriptor(&points, 1)).unwrap();
+        let taken = figure("VmRSS") - before;
+        say(&format!("a hundred regions take {} KiB\n", taken >> 10));
+        assert!(taken < 20 << 20);
+    }
+
+    #[test]
+    #[ignore = "measures a process of its own"]
+    fn load_compaction_and_scan() {
+        let batches = setting("BENNU_MEMORY_DATA", 5 << 10) / ROW_BYTES / BATCH_ROWS;
+        let budget = setting("BENNU_MEMORY_BUDGET", 256);
+        let directory = tempfile::tempdir().unwrap();
+        let env = Arc::new(RealEnv::default());
+        let options = Options { env, memory_bytes: budget, ..Options::default() };
+        let store = Store::open(directory.path(), options).unwrap();
+        store.create_table(descriptor(&["4", "8", "c"], 1)).unwrap();
+        let mut watch = Watch { budget, since: Instant::now(), highest: 0 };
+        load(&store, 0..batches / 2);
+        watch.note("half loaded", &store);
+        assert_eq!(scan(&store), batches / 2 * BATCH_ROWS);
+        watch.note("scanned", &store);
+        // Now with a full cache.
+        load(&store, batches / 2..batches);
+        watch.note("all loaded", &store);
+        store.flush_table(TABLE).unwrap();
+        watch.note("flushed", &store);
+        store.compact_table(TABLE, true).unwrap();
+        watch.note("compacted", &store);
+        assert_eq!(scan(&store), batches * BATCH_ROWS);
+        watch.note("scanned", &store);
+        let status = store.status();
+        say(&format!(
+            "{} waits for memory, {} for files\n",
+            status.memory_stalls, status.file_stalls
+        ));
+        watch.check();
+    }
 }
