@@ -45,11 +45,13 @@
 //! markers that are older than the family's delete purge delay.
 //!
 //! Lives may still get shorter, or vanish, in time: when a TTL passes, or when a marker with
-//! KEEP_DELETED_CELLS `Ttl` gets old. A life less never takes another version away: there are fewer
-//! above it. So a rewrite judges each version at the last moment at which it can be seen: it counts
-//! only lives that are there then. And where cells with a TTL are among its cells, even a major
-//! compaction keeps markers of single versions and the versions that they ended: some of those may
-//! have evicted, together with one that will not be there, what will be seen again.
+//! KEEP_DELETED_CELLS `Ttl` gets old. Where no marker ends a single version, a life less never takes
+//! another version away: there are fewer above it. So a rewrite judges each version at the last
+//! moment at which it can be seen: it counts only lives that are there then. And where cells with a
+//! TTL are among its cells, even a major compaction keeps markers of single versions, the versions
+//! that they ended, and what it believes to be evicted in such a column: some of those may have
+//! evicted, together with one that will not be there, what will be seen again; and until then what
+//! that will take away is seen.
 //!
 //! # Expiry by the family's TTL
 //!
@@ -517,18 +519,14 @@ impl Retention {
         }
     }
 
-    /// Whether versions that this rewrite does not see may have changed who evicted whom.
+    /// Whether versions that this rewrite does not see, or that expire, may change who evicted whom.
     fn doubts_evictions(&self) -> bool {
-        self.is_partial() && (self.column.had_points || !self.row.points.is_empty())
+        self.keeps_ended() && (self.column.had_points || !self.row.points.is_empty())
     }
 
     /// Whether a version that has ended may have evicted one that is seen again.
     fn keeps_ended(&self) -> bool {
         matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial || spec.any_expiring)
-    }
-
-    fn is_partial(&self) -> bool {
-        matches!(&self.task, Task::Rewrite(spec) if spec.kind == RewriteKind::Partial)
     }
 
     fn range_mask(&self, put: &KeyParts<'_>) -> Option<Effect> {
