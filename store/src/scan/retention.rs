@@ -45,13 +45,13 @@
 //! markers that are older than the family's delete purge delay.
 //!
 //! Lives may still get shorter, or vanish, in time: when a TTL passes, or when a marker with
-//! KEEP_DELETED_CELLS `Ttl` gets old. Where no marker ends a single version, a life less never takes
-//! another version away: there are fewer above it. So a rewrite judges each version at the last
-//! moment at which it can be seen: it counts only lives that are there then. And where cells with a
-//! TTL are among its cells, even a major compaction keeps markers of single versions, the versions
-//! that they ended, and what it believes to be evicted in such a column: some of those may have
-//! evicted, together with one that will not be there, what will be seen again; and until then what
-//! that will take away is seen.
+//! KEEP_DELETED_CELLS `Ttl` gets old. Where no marker ends a single version, a life less never
+//! takes another version away: there are fewer above it. So a rewrite judges each version at the
+//! last moment at which it can be seen: it counts only lives that are there then. And where cells
+//! with a TTL are among its cells, even a major compaction keeps markers of single versions, the
+//! versions that they ended, and what it believes to be evicted in such a column: some of those
+//! may have evicted, together with one that will not be there, what will be seen again; and until
+//! then what that will take away is seen.
 //!
 //! # Expiry by the family's TTL
 //!
@@ -519,7 +519,8 @@ impl Retention {
         }
     }
 
-    /// Whether versions that this rewrite does not see, or that expire, may change who evicted whom.
+    /// Whether versions that this rewrite does not see, or that expire, may change who evicted
+    /// whom.
     fn doubts_evictions(&self) -> bool {
         self.keeps_ended() && (self.column.had_points || !self.row.points.is_empty())
     }
