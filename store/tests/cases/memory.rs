@@ -58,7 +58,7 @@ fn a_hundred_empty_regions_take_little() {
 
 #[test]
 fn load_compaction_and_scan_stay_within_the_budget() {
-    let variables = [("BENNU_MEMORY_DATA", "64"), ("BENNU_MEMORY_BUDGET", "128")];
+    let variables = [("BENNU_MEMORY_DATA", "128"), ("BENNU_MEMORY_BUDGET", "192")];
     measure("load_compaction_and_scan", &variables);
 }
 
