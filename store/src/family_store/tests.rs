@@ -119,6 +119,18 @@ fn append_row(scanner: &mut FamilyScanner, batch: &mut CellBatch) -> bool {
     false
 }
 
+/// A read of the newest version of each column, above all that is written.
+fn newest_versions() -> ReadSpec {
+    ReadSpec {
+        snapshot: Sequence(100),
+        staged_through: Sequence(0),
+        time_range: TimeRange::ALL,
+        max_versions: 1,
+        raw: false,
+        now_micros: NOW,
+    }
+}
+
 /// Reads one row; returns whether it has a visible cell.
 fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Memstore>) -> CellBatch {
     let mut batch = CellBatch::new();
@@ -596,14 +608,7 @@ fn a_merge_reads_only_files_that_others_reach_into() {
     let within = ExploringOptions { min_bytes: Some(1 << 20), ..ExploringOptions::default() };
     family.compaction = CompactionOptions::of(CompactionPolicy::Exploring(within));
     let store = open(&env, &family, &[]);
-    let spec = ReadSpec {
-        snapshot: Sequence(100),
-        staged_through: Sequence(0),
-        time_range: TimeRange::ALL,
-        max_versions: 1,
-        raw: false,
-        now_micros: NOW,
-    };
+    let spec = newest_versions();
     let mut cells = Vec::new();
     let mut write = |rows: &[u8]| {
         for row in rows {
@@ -649,14 +654,7 @@ fn a_failed_flush_or_compaction_changes_nothing() {
     let family = FamilyDescriptor::new("f");
     let store = open(&env, &family, &[]);
     let mut cells = Vec::new();
-    let spec = ReadSpec {
-        snapshot: Sequence(100),
-        staged_through: Sequence(0),
-        time_range: TimeRange::ALL,
-        max_versions: 1,
-        raw: false,
-        now_micros: NOW,
-    };
+    let spec = newest_versions();
     for sequence in 1..=40 {
         cells.push(cell(sequence as u8 % 4, 1, sequence as i64, sequence, CellType::Put));
         store.apply(&cells[sequence as usize - 1..]);

@@ -13,7 +13,6 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::mutation::{Edit, LockMode, LockWait, Mutation};
 use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
-use crate::scan::filter::CompareOp;
 use crate::scan::{Get, TimeRange};
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -133,7 +132,7 @@ impl Work<'_> {
                 if self.is_ahead(cell.timestamp) {
                     self.timestamp = Some(cell.timestamp);
                 }
-                Ok(compares(*op, cell.value, value))
+                Ok(op.holds(cell.value.cmp(value)))
             }
             Condition::Row(filter) => {
                 let get = Get { filter: Some(filter.clone()), ..self.get() };
@@ -252,17 +251,6 @@ impl Work<'_> {
         let rest = Mutation::new(self.pending.row.as_slice());
         let staged = std::mem::replace(&mut self.pending, rest);
         self.transaction.mutate(self.table.id(), vec![staged])
-    }
-}
-
-fn compares(op: CompareOp, left: &[u8], right: &[u8]) -> bool {
-    match op {
-        CompareOp::Less => left < right,
-        CompareOp::LessOrEqual => left <= right,
-        CompareOp::Equal => left == right,
-        CompareOp::NotEqual => left != right,
-        CompareOp::GreaterOrEqual => left >= right,
-        CompareOp::Greater => left > right,
     }
 }
 

@@ -53,14 +53,7 @@ impl Test {
             }
             With::Regex(regex) => equal_if(regex.is_match(bytes)),
         };
-        match self.op {
-            CompareOp::Less => ordering.is_lt(),
-            CompareOp::LessOrEqual => ordering.is_le(),
-            CompareOp::Equal => ordering.is_eq(),
-            CompareOp::NotEqual => ordering.is_ne(),
-            CompareOp::GreaterOrEqual => ordering.is_ge(),
-            CompareOp::Greater => ordering.is_gt(),
-        }
+        self.op.holds(ordering)
     }
 }
 

@@ -14,6 +14,7 @@ mod fuzzy;
 mod ranges;
 pub mod run;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -169,6 +170,20 @@ pub enum CompareOp {
     GreaterOrEqual,
     /// `>`
     Greater,
+}
+
+impl CompareOp {
+    /// Returns whether it holds between two values that compare so.
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            CompareOp::Less => ordering.is_lt(),
+            CompareOp::LessOrEqual => ordering.is_le(),
+            CompareOp::Equal => ordering.is_eq(),
+            CompareOp::NotEqual => ordering.is_ne(),
+            CompareOp::GreaterOrEqual => ordering.is_ge(),
+            CompareOp::Greater => ordering.is_gt(),
+        }
+    }
 }
 
 /// What bytes are compared with.
