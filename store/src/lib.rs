@@ -30,6 +30,7 @@ pub mod options;
 mod budget;
 pub mod scan;
 pub mod memstore;
+mod prefetch;
 pub mod cache;
 pub mod file;
 pub mod wal;

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
 use crate::error::{Damage, Result};
-use crate::file::{Caching, ColumnSlice, FileCursor, Span, WantedColumns};
+use crate::file::{
+    Admits, Asked, Caching, ColumnSlice, FileCursor, Span, StoreFile, WantedColumns,
+};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::run::{Admission, LiveFile, Run};
 use crate::scan::ReadSpec;
@@ -20,7 +22,7 @@ use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
-use crate::source::{RowSpan, Source, may_contain};
+use crate::source::{RowSpan, Source, admits};
 
 mod newest;
 
@@ -43,6 +45,18 @@ pub struct ReadView {
 /// Views of families, with their indexes: borrowed, as it were, so that reads need not fight for
 /// the counts of owners.
 pub(crate) type Views = SmallVec<[(u8, Guard<Arc<ReadView>>); 1]>;
+
+/// Files of one row, oldest first.
+type FilesOfRow<'a> = SmallVec<[FileOfRow<'a>; 8]>;
+
+/// A file of a row.
+struct FileOfRow<'a> {
+    /// The index of its run.
+    run: usize,
+    file: &'a Arc<StoreFile>,
+    /// What it says about the row.
+    says: Admits<'a>,
+}
 
 impl ReadView {
     /// Returns a view with other memstores over the same files: the base of region replicas.
@@ -79,6 +93,28 @@ impl ReadView {
         };
         let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.now_micros });
         Admission { snapshot: spec.snapshot, live_from, seen_from }
+    }
+
+    /// Returns the files that may have something for a read of one row, of these columns.
+    fn files_of_row(
+        &self,
+        row: &[u8],
+        spec: &ReadSpec,
+        columns: Option<&[impl AsRef<[u8]>]>,
+    ) -> Result<FilesOfRow<'_>> {
+        let admission = self.admission(spec);
+        let asked = Asked::new(row);
+        let mut files = FilesOfRow::new();
+        for (run, of) in self.runs.iter().enumerate() {
+            if let Some(file) = of.file_of_row(row)
+                && admission.admits(file.properties())
+            {
+                files.push(FileOfRow { run, file, says: admits(file, &asked, columns)? });
+            }
+        }
+        // All were asked before any answer is looked at.
+        files.retain(|file| file.says.may_contain());
+        Ok(files)
     }
 
     fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {
@@ -129,14 +165,8 @@ impl ReadView {
                 sources.push(Source::Memstore(cursor));
             }
         }
-        let admission = self.admission(&rules.spec);
-        for file in self.runs.iter().filter_map(|run| run.file_of_row(row)) {
-            if !admission.admits(file.properties())
-                || !may_contain(file, row, rules.columns.as_deref())?
-            {
-                continue;
-            }
-            let cursor = FileCursor::forward(file.clone(), row, Caching::Keep)?;
+        for of in self.files_of_row(row, &rules.spec, rules.columns.as_deref())? {
+            let cursor = FileCursor::forward(of.file.clone(), row, Caching::Keep)?;
             if cursor.key().is_some_and(|key| row_of(key) == row) {
                 sources.push(Source::File(cursor));
             }
@@ -204,7 +234,7 @@ impl ReadView {
         for run in &self.runs {
             if let Some(row) = span.only_row()
                 && let Some(file) = run.file_of_row(row)
-                && !may_contain(file, row, rules.columns.as_deref())?
+                && !admits(file, &Asked::new(row), rules.columns.as_deref())?.may_contain()
             {
                 continue;
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cell::{CellType, KeyParts, SearchKey, row_of, row_start_key};
 use crate::descriptor::BloomFilter;
 use crate::error::Result;
-use crate::file::{Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
+use crate::file::{Admits, Asked, Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
 use crate::memstore::{MemstoreCursor, MemstoreHandle};
 use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::merge::{Cursor, RowOrder};
@@ -174,25 +174,28 @@ impl<M: MemstoreHandle> Cursor for Source<M> {
     }
 }
 
-/// Returns whether a file may have something for a read of one row, of these columns.
-pub(crate) fn may_contain(
-    file: &StoreFile,
-    row: &[u8],
+/// Returns what a file says about a read of one row, of these columns.
+pub(crate) fn admits<'a>(
+    file: &'a StoreFile,
+    asked: &Asked<'_>,
     columns: Option<&[impl AsRef<[u8]>]>,
-) -> Result<bool> {
+) -> Result<Admits<'a>> {
     let properties = file.properties();
     let Some(columns) = columns.filter(|_| properties.bloom_filter == BloomFilter::RowCol) else {
-        return file.may_contain_row(row);
+        return file.admits_row(asked);
     };
     // Family markers are not among the columns of the filter, but mask them.
     let markers = [CellType::DeleteFamily, CellType::DeleteFamilyVersion];
     if markers.into_iter().any(|marker| properties.count_of(marker) > 0) {
-        return file.may_contain_row(row);
+        return file.admits_row(asked);
+    }
+    if let [column] = columns {
+        return file.admits_column(asked, column.as_ref());
     }
     for column in columns {
-        if file.may_contain_column(row, column.as_ref())? {
-            return Ok(true);
+        if file.admits_column(asked, column.as_ref())?.may_contain() {
+            return Ok(Admits::Maybe);
         }
     }
-    Ok(false)
+    Ok(Admits::No)
 }

@@ -4,6 +4,7 @@
 //! through an index by last row; so a filter is built while the file streams out, and a get reads
 //! one chunk.
 
+use crate::prefetch::prefetch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Keys at which a chunk is closed, at the next row: 31 KiB, so that a chunk that is not in the
@@ -30,28 +31,71 @@ pub(super) fn build(hashes: &[u64], out: &mut Vec<u8>) {
     out.resize(start + line_count * LINE_BYTES, 0);
     let filter = &mut out[start..];
     for &hash in hashes {
-        let line = line_of(hash, line_count);
+        let line = line_of(hash, line_count) * LINE_BYTES;
         for bit in bits_of(hash) {
             filter[line + bit / 8] |= 1 << (bit % 8);
         }
     }
 }
 
-/// Returns whether a filter may hold a hash. A filter without a line may hold anything.
-pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
-    let line_count = filter.len() / LINE_BYTES;
-    if line_count == 0 {
-        return true;
+/// A row that files are asked for: its hash is made once.
+pub(crate) struct Asked<'a> {
+    pub(super) row: &'a [u8],
+    pub(super) hash: u64,
+}
+
+impl<'a> Asked<'a> {
+    /// Returns the question for a row.
+    pub(crate) fn new(row: &'a [u8]) -> Asked<'a> {
+        Asked { row, hash: row_hash(row) }
     }
-    let line = &filter[line_of(hash, line_count)..][..LINE_BYTES];
-    // All bits are looked at, whatever the first say: no branch that cannot be foreseen, so that
-    // the processor goes on to the next file's line while this one comes.
-    bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
+}
+
+/// What a file says about a row or a column.
+pub(crate) enum Admits<'a> {
+    /// It is not there.
+    No,
+    /// It may be there.
+    Maybe,
+    /// It may be there if this line of a filter has the bits of the hash. The line is under way:
+    /// who asks several files asks all, then looks, and waits for their lines once.
+    Looked(&'a [u8; LINE_BYTES], u64),
+}
+
+impl<'a> Admits<'a> {
+    /// Asks a filter for a hash. A filter without a line may hold anything.
+    pub(super) fn of(filter: &'a [u8], hash: u64) -> Admits<'a> {
+        let (lines, _) = filter.as_chunks::<LINE_BYTES>();
+        match lines.get(line_of(hash, lines.len())) {
+            Some(line) => {
+                prefetch(&line[0]);
+                Admits::Looked(line, hash)
+            }
+            None => Admits::Maybe,
+        }
+    }
+
+    /// Returns whether it may be there.
+    pub(crate) fn may_contain(&self) -> bool {
+        match *self {
+            Admits::No => false,
+            Admits::Maybe => true,
+            // All bits are looked at, whatever the first say: no branch that cannot be foreseen.
+            Admits::Looked(line, hash) => {
+                bits_of(hash).fold(1, |all, bit| all & (line[bit / 8] >> (bit % 8))) & 1 != 0
+            }
+        }
+    }
+
+    /// Returns the answer without the filter.
+    pub(super) fn settled(self) -> Admits<'static> {
+        if self.may_contain() { Admits::Maybe } else { Admits::No }
+    }
 }
 
 /// The upper half of the hash chooses the line,
 fn line_of(hash: u64, line_count: usize) -> usize {
-    (((hash >> 32) * line_count as u64) >> 32) as usize * LINE_BYTES
+    (((hash >> 32) * line_count as u64) >> 32) as usize
 }
 
 /// the lower half the bits within it.
@@ -70,10 +114,10 @@ mod tests {
         let hashes: Vec<u64> = (0..50_000_u32).map(|n| row_hash(&n.to_be_bytes())).collect();
         let mut filter = Vec::new();
         build(&hashes, &mut filter);
-        assert!(hashes.iter().all(|&hash| may_contain(&filter, hash)));
-        let wrong = (50_000..150_000_u32)
-            .filter(|n| may_contain(&filter, row_hash(&n.to_be_bytes())))
-            .count();
+        let may_contain = |hash| Admits::of(&filter, hash).may_contain();
+        assert!(hashes.iter().all(|&hash| may_contain(hash)));
+        let wrong =
+            (50_000..150_000_u32).filter(|n| may_contain(row_hash(&n.to_be_bytes()))).count();
         assert!(wrong < 2_500, "{wrong} of 100000");
     }
 }

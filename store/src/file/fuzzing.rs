@@ -25,7 +25,7 @@ const PATH: &str = "/data/f";
 /// and an index block too.
 pub(crate) fn block(bytes: &[u8]) {
     let Some((&encoding, raw)) = bytes.split_first() else { return };
-    bloom::may_contain(raw, 7);
+    let _ = bloom::Admits::of(raw, 7).may_contain();
     if let Ok(view) = RowBlock::of(raw) {
         let _ = view.restarts_before(&key_of(1));
     }

@@ -6,10 +6,11 @@ use smallvec::SmallVec;
 use crate::cache::Block;
 use crate::error::Result;
 use crate::file::encoding::Malformed;
-use crate::file::format::{BlockHandle, BlockKind};
+use crate::file::format::BlockHandle;
 use crate::file::index::child;
-use crate::file::reader::{Below, Caching, StoreFile};
+use crate::file::reader::{Caching, StoreFile};
 use crate::file::row_block::RowBlock;
+use crate::file::tree::{Below, IndexBlock, Kept};
 
 /// Stands on a data block of a file, as the index lists them, or on none.
 #[derive(Default)]
@@ -18,20 +19,12 @@ pub(super) struct IndexCursor {
     path: SmallVec<[Standing; 3]>,
 }
 
+/// On an entry of an index block.
 struct Standing {
-    block: Held,
-    offset: u64,
+    /// The block and where it is; `None` if the file keeps it, or it is the root: to count the
+    /// owners of such blocks, for every read, would make the processors fight for the count.
+    taken: Option<(Block, u64)>,
     entry: usize,
-}
-
-/// Who holds an index block. To count the owners of those that the file keeps, for every read,
-/// would make the processors fight for the count.
-enum Held {
-    /// The root of the tree, held by the file.
-    Root,
-    /// The block of an entry of the root, which the file keeps.
-    Kept(usize),
-    Taken(Block),
 }
 
 impl IndexCursor {
@@ -42,7 +35,7 @@ impl IndexCursor {
         target: &[u8],
         caching: Caching,
     ) -> Result<Option<BlockHandle>> {
-        self.start(file)?;
+        self.start();
         self.descend(file, caching, |block| block.restarts_before(target))
     }
 
@@ -52,7 +45,7 @@ impl IndexCursor {
         file: &StoreFile,
         caching: Caching,
     ) -> Result<Option<BlockHandle>> {
-        self.start(file)?;
+        self.start();
         self.descend(file, caching, |block| Ok(block.restart_count() - 1))
     }
 
@@ -82,23 +75,28 @@ impl IndexCursor {
 
     /// Returns the last key of the block it stands on.
     pub(super) fn key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
-        let standing = self.path.last()?;
-        let view = standing.view(file).ok()?;
-        view.restart(standing.entry).ok().map(|(key, _)| key)
+        self.key_at(file, Some)
     }
 
     /// Returns the last key of the block before the one it stands on, if that is at hand.
     pub(super) fn previous_key<'a>(&'a self, file: &'a StoreFile) -> Option<&'a [u8]> {
-        let standing = self.path.last()?;
-        let view = standing.view(file).ok()?;
-        view.restart(standing.entry.checked_sub(1)?).ok().map(|(key, _)| key)
+        self.key_at(file, |entry| entry.checked_sub(1))
     }
 
-    fn start(&mut self, file: &StoreFile) -> Result<()> {
-        let offset = file.data_tree()?.handle().offset;
+    fn key_at<'a>(
+        &'a self,
+        file: &'a StoreFile,
+        choose: impl FnOnce(usize) -> Option<usize>,
+    ) -> Option<&'a [u8]> {
+        let entry = choose(self.path.last()?.entry)?;
+        let index = self.index(file, self.path.len()).ok()?;
+        index.view.restart(entry).ok().map(|(key, _)| key)
+    }
+
+    /// Stands on the root, on no entry yet.
+    fn start(&mut self) {
         self.path.clear();
-        self.path.push(Standing { block: Held::Root, offset, entry: usize::MAX });
-        Ok(())
+        self.path.push(Standing { taken: None, entry: usize::MAX });
     }
 
     /// Goes up to the first block that has an entry to step to, and steps there.
@@ -107,13 +105,15 @@ impl IndexCursor {
         file: &StoreFile,
         step: impl Fn(usize, usize) -> Option<usize>,
     ) -> Result<bool> {
-        while let Some(standing) = self.path.last_mut() {
-            match step(standing.entry, standing.view(file)?.restart_count()) {
-                Some(entry) => {
-                    standing.entry = entry;
+        while let Some(last) = self.path.last() {
+            let index = self.index(file, self.path.len())?;
+            let next = step(last.entry, index.view.restart_count());
+            match (next, self.path.last_mut()) {
+                (Some(entry), Some(last)) => {
+                    last.entry = entry;
                     return Ok(true);
                 }
-                None => self.path.pop(),
+                _ => self.path.pop(),
             };
         }
         Ok(false)
@@ -126,47 +126,44 @@ impl IndexCursor {
         caching: Caching,
         choose: impl Fn(RowBlock<'_>) -> std::result::Result<usize, Malformed>,
     ) -> Result<Option<BlockHandle>> {
-        loop {
-            let depth = self.path.len();
-            let Some(standing) = self.path.last_mut() else { return Ok(None) };
-            let offset = standing.offset;
-            let malformed = |Malformed| file.malformed_index(offset);
-            let view = standing.view(file)?;
-            let entry = match standing.entry {
-                usize::MAX => choose(view).map_err(malformed)?,
+        let tree = file.data_tree()?;
+        while let Some(last) = self.path.last() {
+            let level = self.path.len();
+            let index = self.index(file, level)?;
+            let malformed = |Malformed| file.malformed_index(index.offset);
+            let entry = match last.entry {
+                usize::MAX => choose(index.view).map_err(malformed)?,
                 entry => entry,
             };
-            if entry >= view.restart_count() {
+            if entry >= index.view.restart_count() {
                 self.path.clear();
-                return Ok(None);
+                break;
             }
-            let handle = child(view, entry).map_err(malformed)?;
-            standing.entry = entry;
-            let tree = file.data_tree()?;
-            if depth >= tree.levels() {
-                return Ok(Some(handle));
+            if level == tree.levels() {
+                let data = child(index.view, entry).map_err(malformed)?;
+                self.path[level - 1].entry = entry;
+                return Ok(Some(data));
             }
-            let block = match depth {
-                1 => match file.below_root(tree, entry, (BlockKind::Index, handle), caching)? {
-                    Below::Kept(_) => Held::Kept(entry),
-                    Below::Taken(block) => Held::Taken(block),
-                },
-                _ => Held::Taken(file.block(BlockKind::Index, handle, caching)?),
+            let taken = match file.below(tree, (index, level), entry, caching)? {
+                Below::Kept(_) => None,
+                Below::Taken(block, offset) => Some((block, offset)),
             };
-            self.path.push(Standing { block, offset: handle.offset, entry: usize::MAX });
+            self.path[level - 1].entry = entry;
+            self.path.push(Standing { taken, entry: usize::MAX });
         }
+        Ok(None)
     }
-}
 
-impl Standing {
-    fn view<'a>(&'a self, file: &'a StoreFile) -> Result<RowBlock<'a>> {
-        let malformed = || file.malformed_index(self.offset);
-        let tree = file.data_tree()?;
-        let block = match &self.block {
-            Held::Root => return Ok(tree.root()),
-            Held::Kept(entry) => tree.kept(*entry).ok_or_else(malformed)?,
-            Held::Taken(block) => block,
-        };
-        RowBlock::of(block.bytes()).map_err(|Malformed| malformed())
+    /// Returns the index block of a level of the path; the root's level is 1.
+    fn index<'a>(&'a self, file: &'a StoreFile, level: usize) -> Result<IndexBlock<'a>> {
+        let mut index = file.data_tree()?.root();
+        for (above, standing) in self.path[..level].iter().zip(&self.path[1..level]) {
+            index = match &standing.taken {
+                Some((block, offset)) => IndexBlock::of(block, *offset).ok(),
+                None => index.kept(above.entry).and_then(Kept::index),
+            }
+            .ok_or_else(|| file.malformed_index(index.offset))?;
+        }
+        Ok(index)
     }
 }

@@ -19,12 +19,14 @@ mod properties;
 mod sink_threads;
 mod sink;
 mod writer;
+mod tree;
 mod reader;
 mod index_cursor;
 mod cursor;
 mod dump;
 pub(crate) mod fuzzing;
 
+pub(crate) use bloom::{Admits, Asked};
 pub use columnar::{ColumnSlice, VariableColumn};
 pub(crate) use columnar::{Span, WantedColumns};
 pub use cursor::FileCursor;

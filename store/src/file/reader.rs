@@ -2,23 +2,23 @@
 //!
 //! A file that was marked obsolete is removed from disk when its last reader lets go of it.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::{Block, BlockKey, FamilyCache, KeptBlock};
+use crate::cache::{Block, BlockKey, FamilyCache};
 use crate::cell::Sequence;
 use crate::descriptor::BloomFilter;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
-use crate::file::bloom;
+use crate::file::bloom::{self, Admits, Asked};
 use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{Malformed, prepare};
 use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_trailer};
 use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
-use crate::file::row_block::{RowBlock, RowBlockLayout};
+use crate::file::tree::{Below, IndexBlock, Kept, Leaves, Tree};
 use crate::scan::merge::RowOrder;
 
 /// Numbers for the cache: no two files of a process share one.
@@ -41,57 +41,6 @@ pub struct StoreFile {
     obsolete: AtomicBool,
 }
 
-/// A tree of index blocks, as far as an open file has it at hand: the root, and the blocks below
-/// it that are no data blocks while the cache has room to keep them.
-pub(super) struct Tree {
-    /// Where the root is, and how many levels of index blocks there are.
-    at: TreeRoot,
-    root: Block,
-    /// Of the root.
-    layout: RowBlockLayout,
-    /// One for each entry of the root; none if those are data blocks.
-    kept: Box<[OnceLock<KeptBlock>]>,
-}
-
-/// A block below a root: kept by the file, or from the cache.
-pub(super) enum Below<'a> {
-    Kept(&'a Block),
-    Taken(Block),
-}
-
-impl Deref for Below<'_> {
-    type Target = Block;
-
-    fn deref(&self) -> &Block {
-        match self {
-            Below::Kept(block) => block,
-            Below::Taken(block) => block,
-        }
-    }
-}
-
-impl Tree {
-    /// Returns the root.
-    pub(super) fn root(&self) -> RowBlock<'_> {
-        RowBlock::new(self.root.bytes(), self.layout)
-    }
-
-    /// Returns where the root is.
-    pub(super) fn handle(&self) -> BlockHandle {
-        self.at.handle
-    }
-
-    /// Returns the number of levels of index blocks.
-    pub(super) fn levels(&self) -> usize {
-        usize::from(self.at.levels)
-    }
-
-    /// Returns the block of an entry of the root, if the file keeps it.
-    pub(super) fn kept(&self, entry: usize) -> Option<&Block> {
-        self.kept.get(entry)?.get().map(|kept| &**kept)
-    }
-}
-
 impl Drop for StoreFile {
     fn drop(&mut self) {
         if !*self.obsolete.get_mut() {
@@ -99,7 +48,7 @@ impl Drop for StoreFile {
         }
         for tree in [&self.data_tree, &self.bloom_tree] {
             if let Some(tree) = tree.get() {
-                self.forget(&tree.root, tree.at.levels, &tree.kept);
+                self.forget(tree.root(), tree.levels());
             }
         }
         // If it stays, the next start removes it: no manifest lists it.
@@ -185,92 +134,103 @@ impl StoreFile {
     /// Returns whether the file may have a cell of a row, which lies between its first and its
     /// last.
     pub fn may_contain_row(&self, row: &[u8]) -> Result<bool> {
-        self.bloom_admits(row, || bloom::row_hash(row))
+        Ok(self.admits_row(&Asked::new(row))?.may_contain())
+    }
+
+    /// As [`StoreFile::may_contain_row`], of which the last step may be put off.
+    pub(crate) fn admits_row(&self, asked: &Asked<'_>) -> Result<Admits<'_>> {
+        self.admits(asked.row, || asked.hash)
     }
 
     /// Returns whether the file may have a cell of a column of such a row. A family marker is not
     /// one: ask [`StoreFile::may_contain_row`] if the file has any.
     pub fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> Result<bool> {
-        if self.properties.bloom_filter != BloomFilter::RowCol {
-            return self.may_contain_row(row);
-        }
-        self.bloom_admits(row, || bloom::column_hash(bloom::row_hash(row), qualifier))
+        Ok(self.admits_column(&Asked::new(row), qualifier)?.may_contain())
     }
 
-    fn bloom_admits(&self, row: &[u8], hash: impl FnOnce() -> u64) -> Result<bool> {
+    /// As [`StoreFile::may_contain_column`], of which the last step may be put off.
+    pub(crate) fn admits_column(&self, asked: &Asked<'_>, qualifier: &[u8]) -> Result<Admits<'_>> {
+        match self.properties.bloom_filter {
+            BloomFilter::RowCol => {
+                self.admits(asked.row, || bloom::column_hash(asked.hash, qualifier))
+            }
+            _ => self.admits_row(asked),
+        }
+    }
+
+    fn admits(&self, row: &[u8], hash: impl FnOnce() -> u64) -> Result<Admits<'_>> {
         if self.properties.bloom_index.levels == 0 {
-            return Ok(true);
+            return Ok(Admits::Maybe);
         }
         let tree = self.bloom_tree()?;
-        let root = tree.root();
-        let malformed = |Malformed| self.malformed_index(tree.handle().offset);
-        let entry = root.restarts_before_row(row).map_err(malformed)?;
-        if entry >= root.restart_count() {
-            return Ok(false);
-        }
-        match tree.kept(entry) {
-            // The usual case: not even the place of the filter is asked for.
-            Some(filter) if tree.levels() == 1 => Ok(bloom::may_contain(filter.bytes(), hash())),
-            _ => match self.filter_below(tree, entry, row)? {
-                Some(filter) => Ok(bloom::may_contain(filter.bytes(), hash())),
-                None => Ok(false),
-            },
-        }
+        self.admits_below(tree, tree.root(), 1, row, hash)
     }
 
-    /// Returns the filter for a row, below an entry of the root.
-    fn filter_below<'a>(
+    /// Asks the filter for a row that is below an index block of a level of the tree of filters;
+    /// the root's level is 1.
+    fn admits_below<'a>(
         &self,
-        tree: &'a Tree,
-        entry: usize,
+        tree: &Tree,
+        index: IndexBlock<'a>,
+        level: usize,
         row: &[u8],
-    ) -> Result<Option<Below<'a>>> {
-        let kind_at = |level: usize| match level == tree.levels() {
-            true => BlockKind::Bloom,
-            false => BlockKind::Index,
-        };
-        let malformed = |at: BlockHandle| move |Malformed| self.malformed_index(at.offset);
-        let mut at = child(tree.root(), entry).map_err(malformed(tree.handle()))?;
-        let mut block = self.below_root(tree, entry, (kind_at(1), at), Caching::Keep)?;
-        for level in 2..=tree.levels() {
-            let view = RowBlock::of(block.bytes()).map_err(malformed(at))?;
-            let entry = view.restarts_before_row(row).map_err(malformed(at))?;
-            if entry >= view.restart_count() {
-                return Ok(None);
-            }
-            at = child(view, entry).map_err(malformed(at))?;
-            block = Below::Taken(self.block(kind_at(level), at, Caching::Keep)?);
+        hash: impl FnOnce() -> u64,
+    ) -> Result<Admits<'a>> {
+        let malformed = |offset| move |Malformed| self.malformed_index(offset);
+        let entry = index.view.restarts_before_row(row).map_err(malformed(index.offset))?;
+        if entry >= index.view.restart_count() {
+            return Ok(Admits::No);
         }
-        Ok(Some(block))
+        let below = self.below(tree, (index, level), entry, Caching::Keep)?;
+        match below {
+            Below::Kept(kept) => match kept.index() {
+                Some(index) => self.admits_below(tree, index, level + 1, row, hash),
+                None => Ok(Admits::of(kept.block().bytes(), hash())),
+            },
+            Below::Taken(block, _) if level == tree.levels() => {
+                Ok(Admits::of(block.bytes(), hash()).settled())
+            }
+            Below::Taken(block, offset) => {
+                let index = IndexBlock::of(&block, offset).map_err(malformed(offset))?;
+                Ok(self.admits_below(tree, index, level + 1, row, hash)?.settled())
+            }
+        }
     }
 
-    /// Returns the block of an entry of a root, which is no data block.
-    pub(super) fn below_root<'a>(
+    /// Returns the block of an entry of an index block of a level, which is no data block. The
+    /// root's level is 1.
+    pub(super) fn below<'a>(
         &self,
-        tree: &'a Tree,
+        tree: &Tree,
+        (index, level): (IndexBlock<'a>, usize),
         entry: usize,
-        (kind, at): (BlockKind, BlockHandle),
         caching: Caching,
     ) -> Result<Below<'a>> {
-        if let Some(block) = tree.kept(entry) {
-            return Ok(Below::Kept(block));
+        // The usual case: not even the place of the block is asked for.
+        if let Some(kept) = index.kept(entry) {
+            return Ok(Below::Kept(kept));
         }
+        let at =
+            child(index.view, entry).map_err(|Malformed| self.malformed_index(index.offset))?;
+        let kind = if level == tree.levels() { BlockKind::Bloom } else { BlockKind::Index };
         let block = self.block(kind, at, caching)?;
         if caching == Caching::Keep
-            && let Some(slot) = tree.kept.get(entry)
+            && let Some(slot) = index.slot(entry)
             && let Some(kept) = self.cache.keep(self.block_key(at), &block)
         {
+            let kept =
+                tree.kept(level, at, kept).map_err(|Malformed| self.malformed_index(at.offset))?;
             // Another reader may have been faster.
             return Ok(Below::Kept(slot.get_or_init(|| kept)));
         }
-        Ok(Below::Taken(block))
+        Ok(Below::Taken(block, at.offset))
     }
 
     /// Returns the tree of data blocks.
     pub(super) fn data_tree(&self) -> Result<&Tree> {
         match self.data_tree.get() {
             Some(tree) => Ok(tree),
-            None => self.open_tree(&self.data_tree, (self.properties.data_index, true)),
+            None => self.open_tree(&self.data_tree, self.properties.data_index, Leaves::Data),
         }
     }
 
@@ -278,34 +238,34 @@ impl StoreFile {
     fn bloom_tree(&self) -> Result<&Tree> {
         match self.bloom_tree.get() {
             Some(tree) => Ok(tree),
-            None => self.open_tree(&self.bloom_tree, (self.properties.bloom_index, false)),
+            None => self.open_tree(&self.bloom_tree, self.properties.bloom_index, Leaves::Filters),
         }
     }
 
     fn open_tree<'a>(
         &self,
         slot: &'a OnceLock<Tree>,
-        (at, is_data): (TreeRoot, bool),
+        at: TreeRoot,
+        leaves: Leaves,
     ) -> Result<&'a Tree> {
         let root = self.read(BlockKind::Index, at.handle)?;
-        let view = RowBlock::of(root.bytes())
+        let tree = Tree::new(at, root, leaves)
             .map_err(|Malformed| self.malformed_index(at.handle.offset))?;
-        let layout = view.layout();
-        let kept_count = if is_data && at.levels == 1 { 0 } else { view.restart_count() };
-        let kept = (0..kept_count).map(|_| OnceLock::new()).collect();
-        Ok(slot.get_or_init(|| Tree { at, root, layout, kept }))
+        Ok(slot.get_or_init(|| tree))
     }
 
     /// Takes the blocks below an index block out of the cache, as far as it has the way to them.
-    fn forget(&self, index: &Block, levels: u8, kept: &[OnceLock<KeptBlock>]) {
-        let Ok(view) = RowBlock::of(index.bytes()) else { return };
-        for entry in 0..view.restart_count() {
-            let Ok(handle) = child(view, entry) else { continue };
-            let key = self.block_key(handle);
+    fn forget(&self, index: IndexBlock<'_>, levels: usize) {
+        for entry in 0..index.view.restart_count() {
+            let Ok(at) = child(index.view, entry) else { continue };
+            let key = self.block_key(at);
             if levels > 1 {
-                let kept = kept.get(entry).and_then(OnceLock::get).map(|kept| Block::clone(kept));
-                if let Some(block) = kept.or_else(|| self.cache.peek(key)) {
-                    self.forget(&block, levels - 1, &[]);
+                if let Some(index) = index.kept(entry).and_then(Kept::index) {
+                    self.forget(index, levels - 1);
+                } else if let Some(block) = self.cache.peek(key)
+                    && let Ok(index) = IndexBlock::of(&block, at.offset)
+                {
+                    self.forget(index, levels - 1);
                 }
             }
             self.cache.remove(key);

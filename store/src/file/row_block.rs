@@ -18,6 +18,7 @@
 //! 2. `slots`, unless empty, are of the block.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use crate::cache::Block;
@@ -292,16 +293,15 @@ fn head_in(restart: &[u8; RESTART_COST]) -> u64 {
 /// fetches the next lines of a large block while it waits for one, which is worth more than what
 /// wrong guesses cost.
 fn heads_below(restarts: &[[u8; RESTART_COST]], head: u64) -> usize {
-    let (mut low, mut high) = (0, restarts.len());
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if head_in(&restarts[middle]) < head {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    // Which half is the next one cannot be foreseen, so it is no branch.
+    let (mut low, mut count) = (0, restarts.len());
+    while count > 1 {
+        let half = count / 2;
+        let is_upper = head_in(&restarts[low + half - 1]) < head;
+        low = select_unpredictable(is_upper, low + half, low);
+        count -= half;
     }
-    low
+    low + usize::from(restarts.get(low).is_some_and(|at| head_in(at) < head))
 }
 
 /// Returns the first of a range for which `is_before` does not hold.

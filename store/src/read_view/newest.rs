@@ -15,7 +15,6 @@ use crate::memstore::{Memstore, MemstoreCursor};
 use crate::scan::merge::Cursor;
 use crate::scan::retention::expiry;
 use crate::scan::{Get, ReadSpec, TimeRange};
-use crate::source::may_contain;
 
 /// A get of the newest version of one column.
 pub(crate) struct Newest<'a> {
@@ -75,16 +74,10 @@ impl<'a> Newest<'a> {
                 Said::Undecided => return Ok(false),
             }
         }
-        let admission = view.admission(self.spec);
-        for (older, run) in view.runs.iter().enumerate().rev() {
-            let Some(file) = run.file_of_row(self.row) else { continue };
-            let columns = std::slice::from_ref(&self.column);
-            if !admission.admits(file.properties()) || !may_contain(file, self.row, Some(columns))?
-            {
-                continue;
-            }
-            let mut cursor = FileCursor::forward(&**file, self.row, Caching::Keep)?;
-            match self.ask(&mut cursor, (view, older), || true, batch)? {
+        let columns = std::slice::from_ref(&self.column);
+        for of in view.files_of_row(self.row, self.spec, Some(columns))?.iter().rev() {
+            let mut cursor = FileCursor::forward(&**of.file, self.row, Caching::Keep)?;
+            match self.ask(&mut cursor, (view, of.run), || true, batch)? {
                 Said::Nothing => {}
                 Said::Answered => return Ok(true),
                 Said::Undecided => return Ok(false),

@@ -1,0 +1,141 @@
+//! What an open file has at hand of its trees of index blocks ([`crate::file::index`]): the roots,
+//! and every block below them that is no data block, while the cache has room to keep it.
+//!
+//! # Invariants
+//!
+//! 1. A [`Node`] that keeps blocks has a slot for each entry of its index block, filled once at
+//!    most: readers go through the slots without a lock.
+
+use std::sync::OnceLock;
+
+use crate::cache::{Block, KeptBlock};
+use crate::file::encoding::Malformed;
+use crate::file::format::BlockHandle;
+use crate::file::index::TreeRoot;
+use crate::file::row_block::{RowBlock, RowBlockLayout};
+
+/// A tree of index blocks: over data blocks, or over filters.
+pub(super) struct Tree {
+    at: TreeRoot,
+    root: Block,
+    node: Node,
+    leaves: Leaves,
+}
+
+/// What the index blocks of the last level point at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// Data blocks, which belong to the cache.
+    Data,
+    /// Filters, which the file keeps.
+    Filters,
+}
+
+/// What is known of an index block.
+struct Node {
+    offset: u64,
+    layout: RowBlockLayout,
+    /// One for each entry; none if those are data blocks.
+    below: Box<[OnceLock<Kept>]>,
+}
+
+/// A block that the file keeps.
+pub(super) struct Kept {
+    block: KeptBlock,
+    /// `None` for a filter.
+    node: Option<Node>,
+}
+
+/// An index block and what the file keeps below it.
+#[derive(Clone, Copy)]
+pub(super) struct IndexBlock<'a> {
+    pub(super) view: RowBlock<'a>,
+    pub(super) offset: u64,
+    below: &'a [OnceLock<Kept>],
+}
+
+/// A block below an index block: kept by the file, or from the cache.
+pub(super) enum Below<'a> {
+    Kept(&'a Kept),
+    /// With where it is.
+    Taken(Block, u64),
+}
+
+impl Tree {
+    /// Returns the tree of a root.
+    pub(super) fn new(at: TreeRoot, root: Block, leaves: Leaves) -> Result<Tree, Malformed> {
+        let keeps = at.levels > 1 || leaves == Leaves::Filters;
+        let node = Node::of(&root, at.handle.offset, keeps)?;
+        Ok(Tree { at, root, node, leaves })
+    }
+
+    /// Returns the root.
+    pub(super) fn root(&self) -> IndexBlock<'_> {
+        self.node.index(&self.root)
+    }
+
+    /// Returns the number of levels of index blocks.
+    pub(super) fn levels(&self) -> usize {
+        usize::from(self.at.levels)
+    }
+
+    /// Returns what to keep of a block below an index block of a level; the root's level is 1.
+    pub(super) fn kept(
+        &self,
+        level: usize,
+        at: BlockHandle,
+        block: KeptBlock,
+    ) -> Result<Kept, Malformed> {
+        let node = match self.levels() - level {
+            0 => None,
+            levels_below => {
+                let keeps = levels_below > 1 || self.leaves == Leaves::Filters;
+                Some(Node::of(&block, at.offset, keeps)?)
+            }
+        };
+        Ok(Kept { block, node })
+    }
+}
+
+impl Node {
+    fn of(block: &Block, offset: u64, keeps: bool) -> Result<Node, Malformed> {
+        let view = RowBlock::of(block.bytes())?;
+        let count = if keeps { view.restart_count() } else { 0 };
+        let below = (0..count).map(|_| OnceLock::new()).collect();
+        Ok(Node { offset, layout: view.layout(), below })
+    }
+
+    fn index<'a>(&'a self, block: &'a Block) -> IndexBlock<'a> {
+        let view = RowBlock::new(block.bytes(), self.layout);
+        IndexBlock { view, offset: self.offset, below: &self.below }
+    }
+}
+
+impl Kept {
+    /// Returns the block.
+    pub(super) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Returns the block as an index block, if it is one.
+    pub(super) fn index(&self) -> Option<IndexBlock<'_>> {
+        Some(self.node.as_ref()?.index(&self.block))
+    }
+}
+
+impl<'a> IndexBlock<'a> {
+    /// Returns an index block below which the file keeps nothing.
+    pub(super) fn of(block: &'a Block, offset: u64) -> Result<IndexBlock<'a>, Malformed> {
+        Ok(IndexBlock { view: RowBlock::of(block.bytes())?, offset, below: &[] })
+    }
+
+    /// Returns where the block of an entry is kept, if it may be.
+    pub(super) fn slot(&self, entry: usize) -> Option<&'a OnceLock<Kept>> {
+        self.below.get(entry)
+    }
+
+    /// Returns the block of an entry, if the file keeps it.
+    pub(super) fn kept(&self, entry: usize) -> Option<&'a Kept> {
+        self.slot(entry)?.get()
+    }
+}
