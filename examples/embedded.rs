@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bennu::{Database, Result, statement};
+use store::descriptor::SplitOptions;
 use store::transaction::{Commit, TransactionOptions};
 use store::{
     CellBatch, ColumnName, Condition, Edit, FamilyDescriptor, Get, Mutation, Options, RowMutation,
@@ -60,6 +61,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
         durability: store::descriptor::Durability::SyncWal,
         split_points: vec![b"m".to_vec()],
         memstore_flush_bytes: None,
+        split: SplitOptions::default(),
     })?;
 
     // Versions may be given; without one, it is the time of the commit.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use store::descriptor::Durability;
+use store::descriptor::SplitOptions;
 use store::transaction::TransactionOptions;
 use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TimeRange, Transaction};
 use types::aggregate::{Aggregate, AggregateKind};
@@ -141,6 +142,7 @@ fn three_regions(store: &Store, layout: &RowLayout) {
         durability: Durability::AsyncWal,
         split_points: vec![split(100), split(200)],
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     };
     store.create_table(descriptor).unwrap();
 }

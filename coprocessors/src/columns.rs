@@ -323,6 +323,7 @@ mod tests {
                     durability: Durability::AsyncWal,
                     split_points: Vec::new(),
                     memstore_flush_bytes: None,
+                    split: store::descriptor::SplitOptions::disabled(),
                 })
                 .unwrap();
             let transaction = store.begin(TransactionOptions::default());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use store::descriptor::SplitOptions;
 use store::observer::RegionObserver;
 use store::transaction::{Locking, TransactionOptions};
 use store::{
@@ -102,6 +103,7 @@ fn descriptor(id: TableId, families: &[&str], split_points: Vec<Vec<u8>>) -> Tab
         durability: store::descriptor::Durability::AsyncWal,
         split_points,
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     }
 }
 

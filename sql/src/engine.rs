@@ -7,6 +7,7 @@ use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
 use parking_lot::Mutex;
 use store::descriptor::Durability;
+use store::descriptor::SplitOptions;
 use store::observer::RegionObserver;
 use store::transaction::TransactionOptions;
 use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor};
@@ -98,6 +99,7 @@ fn catalog_descriptor() -> TableDescriptor {
         durability: Durability::SyncWal,
         split_points: Vec::new(),
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use store::descriptor::Durability;
+use store::descriptor::SplitOptions;
 use store::{
     Column, FamilyDescriptor, Options, PutBatch, Store, TableDescriptor, TableId, Timestamp,
 };
@@ -43,6 +44,7 @@ fn main() {
             durability,
             split_points: Vec::new(),
             memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
         })
         .unwrap();
     let start = Instant::now();

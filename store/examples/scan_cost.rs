@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use store::descriptor::Durability;
+use store::descriptor::SplitOptions;
 use store::env::fault::FaultEnv;
 use store::transaction::TransactionOptions;
 use store::{
@@ -35,6 +36,7 @@ fn filled() -> Arc<Store> {
         durability: Durability::SkipWal,
         split_points: Vec::new(),
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     };
     store.create_table(descriptor).unwrap();
     for first in (0..ROWS).step_by(1000) {

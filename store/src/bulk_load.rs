@@ -104,13 +104,19 @@ impl Drop for Files {
     }
 }
 
+impl Drop for BulkLoad {
+    fn drop(&mut self) {
+        self.table.end_load();
+    }
+}
+
 impl BulkLoad {
     pub(crate) fn begin(
         engine: Arc<Engine>,
         store: Arc<dyn Any + Send + Sync>,
         table: Arc<Table>,
     ) -> BulkLoad {
-        let map = Arc::clone(table.regions());
+        let map = table.begin_load();
         let mut families = Vec::new();
         families.resize_with(table.descriptor().families.len(), FamilyLoad::default);
         BulkLoad {

@@ -29,7 +29,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::ReadView;
 use crate::manifest::{ManifestState, RegionRecord, TableRecord, write_manifest};
-use crate::region::{HeldFlushes, Region, Surroundings};
+use crate::region::{HeldFlushes, Region, Surroundings, directory_of};
 use crate::table::Table;
 
 /// What a checkpoint holds.
@@ -146,7 +146,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     /// Links the files of a region.
     fn region(&mut self, region: &Region, views: &[Arc<ReadView>]) -> Result<RegionRecord> {
-        let directory = self.temporary.join("regions").join(region.id().0.to_string());
+        let directory = directory_of(&self.temporary.join("regions"), region.id());
         let mut files = Vec::with_capacity(views.len());
         for (family, view) in views.iter().enumerate() {
             view.check_whole()?;

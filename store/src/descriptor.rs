@@ -1,9 +1,11 @@
 //! What a table is to the store: an id, families with their rules, and where its regions are cut.
 
 mod compaction;
+mod split;
 
 pub use compaction::{CompactionOptions, CompactionPolicy};
 pub use compaction::{DateTieredOptions, ExploringOptions, LeveledOptions};
+pub use split::{SplitOptions, SplitPolicy};
 
 use std::time::Duration;
 
@@ -27,6 +29,37 @@ pub struct RegionId(pub u64);
 )]
 pub struct FileId(pub u64);
 
+/// Rows from `start` to before `stop`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowRange {
+    /// First row; empty for the first of all.
+    pub start: Vec<u8>,
+    /// Row after the last; `None` for open.
+    pub stop: Option<Vec<u8>>,
+}
+
+impl RowRange {
+    /// Returns whether a row lies before the stop.
+    pub fn is_before_stop(&self, row: &[u8]) -> bool {
+        self.stop.as_deref().is_none_or(|stop| row < stop)
+    }
+
+    /// Returns whether a row is one of them.
+    pub fn contains(&self, row: &[u8]) -> bool {
+        self.start.as_slice() <= row && self.is_before_stop(row)
+    }
+
+    /// Returns whether all rows of another range are among them.
+    pub fn covers(&self, other: &RowRange) -> bool {
+        let ends_after = match (&self.stop, &other.stop) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => other <= own,
+        };
+        self.start <= other.start && ends_after
+    }
+}
+
 /// A table.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct TableDescriptor {
@@ -44,6 +77,8 @@ pub struct TableDescriptor {
     pub split_points: Vec<Vec<u8>>,
     /// Bytes of cells at which the memstores of a region are flushed. `None`: the store's default.
     pub memstore_flush_bytes: Option<u64>,
+    /// How its regions are split by themselves.
+    pub split: SplitOptions,
 }
 
 /// A column family.

@@ -11,18 +11,16 @@ use std::sync::atomic::AtomicBool;
 use crate::cell::CellBatch;
 use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
-use crate::engine::{CommitClock, RegionWrites, Writes};
+use crate::engine::{Engine, RegionWrites, UNPLACED, Writes};
 use crate::error::{Error, Result};
 use crate::mutation::{Edit, Mutation};
 use crate::read_path::{Source, check_views};
+use crate::region::RegionMap;
 use crate::scan::{Get, ReadSpec};
 use crate::store::Store;
 use crate::table::Table;
 use crate::transaction::{Commit, TransactionOptions};
 use crate::wal::{Cells, LoggedCells};
-
-/// The place of cells that have none yet.
-const UNPLACED: CommitClock = CommitClock { sequence: Sequence(0), timestamp: Timestamp::LATEST };
 
 /// Nobody stops a single call.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -158,25 +156,44 @@ impl Store {
         engine.check_running()?;
         let tables = engine.tables.load();
         let table = tables.get(&table).ok_or(Error::NoSuchTable(table))?;
-        let map = table.regions();
-        let region = map.of_row(&get.row);
-        region.service().enter(None, &[&NEVER], &*engine.options().blocking)?;
-        let wanted = get.families.as_deref();
-        let (views, snapshot) = region.views_of_now(wanted, || engine.visible());
-        check_views(&views, wanted)?;
-        // To ask the clock costs as much as to ask a filter.
-        let may_expire = views.iter().any(|(_, view)| view.may_expire());
-        let now_micros = if may_expire { engine.options().env.now_micros() } else { 0 };
-        let spec = ReadSpec {
-            snapshot,
-            staged_through: Sequence(0),
-            time_range: get.time_range,
-            max_versions: get.max_versions,
-            raw: false,
-            now_micros,
-        };
-        engine.reads.get((region, &Source::Primary), &views, (get, &spec), None, out)
+        loop {
+            if let Some(found) = get_now(engine, &table.regions(), get, out)? {
+                return Ok(found);
+            }
+        }
     }
+}
+
+/// Gets a row from the region that has it. `None` if others have taken its place meanwhile: it may
+/// lack what is visible.
+fn get_now(
+    engine: &Engine,
+    map: &RegionMap,
+    get: &Get,
+    out: &mut CellBatch,
+) -> Result<Option<bool>> {
+    let region = map.of_row(&get.row);
+    region.service().enter(None, &[&NEVER], &*engine.options().blocking)?;
+    let wanted = get.families.as_deref();
+    let (views, snapshot) = region.views_of_now(wanted, || engine.visible());
+    if region.is_dropped() {
+        engine.table(region.table())?;
+        return Ok(None);
+    }
+    check_views(&views, wanted)?;
+    // To ask the clock costs as much as to ask a filter.
+    let may_expire = views.iter().any(|(_, view)| view.may_expire());
+    let now_micros = if may_expire { engine.options().env.now_micros() } else { 0 };
+    let spec = ReadSpec {
+        snapshot,
+        staged_through: Sequence(0),
+        time_range: get.time_range,
+        max_versions: get.max_versions,
+        raw: false,
+        now_micros,
+    };
+    let source = (&**region, &Source::Primary);
+    engine.reads.get(source, &views, (get, &spec), None, out).map(Some)
 }
 
 fn check(table: &Table, batch: &PutBatch) -> Result<()> {

@@ -45,6 +45,10 @@ use crate::wal::{Cells, RegionEdit, Wal};
 
 pub(crate) use crate::wal::CommitClock;
 
+/// The place of cells that have none yet.
+pub(crate) const UNPLACED: CommitClock =
+    CommitClock { sequence: Sequence(0), timestamp: Timestamp::LATEST };
+
 /// The tables by id.
 pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
 
@@ -290,6 +294,12 @@ impl Engine {
         }
         let gates: SmallVec<[RwLockReadGuard<'_, ()>; 2]> =
             regions.iter().map(|(region, _)| region.enter_write()).collect();
+        if self.doubtful.load(Ordering::Relaxed) || regions.iter().any(|(r, _)| r.is_dropped()) {
+            drop(gates);
+            self.settle_tables()?;
+            let writes = self.reroute(regions.into_iter().zip(edits))?;
+            return self.commit_holding(writes, durability, held);
+        }
         // Within the gates: a region that gets replicas closes its own before it counts on this.
         let followed =
             self.wal.is_followed().then(|| Arc::new(std::mem::take(&mut edits).into_vec()));
@@ -312,6 +322,29 @@ impl Engine {
             self.options().blocking.run(wait);
         }
         Ok(clock)
+    }
+
+    /// Gives the cells for regions that were split or merged meanwhile to those in their place.
+    fn reroute(
+        &self,
+        parts: impl Iterator<Item = ((Arc<Region>, u64), RegionEdit)>,
+    ) -> Result<Writes> {
+        let mut writes = Writes::default();
+        let mut gone = Vec::new();
+        for ((region, row_count), RegionEdit { cells, .. }) in parts {
+            let part = RegionWrites { region, cells, row_count };
+            if part.region.is_dropped() { gone.push(part) } else { writes.regions.push(part) }
+        }
+        for part in gone {
+            let table = self.table(part.region.table())?;
+            let map = table.regions();
+            for cell in part.cells.of(UNPLACED) {
+                let slot = writes.slot_of(map.of_row(cell.key.row), 0);
+                let part = &mut writes.regions[slot];
+                part.row_count += u64::from(part.cells.push(cell.family, &cell.key, cell.value));
+            }
+        }
+        Ok(writes)
     }
 
     /// Returns once compactions have caught up with a region that has too many files, or cannot, or

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
-use crate::descriptor::FamilyDescriptor;
+use crate::descriptor::{FamilyDescriptor, RowRange};
 use crate::error::{Damage, Error, Result};
 use crate::file::StoreFile;
 use crate::memstore::{Memstore, MemstoreCursor};
@@ -52,6 +52,8 @@ pub struct FamilyStore {
     cache: Arc<FamilyCache>,
     directory: PathBuf,
     family_index: u8,
+    /// The rows of the region.
+    rows: RowRange,
     view: Present<ReadView>,
     /// Held while the view is replaced.
     pending: Mutex<Pending>,
@@ -63,6 +65,9 @@ pub struct FamilyStore {
     unopened: Vec<FileRecord>,
     counters: Counters,
 }
+
+/// What is wrong with a file that the manifest lists and that has nothing to read.
+const ROWLESS: &str = "the file has no row of its region";
 
 /// What is written but not part of the view yet.
 struct Pending {
@@ -122,8 +127,8 @@ impl FamilyStore {
     pub fn open(
         context: Arc<StoreContext>,
         directory: PathBuf,
-        family_index: u8,
-        family: Arc<FamilyDescriptor>,
+        (family_index, family): (u8, Arc<FamilyDescriptor>),
+        rows: RowRange,
         files: &[FileRecord],
     ) -> Result<FamilyStore> {
         let env = &context.options.env;
@@ -142,7 +147,10 @@ impl FamilyStore {
         let (mut unopened, mut damage) = (Vec::new(), None);
         for &record in files {
             let path = directory.join(file_name(family_index, record.id));
-            let mut file = match StoreFile::open(env.clone(), &path, cache.clone()) {
+            let opened = StoreFile::open(env.clone(), &path, cache.clone())
+                .and_then(|file| file.within(&rows))
+                .and_then(|file| file.ok_or_else(|| Error::corrupt(&path, 0, ROWLESS)));
+            let mut file = match opened {
                 Ok(file) => file,
                 Err(error) => {
                     tracing::error!(%error, "a store file cannot be opened");
@@ -173,6 +181,7 @@ impl FamilyStore {
             cache,
             directory,
             family_index,
+            rows,
             view: Present::new(view),
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
@@ -307,7 +316,8 @@ impl FamilyStore {
         let name_file = || self.name_file();
         let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
-        let rewritten = rewrite(&mut merge, &mut retention, &mut writer, progress)
+        let stop = self.rows.stop.as_deref();
+        let rewritten = rewrite(&mut merge, stop, &mut retention, &mut writer, progress)
             .and_then(|cells_in| Ok((cells_in, writer.finish()?)));
         let (cells_in, outputs) = match rewritten {
             Ok(rewritten) => rewritten,
@@ -409,14 +419,15 @@ impl FamilyStore {
         FamilyStatus {
             memstore_bytes: view.memstores().map(|memstore| memstore.byte_count()).sum(),
             files: view.files().map(|live| (live.id.0, live.file.byte_count())).collect(),
-            file_cells: view.files().map(|live| live.file.properties().cell_count).sum(),
+            file_cells: view.files().map(|live| live.file.cell_count()).sum(),
             cache: self.cache.usage(),
             damage: view.damage.clone(),
         }
     }
 }
 
-fn file_name(family_index: u8, file: FileId) -> String {
+/// Returns how a file of a family is called in its directory.
+pub(crate) fn file_name(family_index: u8, file: FileId) -> String {
     format!("f{family_index:03}-{:010}.store", file.0)
 }
 

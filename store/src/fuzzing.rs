@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crate::cell::{KeyParts, compare_keys, is_key};
 use crate::codec;
-use crate::descriptor::{Durability, FamilyDescriptor, RegionId, TableDescriptor, TableId};
+use crate::descriptor::{
+    Durability, FamilyDescriptor, RegionId, SplitOptions, TableDescriptor, TableId,
+};
 use crate::env::fault::FaultEnv;
 use crate::error::Error;
 use crate::file;
@@ -52,6 +54,7 @@ fn table() -> TableDescriptor {
         durability: Durability::SyncWal,
         split_points: Vec::new(),
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     }
 }
 

@@ -54,6 +54,7 @@ mod table;
 mod pressure;
 mod schedule;
 mod engine;
+mod reshape;
 pub mod transaction;
 mod background;
 pub mod bulk_load;

@@ -29,7 +29,7 @@ use crate::run::FileRecord;
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 const HEADER_BYTES: usize = 12;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
@@ -113,6 +113,15 @@ pub enum ManifestEdit {
         /// Its time.
         timestamp: i64,
     },
+    /// Regions of a table took the place of others that held the same rows: a split or a merge.
+    ReplaceRegions {
+        /// The table.
+        table: TableId,
+        /// The regions that are gone.
+        removed: Vec<RegionId>,
+        /// Those in their place, in row order.
+        added: Vec<RegionRecord>,
+    },
 }
 
 /// A table as the manifest knows it.
@@ -177,6 +186,13 @@ impl ManifestState {
             ManifestEdit::DropTable { table } => {
                 self.table(*table)?;
                 self.tables.remove(table);
+            }
+            ManifestEdit::ReplaceRegions { table, removed, added } => {
+                for region in added {
+                    self.next_region = self.next_region.max(region.id.0 + 1);
+                    self.last_sequence = self.last_sequence.max(region.flushed);
+                }
+                replace(&mut self.table(*table)?.regions, removed, added)?;
             }
             ManifestEdit::Region { table, region, changes, flushed } => {
                 self.apply_region(*table, *region, changes, *flushed)?;
@@ -253,6 +269,27 @@ impl ManifestState {
         });
         std::iter::once(marks).chain(tables).collect()
     }
+}
+
+/// Puts regions in the place of neighbours that cover the same rows.
+fn replace(
+    regions: &mut Vec<RegionRecord>,
+    removed: &[RegionId],
+    added: &[RegionRecord],
+) -> std::result::Result<(), String> {
+    let at = regions.iter().position(|region| removed.contains(&region.id));
+    let at = at.ok_or("a split or merge of regions that are not there")?;
+    let gone = regions.get(at..at + removed.len()).ok_or("regions to be replaced are missing")?;
+    if !gone.iter().map(|region| region.id).eq(removed.iter().copied()) {
+        return Err("regions to be replaced are not neighbours in this order".to_owned());
+    }
+    let ends = |of: &[RegionRecord]| Some((of.first()?.start.clone(), of.last()?.stop.clone()));
+    let joined = added.windows(2).all(|pair| pair[0].stop.as_ref() == Some(&pair[1].start));
+    if !joined || ends(gone) != ends(added) {
+        return Err("regions are replaced by others that do not cover the same rows".to_owned());
+    }
+    regions.splice(at..at + removed.len(), added.iter().cloned());
+    Ok(())
 }
 
 impl Manifest {
@@ -408,7 +445,7 @@ fn read(env: &dyn Env, path: &Path) -> Result<ManifestState> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::{Durability, FamilyDescriptor};
+    use crate::descriptor::{Durability, FamilyDescriptor, SplitOptions};
     use crate::env::fault::{FaultEnv, Unsynced};
 
     const DIRECTORY: &str = "/data";
@@ -423,6 +460,7 @@ mod tests {
                 durability: Durability::SyncWal,
                 split_points: Vec::new(),
                 memstore_flush_bytes: None,
+                split: SplitOptions::default(),
             },
             regions: vec![RegionRecord {
                 id: RegionId(u64::from(id) * 10),

@@ -29,6 +29,7 @@ use crate::options::Options;
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
 use crate::replica::{ReplicaFeed, Replicated};
+use crate::reshape;
 use crate::snapshot::{SnapshotLimits, Snapshots};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
@@ -38,6 +39,7 @@ pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::family_store::CompactionFigures;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
+pub use crate::reshape::{Reshaped, SplitPoint};
 pub use crate::schedule::CompactionStatus;
 pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 
@@ -195,6 +197,53 @@ impl Store {
         self.set_replicas(&table)
     }
 
+    /// Splits the region that holds a row, which becomes the first row of the right one of the two;
+    /// without a row, the given region about its middle. Statements that run go on.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins at the row already, or
+    /// if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a file,
+    /// [`Error::Io`].
+    pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<Reshaped> {
+        let _defining = self.defining.lock();
+        let table = self.engine.table(table)?;
+        let row = match point {
+            SplitPoint::At(row) => row,
+            SplitPoint::Middle(region) => reshape::middle_of(&self.engine, &table, region)?,
+        };
+        reshape::split(&self.engine, &table, &row)
+    }
+
+    /// Merges regions, which are neighbours, into one. Statements that run go on.
+    ///
+    /// Files of which a split has left the regions a part are written anew first.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then: [`Error::InvalidRequest`] if they are no neighbours,
+    /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
+    pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<Reshaped> {
+        self.rewrite_parts(&*self.engine.table(table)?, regions)?;
+        let _defining = self.defining.lock();
+        let table = self.engine.table(table)?;
+        reshape::merge(&self.engine, &table, regions)
+    }
+
+    /// Has the files of regions written anew of which a split has left them a part.
+    fn rewrite_parts(&self, table: &Table, regions: &[RegionId]) -> Result<()> {
+        loop {
+            let map = Arc::clone(&table.regions());
+            let with_parts = |region: &&Arc<Region>| region.has_parts();
+            let named = regions.iter().filter_map(|id| map.by_id(*id));
+            let waiting: Vec<Arc<Region>> = named.filter(with_parts).cloned().collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            self.compact_regions(&waiting, Request::Minor)?;
+        }
+    }
+
     /// Returns the descriptors of all tables.
     pub fn tables(&self) -> Vec<Arc<TableDescriptor>> {
         let tables = self.engine.tables.load();
@@ -340,7 +389,11 @@ impl Store {
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
         let request = if major { Request::Major } else { Request::Minor };
         let table = self.engine.table(table)?;
-        let mut answer = Some(self.engine.schedule.order(table.regions().all(), request));
+        self.compact_regions(table.regions().all(), request)
+    }
+
+    fn compact_regions(&self, regions: &[Arc<Region>], request: Request) -> Result<Upkeep> {
+        let mut answer = Some(self.engine.schedule.order(regions, request));
         let mut result = Ok(Upkeep::default());
         self.engine.options().blocking.run(&mut || {
             if let Some(answer) = answer.take() {

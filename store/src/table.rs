@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
@@ -13,7 +14,9 @@ use crate::region::RegionMap;
 pub(crate) struct Table {
     id: TableId,
     descriptor: ArcSwap<TableDescriptor>,
-    regions: Arc<RegionMap>,
+    regions: ArcSwap<RegionMap>,
+    /// Bulk loads that count on the regions as they are; held while regions are replaced.
+    loads: Mutex<usize>,
     chain: ArcSwap<Chain>,
 }
 
@@ -23,7 +26,8 @@ impl Table {
         Table {
             id: descriptor.id,
             descriptor: ArcSwap::new(descriptor),
-            regions: Arc::new(regions),
+            regions: ArcSwap::from_pointee(regions),
+            loads: Mutex::default(),
             chain: ArcSwap::default(),
         }
     }
@@ -34,7 +38,7 @@ impl Table {
     }
 
     /// Returns its descriptor.
-    pub(crate) fn descriptor(&self) -> arc_swap::Guard<Arc<TableDescriptor>> {
+    pub(crate) fn descriptor(&self) -> Guard<Arc<TableDescriptor>> {
         self.descriptor.load()
     }
 
@@ -43,9 +47,44 @@ impl Table {
         self.descriptor.store(descriptor);
     }
 
-    /// Returns its regions.
-    pub(crate) fn regions(&self) -> &Arc<RegionMap> {
-        &self.regions
+    /// Returns its present regions. A split or merge may put others in their place at any time: who
+    /// looks twice may see two maps. To be taken after the snapshot of a read: what a region lacks
+    /// that others have replaced, no snapshot sees that is older than the replacement.
+    pub(crate) fn regions(&self) -> Guard<Arc<RegionMap>> {
+        self.regions.load()
+    }
+
+    /// Replaces the map of its regions.
+    pub(crate) fn set_regions(&self, regions: RegionMap) {
+        self.regions.store(Arc::new(regions));
+    }
+
+    /// Returns the regions for a bulk load; they stay until [`Table::end_load`].
+    pub(crate) fn begin_load(&self) -> Arc<RegionMap> {
+        let mut loads = self.loads.lock();
+        *loads += 1;
+        self.regions.load_full()
+    }
+
+    /// Ends a bulk load.
+    pub(crate) fn end_load(&self) {
+        *self.loads.lock() -= 1;
+    }
+
+    /// Keeps bulk loads from beginning while regions are replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if one is under way.
+    pub(crate) fn hold_loads(&self) -> Result<MutexGuard<'_, usize>> {
+        let loads = self.loads.lock();
+        match *loads {
+            0 => Ok(loads),
+            _ => Err(Error::InvalidRequest(format!(
+                "the regions of table \"{}\" cannot change while a bulk load of it is under way",
+                self.descriptor().name
+            ))),
+        }
     }
 
     /// Returns its observers.

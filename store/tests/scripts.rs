@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use store::cell::CellType;
+use store::descriptor::SplitOptions;
 use store::descriptor::{Durability, KeepDeletedCells};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::error::Veto;
@@ -373,6 +374,7 @@ impl World {
             durability: Durability::SyncWal,
             split_points: split.split(',').filter(|s| !s.is_empty()).map(Vec::from).collect(),
             memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
         };
         self.store().create_table(descriptor).map_err(shown)?;
         self.tables.insert(name.to_owned(), id);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use store::descriptor::SplitOptions;
 use store::bulk_load::BulkCell;
 use store::descriptor::{Compression, Durability};
 use store::transaction::TransactionOptions;
@@ -47,6 +48,7 @@ impl Bennu {
                 durability: Durability::SyncWal,
                 split_points: Vec::new(),
                 memstore_flush_bytes: None,
+                split: SplitOptions::disabled(),
             };
             store.create_table(table).expect("table");
         }

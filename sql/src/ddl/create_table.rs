@@ -69,6 +69,7 @@ pub fn record(
             durability: options.durability,
             split_points: Vec::new(),
             memstore_flush_bytes: options.memstore_flush_bytes,
+            split: options.split.clone(),
         },
     };
     let layout = assemble::base_layout(&record)?;
@@ -307,6 +308,7 @@ pub fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> Tabl
         durability: base.durability,
         split_points: Vec::new(),
         memstore_flush_bytes: base.memstore_flush_bytes,
+        split: base.split.clone(),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use store::FamilyDescriptor;
+use store::descriptor::SplitOptions;
 use store::descriptor::{BloomFilter, CompactionOptions, CompactionPolicy, Compression};
 use store::descriptor::{DataBlockEncoding, Durability, KeepDeletedCells};
 use types::text::TextStyle;
@@ -25,6 +26,8 @@ pub struct TableOptions {
     pub durability: Durability,
     /// Bytes at which a region is flushed.
     pub memstore_flush_bytes: Option<u64>,
+    /// How regions are split by themselves.
+    pub split: SplitOptions,
     /// Rules of all families.
     pub family: FamilyDescriptor,
     /// Whether they say how large blocks are: if not, that goes by their encoding.
@@ -48,6 +51,7 @@ impl TableOptions {
             region_replication: 1,
             durability: Durability::SyncWal,
             memstore_flush_bytes: None,
+            split: SplitOptions::default(),
             family: FamilyDescriptor::new("0"),
             has_block_size: false,
             overrides: Vec::new(),

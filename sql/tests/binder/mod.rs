@@ -15,6 +15,7 @@ use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
+use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum, SqlType};
@@ -131,6 +132,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         durability: store::descriptor::Durability::SyncWal,
         split_points: Vec::new(),
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     };
     let primary_key_name = format!("{name}_pkey");
     let constraints = ConstraintSpec {

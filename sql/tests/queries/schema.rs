@@ -7,6 +7,7 @@ use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
 use sql::binder::bind_table_expression;
 use sql::catalog::table::{Column, Index, IndexState, Table};
+use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
@@ -134,6 +135,7 @@ fn descriptor(
         durability: store::descriptor::Durability::SyncWal,
         split_points,
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     }
 }
 

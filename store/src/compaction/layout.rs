@@ -27,6 +27,8 @@ pub struct FileFacts<'a> {
     pub max_sequence: Sequence,
     /// Cells that delete.
     pub marker_count: u64,
+    /// Whether it has rows that are not the region's, since a split.
+    pub is_part: bool,
     /// When it was written: microseconds since 1970.
     pub created_micros: i64,
     /// Whether a compaction that runs has it as its input.
@@ -204,6 +206,7 @@ mod tests {
             last_seen: Timestamp(i64::MAX),
             max_sequence: Sequence(id),
             marker_count: 0,
+            is_part: false,
             created_micros: 0,
             busy: false,
         }

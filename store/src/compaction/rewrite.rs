@@ -39,9 +39,11 @@ impl Progress for Unwatched {
     }
 }
 
-/// Streams what retention keeps of a source into a sink, and returns the number of cells read.
+/// Streams what retention keeps of a source, up to a row at which others begin, into a sink, and
+/// returns the number of cells read.
 pub fn rewrite(
     source: &mut impl Cursor,
+    stop: Option<&[u8]>,
     retention: &mut Retention,
     sink: &mut impl Sink,
     progress: &impl Progress,
@@ -58,6 +60,9 @@ pub fn rewrite(
             cells += 1;
             let same_row = row_length == parts.row.len() && previous.starts_with(parts.row);
             if !same_row {
+                if stop.is_some_and(|stop| parts.row >= stop) {
+                    break;
+                }
                 row_length = parts.row.len();
                 retention.start_row();
                 sink.start_row()?;

@@ -21,6 +21,8 @@ pub enum Request {
 pub enum Reason {
     /// All cells of its files have expired.
     Expired,
+    /// Some of their rows went to another region when theirs was split.
+    Split,
     /// Somebody asked for all files to be merged.
     Major,
     /// The oldest file is older than the period of major compactions.
@@ -93,11 +95,15 @@ pub fn select(
     if let Some(expired) = select_expired(layout, occasion) {
         return Some(expired);
     }
-    if options.policy == CompactionPolicy::Fifo {
-        return None;
-    }
-    if request == Request::Major {
+    let is_fifo = options.policy == CompactionPolicy::Fifo;
+    if request == Request::Major && !is_fifo {
         return select_all(layout, options, Reason::Major, occasion);
+    }
+    if let Some(parts) = select_parts(layout) {
+        return Some(parts);
+    }
+    if is_fifo {
+        return None;
     }
     if major_is_due(layout, options, occasion)
         && let Some(all) = select_all(layout, options, Reason::Period, occasion)
@@ -147,6 +153,16 @@ fn select_expired(layout: &Layout<'_>, occasion: &Occasion) -> Option<Selection>
         layout.files().filter(|file| !file.busy && has_expired(file)).map(|file| file.id).collect();
     let expired = Selection { inputs, action: Action::Drop, reason: Reason::Expired };
     (!expired.inputs.is_empty()).then_some(expired)
+}
+
+/// Chooses the files of a run that a split has left parts of, to be written anew.
+fn select_parts(layout: &Layout<'_>) -> Option<Selection> {
+    let parts = layout.runs.iter().map(|run| {
+        let files = run.files.iter().filter(|file| file.is_part && !file.busy);
+        (run.level, files.map(|file| file.id).collect::<Vec<FileId>>())
+    });
+    let (level, inputs) = parts.into_iter().find(|(_, inputs)| !inputs.is_empty())?;
+    Some(Selection { inputs, action: Action::merge(level), reason: Reason::Split })
 }
 
 /// Merges everything, unless some of it is being merged already.

@@ -70,7 +70,7 @@ impl CompactionPlan {
 
     /// Returns the cells of the inputs that have to be read.
     pub(crate) fn cell_count(&self) -> u64 {
-        self.merged_files().map(|live| live.file.properties().cell_count).sum()
+        self.merged_files().map(|live| live.file.cell_count()).sum()
     }
 
     fn merged_files(&self) -> impl Iterator<Item = &LiveFile> {
@@ -109,6 +109,7 @@ fn facts<'a>(live: &'a LiveFile, busy: &HashSet<FileId>) -> FileFacts<'a> {
         max_sequence: properties.max_sequence,
         marker_count: properties.cell_count - properties.count_of(CellType::Put),
         created_micros: live.created_micros,
+        is_part: live.file.is_part(),
         busy: busy.contains(&live.id),
     }
 }
@@ -202,7 +203,8 @@ impl FamilyStore {
         let mut sources = SmallVec::new();
         for run in inputs {
             let bypass = Caching::Bypass;
-            sources.push(RunCursor::forward(run.clone(), &[], Admission::ALL, bypass)?);
+            let start = &self.rows.start;
+            sources.push(RunCursor::forward(run.clone(), start, Admission::ALL, bypass)?);
         }
         let files = || inputs.iter().flat_map(|run| run.files());
         let puts = files().map(|live| live.file.properties().min_put_timestamp);

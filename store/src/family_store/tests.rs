@@ -17,7 +17,9 @@ use crate::compaction::Request;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
 };
-use crate::descriptor::{DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions};
+use crate::descriptor::{
+    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions, RowRange,
+};
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
@@ -53,7 +55,14 @@ fn new_env() -> FaultEnv {
 }
 
 fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
-    FamilyStore::open(context(env), "/r1".into(), 0, Arc::new(family.clone()), files).unwrap()
+    FamilyStore::open(
+        context(env),
+        "/r1".into(),
+        (0, Arc::new(family.clone())),
+        RowRange::default(),
+        files,
+    )
+    .unwrap()
 }
 
 fn cell(row: u8, qualifier: u8, timestamp: i64, sequence: u64, cell_type: CellType) -> Cell {
@@ -793,7 +802,14 @@ fn rates() {
     let cache = Arc::new(BlockCache::new(200 << 20));
     let context = Arc::new(StoreContext { options, cache });
     let family = Arc::new(FamilyDescriptor::new("f"));
-    let store = FamilyStore::open(context, directory.path().to_owned(), 0, family, &[]).unwrap();
+    let store = FamilyStore::open(
+        context,
+        directory.path().to_owned(),
+        (0, family),
+        RowRange::default(),
+        &[],
+    )
+    .unwrap();
     let count = 1_000_000_u64;
     let row = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
     let measure = |what: &str, work: &mut dyn FnMut()| {

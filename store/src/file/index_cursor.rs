@@ -39,6 +39,29 @@ impl IndexCursor {
         self.descend(file, caching, |block| block.restarts_before(target))
     }
 
+    /// Moves to the first block that begins at or after an offset, else to the last.
+    pub(super) fn seek_offset(
+        &mut self,
+        file: &StoreFile,
+        offset: u64,
+        caching: Caching,
+    ) -> Result<Option<BlockHandle>> {
+        self.start();
+        // An index block is written behind the blocks that it points at.
+        self.descend(file, caching, |block| {
+            let last = block.restart_count() - 1;
+            let mut entries = 0..last;
+            while !entries.is_empty() {
+                let middle = usize::midpoint(entries.start, entries.end);
+                match child(block, middle)?.offset < offset {
+                    true => entries.start = middle + 1,
+                    false => entries.end = middle,
+                }
+            }
+            Ok(entries.start)
+        })
+    }
+
     /// Moves to the last block.
     pub(super) fn last(
         &mut self,

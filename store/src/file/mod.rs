@@ -23,6 +23,7 @@ mod tree;
 mod reader;
 mod index_cursor;
 mod cursor;
+mod part;
 mod dump;
 pub(crate) mod fuzzing;
 

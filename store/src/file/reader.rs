@@ -38,7 +38,16 @@ pub struct StoreFile {
     data_tree: OnceLock<Tree>,
     bloom_tree: OnceLock<Tree>,
     known_layout: KnownLayout,
+    part: Option<Part>,
     obsolete: AtomicBool,
+}
+
+/// The data blocks of a file of which a region has the rows: from that which begins at `from` to
+/// that which begins at `to`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) from: u64,
+    pub(super) to: u64,
 }
 
 impl Drop for StoreFile {
@@ -92,6 +101,7 @@ impl StoreFile {
             data_tree: OnceLock::new(),
             bloom_tree: OnceLock::new(),
             known_layout: KnownLayout::default(),
+            part: None,
             obsolete: AtomicBool::new(false),
         })
     }
@@ -116,9 +126,36 @@ impl StoreFile {
         &self.properties
     }
 
-    /// Returns the size of the file.
+    /// Returns the size of the file; of a part, about what it would have as a file.
     pub fn byte_count(&self) -> u64 {
-        self.byte_count
+        self.share_of(self.byte_count)
+    }
+
+    /// Returns the number of cells; of a part, about.
+    pub fn cell_count(&self) -> u64 {
+        self.share_of(self.properties.cell_count)
+    }
+
+    fn share_of(&self, whole: u64) -> u64 {
+        let Some(Part { from, to }) = self.part else { return whole };
+        let share = u128::from(whole) * u128::from(to.saturating_sub(from).max(1));
+        (share / u128::from(self.byte_count.max(1))) as u64
+    }
+
+    /// Returns whether the file has rows that are not the region's.
+    pub fn is_part(&self) -> bool {
+        self.part.is_some()
+    }
+
+    pub(super) fn part(&self) -> Option<Part> {
+        self.part
+    }
+
+    /// Makes the file say of itself what holds for a part of it.
+    pub(super) fn take_part(&mut self, part: Part, first_row: Vec<u8>, last_row: Vec<u8>) {
+        self.part = Some(part);
+        self.properties.first_row = first_row;
+        self.properties.last_row = last_row;
     }
 
     /// Returns the path of the file.

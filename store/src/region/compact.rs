@@ -94,6 +94,12 @@ impl Region {
         outcome: &CompactionOutcome,
         surroundings: &dyn Surroundings,
     ) -> Result<()> {
+        let _installing = self.installing.lock();
+        if self.is_dropped() {
+            // The table is gone, or others have its rows and link to its inputs.
+            family.discard_compaction(outcome);
+            return Ok(());
+        }
         let change = FamilyChange {
             family: index as u8,
             removed: outcome.inputs.clone(),

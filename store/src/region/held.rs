@@ -70,3 +70,38 @@ impl HeldFlushes<'_> {
         surroundings.memory_changed(self.region);
     }
 }
+
+/// A region whose files stay what they are: nobody flushes, and no compaction ends.
+pub(crate) struct HeldFiles<'a> {
+    flushes: HeldFlushes<'a>,
+    _installing: MutexGuard<'a, ()>,
+}
+
+impl Region {
+    /// Keeps the files as they are. What an earlier flush has left is written first.
+    pub(crate) fn hold_files(&self, surroundings: &dyn Surroundings) -> Result<HeldFiles<'_>> {
+        let flushes = self.hold_flushes(surroundings)?;
+        Ok(HeldFiles { flushes, _installing: self.installing.lock() })
+    }
+}
+
+impl HeldFiles<'_> {
+    /// Writes what is in memory, all commits up to `through`, the last sequence given. The caller
+    /// has closed the write gate.
+    pub(crate) fn flush(
+        &mut self,
+        through: Sequence,
+        surroundings: &dyn Surroundings,
+    ) -> Result<()> {
+        if self.flushes.region.unflushed().is_none() {
+            return Ok(());
+        }
+        self.flushes.freeze(through);
+        self.flushes.flush(surroundings)
+    }
+
+    /// Returns the views of the families.
+    pub(crate) fn views(&self) -> Vec<Arc<ReadView>> {
+        self.flushes.region.families.load().iter().map(|family| family.view()).collect()
+    }
+}

@@ -20,9 +20,10 @@ mod compact;
 mod gate;
 mod held;
 mod map;
+mod middle;
 
 pub use gate::HoldGuard;
-pub(crate) use held::HeldFlushes;
+pub(crate) use held::{HeldFiles, HeldFlushes};
 pub(crate) use map::RegionMap;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
-use crate::descriptor::{FileId, RegionId, TableDescriptor, TableId};
+use crate::descriptor::{FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment};
 use crate::file::FileWriter;
@@ -128,8 +129,7 @@ pub(crate) trait Surroundings {
 pub(crate) struct Region {
     id: RegionId,
     table: TableId,
-    start: Vec<u8>,
-    stop: Option<Vec<u8>>,
+    rows: RowRange,
     directory: PathBuf,
     context: Arc<StoreContext>,
     families: ArcSwap<Vec<Arc<FamilyStore>>>,
@@ -147,6 +147,8 @@ pub(crate) struct Region {
     replicas: ArcSwap<Vec<Replica>>,
     /// Bytes of memstores at which they are flushed.
     flush_bytes: AtomicU64,
+    /// Held while the outputs of a compaction take the place of its inputs.
+    installing: Mutex<()>,
     /// Held while replicas take the files, so that they take them in the order of their making.
     adopting: Mutex<()>,
     rows_read: AtomicU64,
@@ -171,17 +173,17 @@ impl Region {
         descriptor: &TableDescriptor,
         record: &RegionRecord,
     ) -> Result<Region> {
-        let directory = regions_directory.join(record.id.0.to_string());
+        let directory = directory_of(regions_directory, record.id);
+        let rows = RowRange { start: record.start.clone(), stop: record.stop.clone() };
         let mut families = Vec::with_capacity(descriptor.families.len());
         for index in 0..descriptor.families.len() {
             let files = record.files.get(index).map_or(&[][..], Vec::as_slice);
-            families.push(open_family(context, &directory, descriptor, index, files)?);
+            families.push(open_family(context, (&directory, &rows), descriptor, index, files)?);
         }
-        Ok(Region {
+        let region = Region {
             id: record.id,
             table: descriptor.id,
-            start: record.start.clone(),
-            stop: record.stop.clone(),
+            rows,
             directory,
             context: Arc::clone(context),
             families: ArcSwap::from_pointee(families),
@@ -195,11 +197,14 @@ impl Region {
             reported_bytes: AtomicU64::new(0),
             replicas: ArcSwap::default(),
             flush_bytes: AtomicU64::new(flush_bytes(context, descriptor)),
+            installing: Mutex::default(),
             adopting: Mutex::default(),
             rows_read: AtomicU64::new(0),
             rows_written: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
-        })
+        };
+        region.count_files();
+        Ok(region)
     }
 
     /// Returns its id.
@@ -214,12 +219,17 @@ impl Region {
 
     /// Returns its first row.
     pub(crate) fn start(&self) -> &[u8] {
-        &self.start
+        &self.rows.start
     }
 
     /// Returns the row after its last, or `None` for open.
     pub(crate) fn stop(&self) -> Option<&[u8]> {
-        self.stop.as_deref()
+        self.rows.stop.as_deref()
+    }
+
+    /// Returns its rows.
+    pub(crate) fn rows(&self) -> &RowRange {
+        &self.rows
     }
 
     /// Returns the service gate.
@@ -539,7 +549,8 @@ impl Region {
             family.set_family(Arc::new(descriptor.families[index].clone()));
         }
         for index in families.len()..descriptor.families.len() {
-            families.push(open_family(&self.context, &self.directory, descriptor, index, &[])?);
+            let place = (&*self.directory, &self.rows);
+            families.push(open_family(&self.context, place, descriptor, index, &[])?);
         }
         // Frozen memstores stay as they are: a new family has none.
         let _flushing = self.flushing.lock();
@@ -551,7 +562,8 @@ impl Region {
         Ok(())
     }
 
-    /// Marks the region as gone: its files are removed when the last reader lets go.
+    /// Marks the region as gone: its files are removed when the last reader lets go. If others have
+    /// its rows now, the caller has closed the write gate: no commit is under way in it.
     pub(crate) fn drop_data(&self) {
         self.dropped.store(true, Ordering::SeqCst);
     }
@@ -579,8 +591,8 @@ impl Region {
         RegionStatus {
             region: self.id,
             table: self.table,
-            start: self.start.clone(),
-            stop: self.stop.clone(),
+            start: self.rows.start.clone(),
+            stop: self.rows.stop.clone(),
             memstore_bytes: self.memstore_bytes(),
             file_count,
             file_bytes,
@@ -593,13 +605,18 @@ impl Region {
     }
 }
 
+/// Returns where a region keeps its files.
+pub(crate) fn directory_of(regions_directory: &Path, region: RegionId) -> PathBuf {
+    regions_directory.join(region.0.to_string())
+}
+
 fn flush_bytes(context: &StoreContext, descriptor: &TableDescriptor) -> u64 {
     descriptor.memstore_flush_bytes.unwrap_or(context.options.memstore_flush_bytes)
 }
 
 fn open_family(
     context: &Arc<StoreContext>,
-    region_directory: &Path,
+    (region_directory, rows): (&Path, &RowRange),
     descriptor: &TableDescriptor,
     index: usize,
     files: &[FileRecord],
@@ -607,8 +624,8 @@ fn open_family(
     let store = FamilyStore::open(
         Arc::clone(context),
         region_directory.join(index.to_string()),
-        index as u8,
-        Arc::new(descriptor.families[index].clone()),
+        (index as u8, Arc::new(descriptor.families[index].clone())),
+        rows.clone(),
         files,
     )?;
     Ok(Arc::new(store))

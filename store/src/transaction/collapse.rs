@@ -27,7 +27,7 @@ pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
         .enumerate()
         .filter_map(|(family, memstore)| Some((family, memstore.as_ref()?)));
     for (index, (family, memstore)) in written.enumerate() {
-        let mut place = Place { map, region: usize::MAX, slot: 0 };
+        let mut place = Place { map: &map, region: usize::MAX, slot: 0 };
         let mut column = Column::default();
         memstore.for_each(|parts, value| {
             let new_row = column.enter(&parts);

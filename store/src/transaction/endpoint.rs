@@ -44,7 +44,7 @@ impl Transaction {
         let table = self.engine.table(table)?;
         // The snapshot is taken here, once, before threads ask for it.
         self.snapshot();
-        let map = Arc::clone(table.regions());
+        let map = Arc::clone(&table.regions());
         let stopped = Arc::new(AtomicBool::new(false));
         let calls: Vec<RegionCall<'_>> = map
             .all()

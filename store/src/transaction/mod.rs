@@ -296,7 +296,7 @@ impl Transaction {
             consistency: self.options.consistency,
             cancelled,
         };
-        Scanner::open(Arc::clone(table.regions()), scan, &table.descriptor(), rules)
+        Scanner::open(Arc::clone(&table.regions()), scan, &table.descriptor(), rules)
     }
 
     /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].

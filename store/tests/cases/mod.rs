@@ -25,6 +25,7 @@ mod snapshots;
 use std::path::Path;
 use std::sync::Arc;
 
+use store::descriptor::SplitOptions;
 use store::descriptor::{DataBlockEncoding, Durability};
 use store::env::fault::FaultEnv;
 use store::layout::{Piece, SectionKind, ValueShape};
@@ -55,6 +56,7 @@ fn descriptor(split_points: &[&str], region_replication: u8) -> TableDescriptor 
         durability: Durability::SyncWal,
         split_points: split_points.iter().map(|point| point.as_bytes().to_vec()).collect(),
         memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
     }
 }
 

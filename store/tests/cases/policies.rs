@@ -249,6 +249,7 @@ fn layout(runs: &[OwnedRun]) -> Layout<'_> {
     let mut layout = Layout::default();
     for run in runs {
         let files = run.files.iter().map(|file| FileFacts {
+            is_part: false,
             id: FileId(file.id),
             byte_count: file.bytes,
             first_row: &file.first,

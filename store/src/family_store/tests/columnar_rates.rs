@@ -165,8 +165,13 @@ fn columnar_rates() {
             let cache = Arc::new(BlockCache::new(4 << 30));
             let context = Arc::new(StoreContext { options, cache });
             let family = Arc::new(family);
-            let store =
-                FamilyStore::open(context, path, 0, family, &[FileRecord::alone(FileId(1), 0)]);
+            let store = FamilyStore::open(
+                context,
+                path,
+                (0, family),
+                RowRange::default(),
+                &[FileRecord::alone(FileId(1), 0)],
+            );
             let store = store.unwrap();
             let spec = ReadSpec {
                 snapshot: Sequence(u64::MAX >> 1),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use store::bulk_load::{BulkCell, BulkLoad};
 use store::cell::CellType;
+use store::descriptor::SplitOptions;
 use store::descriptor::{CompactionOptions, CompactionPolicy, Durability, LeveledOptions};
 use store::env::fault::{Fault, FaultEnv, Unsynced};
 use store::transaction::TransactionOptions;
@@ -275,6 +276,7 @@ impl World {
             durability: Durability::SyncWal,
             split_points: points.iter().map(|point| point.as_bytes().to_vec()).collect(),
             memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
         }
     }
 

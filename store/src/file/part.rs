@@ -1,0 +1,83 @@
+//! A file of which a region reads a part: what a split leaves to its daughters.
+//!
+//! Both daughters have the whole file, by a hard link, until a compaction writes anew what is
+//! theirs. No read looks for rows outside of its region, so a cursor needs to know nothing of that;
+//! what the file says of itself (its first and last row, its size, its cells) is said of the part.
+
+use crate::cell::{row_of, row_start_key};
+use crate::descriptor::RowRange;
+use crate::error::Result;
+use crate::file::cursor::FileCursor;
+use crate::file::index_cursor::IndexCursor;
+use crate::file::reader::{Caching, Part, StoreFile};
+use crate::scan::merge::Cursor;
+
+impl StoreFile {
+    /// Returns the file as a region of these rows has it; `None` if it has none of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the blocks at the ends.
+    pub fn within(mut self, rows: &RowRange) -> Result<Option<StoreFile>> {
+        let properties = self.properties();
+        if rows.contains(&properties.first_row) && rows.contains(&properties.last_row) {
+            return Ok(Some(self));
+        }
+        let row = |cursor: FileCursor<&StoreFile>| cursor.key().map(|key| row_of(key).to_vec());
+        let first = row(FileCursor::forward(&self, &rows.start, Caching::Keep)?);
+        let last = row(FileCursor::reverse(&self, rows.stop.as_deref(), Caching::Keep)?);
+        let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+        if first > last {
+            return Ok(None);
+        }
+        let part = Part { from: self.offset_of(Some(&first))?, to: self.offset_of(Some(&last))? };
+        self.take_part(part, first, last);
+        Ok(Some(self))
+    }
+
+    /// Returns a row in the middle of the file, or of the part of it: before it lie about as many
+    /// bytes as behind it, and one row at least.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the index and a block.
+    pub fn middle_row(&self) -> Result<Option<Vec<u8>>> {
+        let part = match self.part() {
+            Some(part) => part,
+            None => Part { from: 0, to: self.offset_of(None)? },
+        };
+        let mut index = IndexCursor::default();
+        index.seek_offset(self, part.from.midpoint(part.to), Caching::Keep)?;
+        let Some(end) = index.key(self).map(|key| row_of(key).to_vec()) else { return Ok(None) };
+        index.previous(self, Caching::Keep)?;
+        let begin = index.key(self).map_or_else(Vec::new, |key| row_of(key).to_vec());
+        let properties = self.properties();
+        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut cursor = FileCursor::forward(self, &begin, Caching::Keep)?;
+        while let Some(row) = cursor.key().map(row_of)
+            && row <= end.as_slice()
+            && row <= properties.last_row.as_slice()
+        {
+            if row > properties.first_row.as_slice() {
+                rows.push(row.to_vec());
+            }
+            cursor.skip_row()?;
+        }
+        let middle = rows.len() / 2;
+        Ok((!rows.is_empty()).then(|| rows.swap_remove(middle)))
+    }
+
+    /// Returns where the block begins that holds a row; `None` or no such row: the last block.
+    fn offset_of(&self, row: Option<&[u8]>) -> Result<u64> {
+        let mut index = IndexCursor::default();
+        let found = match row {
+            Some(row) => index.seek(self, &row_start_key(row), Caching::Keep)?,
+            None => None,
+        };
+        let block = match found {
+            Some(block) => Some(block),
+            None => index.last(self, Caching::Keep)?,
+        };
+        Ok(block.map_or(0, |block| block.offset))
+    }
+}

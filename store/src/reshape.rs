@@ -1,0 +1,434 @@
+//! Regions in the place of others: a split is one region replaced by two, a merge is several
+//! neighbours replaced by one.
+//!
+//! ```text
+//!   flush, until little is in memory
+//!   hold files: no flush, no compaction ends
+//!     links to the files in the directories of the new regions
+//!     close the write gates of the old regions
+//!       flush what came meanwhile, link it
+//!       one edit of the manifest: the new regions are, the old are not
+//!       publish the new map, mark the old regions as gone
+//!     open the gates
+//!   compactions write anew the files of which a new region has a part
+//! ```
+//!
+//! No data is copied, so the gates are closed for some milliseconds whatever the size of the
+//! regions. A commit that waited at a gate finds its region gone and gives its cells to those in
+//! its place ([`Engine::commit_holding`](crate::engine::Engine::commit_holding)). A read that began
+//! before goes on in the old region, which has all that its snapshot can see.
+//!
+//! # Invariants
+//!
+//! 1. New and old regions cover the same rows, and the new ones hold the same cells.
+//! 2. A crash leaves the old regions or the new ones: directories that the manifest does not name
+//!    are removed by the next start.
+//! 3. While it is not known which of them a restart would find, no commit is acknowledged.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::descriptor::{FileId, RegionId, RowRange};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::family_store::file_name;
+use crate::file::StoreFile;
+use crate::manifest::{ManifestEdit, RegionRecord};
+use crate::region::{HeldFiles, Region, RegionMap, Surroundings, directory_of};
+use crate::run::{FileRecord, LiveFile};
+use crate::table::Table;
+
+/// Bytes in memory that are flushed while writers wait.
+const LITTLE_BYTES: u64 = 1 << 20;
+/// Flushes before the gates are closed, at most: under many writers more is left each time.
+const FLUSHES_MAX: usize = 4;
+
+/// Where to split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SplitPoint {
+    /// At this row.
+    At(Vec<u8>),
+    /// About the middle of this region.
+    Middle(RegionId),
+}
+
+/// What a split or a merge did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reshaped {
+    /// The regions that are gone.
+    pub removed: Vec<RegionId>,
+    /// Those in their place, in row order.
+    pub added: Vec<RegionId>,
+    /// How long writers of the regions were kept waiting.
+    pub closed_for: Duration,
+}
+
+/// Splits the region that holds `at`, which becomes the first row of the right daughter. The caller
+/// holds the lock of who changes tables.
+///
+/// # Errors
+///
+/// Nothing has changed then: [`Error::InvalidRequest`] if a region begins there already or a bulk
+/// load of the table is under way, [`Error::Corrupt`] if the region lacks a file, [`Error::Io`].
+pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<Reshaped> {
+    let region = Arc::clone(table.regions().of_row(at));
+    let RowRange { start, stop } = region.rows().clone();
+    if start == at {
+        return Err(Error::InvalidRequest(format!(
+            "region {} of table \"{}\" begins at that row already",
+            region.id().0,
+            table.descriptor().name
+        )));
+    }
+    let daughters =
+        vec![RowRange { start, stop: Some(at.to_vec()) }, RowRange { start: at.to_vec(), stop }];
+    replace_regions(engine, table, &[region], daughters)
+}
+
+/// Returns where a region is to be split by itself.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] if it has no two rows, or is not there.
+pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Result<Vec<u8>> {
+    let map = table.regions();
+    let region = map.by_id(region).ok_or_else(|| {
+        let name = &table.descriptor().name;
+        Error::InvalidRequest(format!("table \"{name}\" has no region {}", region.0))
+    })?;
+    region.check_whole()?;
+    // Rows that are in memory only have no middle.
+    region.flush(engine)?;
+    region.middle_row()?.ok_or_else(|| {
+        Error::InvalidRequest(format!(
+            "region {} has no row at which it could be split, behind its first one",
+            region.id().0
+        ))
+    })
+}
+
+/// Merges regions, which are neighbours, into one. The caller holds the lock of who changes tables.
+///
+/// # Errors
+///
+/// As for [`split`]; [`Error::InvalidRequest`] if they are no neighbours, or if one has files of
+/// which a split has left it a part: these are to be compacted first.
+pub(crate) fn merge(engine: &Engine, table: &Table, regions: &[RegionId]) -> Result<Reshaped> {
+    let refuse = |why: &str| {
+        let name = &table.descriptor().name;
+        Err(Error::InvalidRequest(format!("cannot merge regions of table \"{name}\": {why}")))
+    };
+    let map = table.regions();
+    let mut old: Vec<Arc<Region>> = Vec::with_capacity(regions.len());
+    for id in regions {
+        match map.by_id(*id) {
+            Some(region) => old.push(Arc::clone(region)),
+            None => return refuse(&format!("there is no region {}", id.0)),
+        }
+    }
+    old.sort_by(|a, b| a.start().cmp(b.start()));
+    old.dedup_by_key(|region| region.id());
+    if old.len() < 2 {
+        return refuse("it takes two regions or more");
+    }
+    if old.windows(2).any(|pair| pair[0].stop() != Some(pair[1].start())) {
+        return refuse("they are not neighbours");
+    }
+    let start = old[0].start().to_vec();
+    let stop = old[old.len() - 1].stop().map(<[u8]>::to_vec);
+    replace_regions(engine, table, &old, vec![RowRange { start, stop }])
+}
+
+/// Puts regions of these rows in the place of neighbours that cover the same rows. The caller holds
+/// the lock of who changes tables. Each new region begins or ends where an old one does.
+///
+/// # Errors
+///
+/// Nothing has changed then. [`Error::Corrupt`] if a region lacks a file, [`Error::Io`],
+/// [`Error::InvalidRequest`] while a bulk load of the table is under way, or if a file has rows
+/// that another region lost in a split.
+fn replace_regions(
+    engine: &Engine,
+    table: &Table,
+    old: &[Arc<Region>],
+    new: Vec<RowRange>,
+) -> Result<Reshaped> {
+    let _loads = table.hold_loads()?;
+    for region in old {
+        region.check_whole()?;
+        flush_most(engine, region)?;
+    }
+    // All who take several take them in this order.
+    let mut by_id: Vec<&Arc<Region>> = old.iter().collect();
+    by_id.sort_unstable_by_key(|region| region.id());
+    let mut held = Vec::with_capacity(by_id.len());
+    for region in &by_id {
+        held.push((*region, region.hold_files(engine)?));
+    }
+    let mut reshaping = Reshaping::begin(engine, table, old, new)?;
+    reshaping.link_all(&held)?;
+    let began = Instant::now();
+    let gates: Vec<_> = by_id.iter().map(|region| region.close_write_gate()).collect();
+    let through = engine.last_sequence();
+    for (_, files) in &mut held {
+        files.flush(through, engine)?;
+    }
+    reshaping.link_all(&held)?;
+    let added = reshaping.publish(through.0)?;
+    old.iter().for_each(|region| region.drop_data());
+    drop(gates);
+    let closed_for = began.elapsed();
+    drop(held);
+    for region in old {
+        engine.reads.feed.remove(region.id());
+        engine.schedule.forget(region.id());
+        engine.pressure.add(region.forget_bytes());
+    }
+    for region in &added {
+        engine.memory_changed(region);
+        engine.schedule.want(region);
+    }
+    let removed = old.iter().map(|region| region.id()).collect();
+    let added = added.iter().map(|region| region.id()).collect();
+    Ok(Reshaped { removed, added, closed_for })
+}
+
+/// Flushes a region, so that little is left to be flushed while writers wait.
+fn flush_most(engine: &Engine, region: &Region) -> Result<()> {
+    for _ in 0..FLUSHES_MAX {
+        region.flush(engine)?;
+        if region.memstore_bytes() <= LITTLE_BYTES {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// New regions that are being put together.
+struct Reshaping<'a> {
+    engine: &'a Engine,
+    table: &'a Table,
+    old: &'a [Arc<Region>],
+    new: Vec<NewRegion>,
+    published: bool,
+}
+
+/// A region that is being put together.
+struct NewRegion {
+    id: RegionId,
+    rows: RowRange,
+    directory: PathBuf,
+    /// The files that were linked, by family.
+    families: Vec<BTreeMap<Origin, Linked>>,
+}
+
+/// Where a file comes from: the place of its region among the old ones, and its name there.
+type Origin = (usize, FileId);
+
+/// A file that was linked.
+struct Linked {
+    id: FileId,
+    created_micros: i64,
+    adopted: Option<u64>,
+}
+
+impl<'a> Reshaping<'a> {
+    fn begin(
+        engine: &'a Engine,
+        table: &'a Table,
+        old: &'a [Arc<Region>],
+        new: Vec<RowRange>,
+    ) -> Result<Reshaping<'a>> {
+        // Nobody else names regions: the caller holds the lock of who changes tables.
+        let mut manifest = engine.manifest.lock();
+        manifest.settle()?;
+        let next = manifest.state().next_region;
+        drop(manifest);
+        let family_count = table.descriptor().families.len();
+        let new = new.into_iter().zip(next..).map(|(rows, id)| {
+            let id = RegionId(id);
+            let directory = directory_of(&engine.regions_directory, id);
+            let families = (0..family_count).map(|_| BTreeMap::new()).collect();
+            NewRegion { id, rows, directory, families }
+        });
+        let mut reshaping = Reshaping { engine, table, old, new: new.collect(), published: false };
+        let leftovers = engine.options().env.list(&engine.regions_directory)?;
+        for region in &mut reshaping.new {
+            if leftovers.iter().any(|name| region.directory.ends_with(name)) {
+                engine.options().env.remove_directory(&region.directory)?;
+            }
+            region.create_directories(engine)?;
+        }
+        Ok(reshaping)
+    }
+
+    /// Links the files that were not linked yet.
+    fn link_all(&mut self, held: &[(&Arc<Region>, HeldFiles<'_>)]) -> Result<()> {
+        for (region, files) in held {
+            let place = self.old.iter().position(|old| old.id() == region.id()).unwrap_or(0);
+            for new in &mut self.new {
+                for (family, view) in files.views().iter().enumerate() {
+                    for live in view.files() {
+                        new.link(self.engine, (place, region), family, live)?;
+                    }
+                }
+            }
+        }
+        for new in &self.new {
+            new.sync(self.engine)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the new regions take the place of the old ones. The gates of those are closed, and all
+    /// commits up to `flushed` are in their files.
+    fn publish(&mut self, flushed: u64) -> Result<Vec<Arc<Region>>> {
+        let engine = self.engine;
+        let descriptor = self.table.descriptor();
+        let records: Vec<RegionRecord> =
+            self.new.iter().map(|new| new.record(self.old, flushed)).collect();
+        let mut added = Vec::with_capacity(records.len());
+        for record in &records {
+            let directory = &engine.regions_directory;
+            added.push(Arc::new(Region::open(&engine.context, directory, &descriptor, record)?));
+        }
+        let replica_count = usize::from(descriptor.region_replication.saturating_sub(1));
+        for region in &added {
+            region.begin_replicas(replica_count, region.flushed());
+            region.join_feed(&engine.reads.feed);
+        }
+        engine.append_decisive(&ManifestEdit::ReplaceRegions {
+            table: self.table.id(),
+            removed: self.old.iter().map(|region| region.id()).collect(),
+            added: records,
+        })?;
+        self.published = true;
+        let map = self.table.regions();
+        let first = map.index_of(self.old[0].start());
+        let mut regions = map.all().to_vec();
+        regions.splice(first..first + self.old.len(), added.iter().cloned());
+        self.table.set_regions(RegionMap::new(regions));
+        Ok(added)
+    }
+}
+
+impl Drop for Reshaping<'_> {
+    fn drop(&mut self) {
+        if self.published {
+            return;
+        }
+        for new in &self.new {
+            self.engine.reads.feed.remove(new.id);
+        }
+        if !self.engine.manifest.lock().is_settled() {
+            // A restart might find the new regions; else it removes what they have.
+            return;
+        }
+        for new in &self.new {
+            if let Err(error) = self.engine.options().env.remove_directory(&new.directory) {
+                // The next start removes what the manifest does not name.
+                tracing::warn!(%error, "could not remove the files of a region that is not to be");
+            }
+        }
+    }
+}
+
+impl NewRegion {
+    fn directory_of(&self, family: usize) -> PathBuf {
+        self.directory.join(family.to_string())
+    }
+
+    fn create_directories(&self, engine: &Engine) -> Result<()> {
+        let env = &engine.options().env;
+        (0..self.families.len())
+            .try_for_each(|family| env.create_directory(&self.directory_of(family)))
+    }
+
+    fn sync(&self, engine: &Engine) -> Result<()> {
+        let env = &engine.options().env;
+        (0..self.families.len())
+            .try_for_each(|family| env.sync_directory(&self.directory_of(family)))
+    }
+
+    /// Links a file of an old region, if it has rows of this one and was not linked yet.
+    fn link(
+        &mut self,
+        engine: &Engine,
+        (place, region): (usize, &Region),
+        family: usize,
+        live: &LiveFile,
+    ) -> Result<()> {
+        let linked = &mut self.families[family];
+        if linked.contains_key(&(place, live.id)) || !has_rows(&live.file, &self.rows) {
+            return Ok(());
+        }
+        if live.file.is_part() && !region.rows().covers(&self.rows) {
+            return Err(Error::InvalidRequest(format!(
+                "region {} cannot be merged before the files that a split has left it are written \
+                 anew",
+                region.id().0
+            )));
+        }
+        let id = FileId(linked.len() as u64 + 1);
+        let path = self.directory_of(family).join(file_name(family as u8, id));
+        engine.options().env.link(live.file.path(), &path)?;
+        let adopted = live.file.adopted().map(|sequence| sequence.0);
+        let created_micros = live.created_micros;
+        self.families[family].insert((place, live.id), Linked { id, created_micros, adopted });
+        Ok(())
+    }
+
+    /// Returns what the manifest says of the region.
+    fn record(&self, old: &[Arc<Region>], flushed: u64) -> RegionRecord {
+        let files = (0..self.families.len()).map(|family| self.files(old, family)).collect();
+        RegionRecord {
+            id: self.id,
+            start: self.rows.start.clone(),
+            stop: self.rows.stop.clone(),
+            flushed,
+            files,
+        }
+    }
+
+    /// Returns the files of a family with their places.
+    ///
+    /// A level of several regions is one level of the new one. Of level 0, the newest runs of all
+    /// regions become one run, those before them another, and so on: they are disjoint by row, and
+    /// what was newer in a region is in a newer run.
+    fn files(&self, old: &[Arc<Region>], family: usize) -> Vec<FileRecord> {
+        let mut records: Vec<FileRecord> = Vec::new();
+        let mut numbers: BTreeMap<usize, u64> = BTreeMap::new();
+        for (place, region) in old.iter().enumerate() {
+            let Some(view) = region.view(family) else { continue };
+            let mut age = 0;
+            for run in view.runs.iter().rev() {
+                for live in run.files() {
+                    let Some(linked) = self.families[family].get(&(place, live.id)) else {
+                        continue;
+                    };
+                    let run_number = match run.level() {
+                        0 => *numbers.entry(age).or_insert(linked.id.0),
+                        _ => 0,
+                    };
+                    records.push(FileRecord {
+                        id: linked.id,
+                        level: run.level(),
+                        run: run_number,
+                        created_micros: linked.created_micros,
+                        adopted: linked.adopted,
+                    });
+                }
+                age += usize::from(run.level() == 0);
+            }
+        }
+        records
+    }
+}
+
+/// Returns whether a file has any of these rows. They begin or end where the region of the file
+/// does, so that they cannot lie between two rows of it.
+fn has_rows(file: &StoreFile, rows: &RowRange) -> bool {
+    rows.contains(&file.properties().first_row) || rows.contains(&file.properties().last_row)
+}
