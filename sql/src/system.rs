@@ -280,6 +280,7 @@ fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
         let family = descriptor.and_then(|table| table.families.get(usize::from(running.family)));
         let reason = match running.reason {
             Reason::Expired => "expired",
+            Reason::Split => "split",
             Reason::Major => "major",
             Reason::Period => "period",
             Reason::Policy => "policy",

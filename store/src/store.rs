@@ -202,9 +202,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins at the row already, or
-    /// if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a file,
-    /// [`Error::Io`].
+    /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins at the row already,
+    /// or if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a
+    /// file, [`Error::Io`].
     pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<Reshaped> {
         let _defining = self.defining.lock();
         let table = self.engine.table(table)?;

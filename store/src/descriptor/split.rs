@@ -53,7 +53,7 @@ pub enum SplitPolicy {
 }
 
 impl SplitPolicy {
-    /// Returns where to split, given a row in the middle, so that rows that belong together stay so.
+    /// Returns where to split, given a row in the middle: what belongs together stays together.
     pub fn point(&self, middle: Vec<u8>) -> Vec<u8> {
         let length = match self {
             SplitPolicy::KeyPrefix { length } => *length as usize,

@@ -72,16 +72,20 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     /// Returns a cursor that begins with the first row at or after `start`.
     pub fn forward(file: F, start: &[u8], caching: Caching) -> Result<FileCursor<F>> {
+        let start = file.part().map_or(start, |part| start.max(&part.rows.start));
+        let start = row_start_key(start);
         let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
-        cursor.seek_key(&row_start_key(start))?;
+        cursor.seek_key(&start)?;
         cursor.stamp();
         Ok(cursor)
     }
 
     /// Returns a cursor that begins with the last row before `stop` and goes back.
     pub fn reverse(file: F, stop: Option<&[u8]>, caching: Caching) -> Result<FileCursor<F>> {
+        let end = file.part().and_then(|part| part.rows.stop.as_deref());
+        let before = stop.into_iter().chain(end).min().map(row_start_key);
         let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
-        cursor.seek_before(stop.map(row_start_key))?;
+        cursor.seek_before(before)?;
         cursor.stamp();
         Ok(cursor)
     }

@@ -1,8 +1,9 @@
 //! A file of which a region reads a part: what a split leaves to its daughters.
 //!
 //! Both daughters have the whole file, by a hard link, until a compaction writes anew what is
-//! theirs. No read looks for rows outside of its region, so a cursor needs to know nothing of that;
-//! what the file says of itself (its first and last row, its size, its cells) is said of the part.
+//! theirs. A cursor begins in the part, and nobody who reads a region goes on beyond its end, so no
+//! cursor stops there. What the file says of itself (its first and last row, its size, its cells)
+//! is said of the part.
 
 use crate::cell::{row_of, row_start_key};
 use crate::descriptor::RowRange;
@@ -30,7 +31,8 @@ impl StoreFile {
         if first > last {
             return Ok(None);
         }
-        let part = Part { from: self.offset_of(Some(&first))?, to: self.offset_of(Some(&last))? };
+        let (from, to) = (self.offset_of(Some(&first))?, self.offset_of(Some(&last))?);
+        let part = Part { rows: rows.clone(), from, to };
         self.take_part(part, first, last);
         Ok(Some(self))
     }
@@ -42,12 +44,12 @@ impl StoreFile {
     ///
     /// Those of reading the index and a block.
     pub fn middle_row(&self) -> Result<Option<Vec<u8>>> {
-        let part = match self.part() {
-            Some(part) => part,
-            None => Part { from: 0, to: self.offset_of(None)? },
+        let (from, to) = match self.part() {
+            Some(part) => (part.from, part.to),
+            None => (0, self.offset_of(None)?),
         };
         let mut index = IndexCursor::default();
-        index.seek_offset(self, part.from.midpoint(part.to), Caching::Keep)?;
+        index.seek_offset(self, from.midpoint(to), Caching::Keep)?;
         let Some(end) = index.key(self).map(|key| row_of(key).to_vec()) else { return Ok(None) };
         index.previous(self, Caching::Keep)?;
         let begin = index.key(self).map_or_else(Vec::new, |key| row_of(key).to_vec());

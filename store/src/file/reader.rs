@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockKey, FamilyCache};
 use crate::cell::Sequence;
-use crate::descriptor::BloomFilter;
+use crate::descriptor::{BloomFilter, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom::{self, Admits, Asked};
@@ -42,11 +42,13 @@ pub struct StoreFile {
     obsolete: AtomicBool,
 }
 
-/// The data blocks of a file of which a region has the rows: from that which begins at `from` to
-/// that which begins at `to`.
-#[derive(Debug, Clone, Copy)]
+/// The part of a file of which a region has the rows.
+#[derive(Debug, Clone)]
 pub(super) struct Part {
+    pub(super) rows: RowRange,
+    /// Where its first data block begins.
     pub(super) from: u64,
+    /// Where its last data block begins.
     pub(super) to: u64,
 }
 
@@ -137,8 +139,8 @@ impl StoreFile {
     }
 
     fn share_of(&self, whole: u64) -> u64 {
-        let Some(Part { from, to }) = self.part else { return whole };
-        let share = u128::from(whole) * u128::from(to.saturating_sub(from).max(1));
+        let Some(Part { from, to, .. }) = &self.part else { return whole };
+        let share = u128::from(whole) * u128::from(to.saturating_sub(*from).max(1));
         (share / u128::from(self.byte_count.max(1))) as u64
     }
 
@@ -147,8 +149,8 @@ impl StoreFile {
         self.part.is_some()
     }
 
-    pub(super) fn part(&self) -> Option<Part> {
-        self.part
+    pub(super) fn part(&self) -> Option<&Part> {
+        self.part.as_ref()
     }
 
     /// Makes the file say of itself what holds for a part of it.

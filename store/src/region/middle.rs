@@ -10,15 +10,6 @@ impl Region {
         families.iter().any(|family| family.view().files().any(|live| live.file.is_part()))
     }
 
-    /// Returns the bytes of the files of its largest family.
-    pub(crate) fn largest_family_bytes(&self) -> u64 {
-        let families = self.families.load();
-        let bytes = |view: &crate::read_view::ReadView| -> u64 {
-            view.files().map(|live| live.file.byte_count()).sum()
-        };
-        families.iter().map(|family| bytes(&family.view())).max().unwrap_or(0)
-    }
-
     /// Returns a row in the middle of the largest file of the largest family; `None` if the region
     /// has no two rows in files. Not its first row.
     pub(crate) fn middle_row(&self) -> Result<Option<Vec<u8>>> {

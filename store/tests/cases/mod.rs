@@ -21,6 +21,7 @@ mod script_reads;
 pub(crate) mod script_writes;
 mod schedules;
 mod snapshots;
+mod splits;
 
 use std::path::Path;
 use std::sync::Arc;

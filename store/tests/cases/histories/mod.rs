@@ -19,6 +19,7 @@ use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::family_store::ReadSpec;
 use store::layout::{Piece, SectionKind, ValueShape};
+use store::store::SplitPoint;
 use store::transaction::{Isolation, Savepoint, TransactionOptions};
 use store::{
     Cell, CellBatch, FamilyDescriptor, Sequence, Store, TableDescriptor, Timestamp, Transaction,
@@ -67,6 +68,10 @@ enum Step {
     Compact(bool),
     /// Another policy of a family.
     Alter(u8, CompactionOptions),
+    /// The region of a row is split before it, if none begins there.
+    Split(u8),
+    /// The region of a row is merged with the next one, if there is one.
+    Merge(u8),
     Reopen,
     Crash,
     Read(Who, Read),
@@ -90,6 +95,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Flush),
         5 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => (0..FAMILIES, families::compaction()).prop_map(|(f, policy)| Step::Alter(f, policy)),
+        2 => (0..ROWS).prop_map(Step::Split),
+        1 => (0..ROWS).prop_map(Step::Merge),
         1 => Just(Step::Reopen),
         1 => Just(Step::Crash),
         25 => (who, read()).prop_map(|(who, read)| Step::Read(who, read)),
@@ -226,12 +233,31 @@ impl World {
                 *family = fitting(family.clone(), compaction.clone());
                 self.store().alter_table(self.table(&[])).unwrap();
             }
+            Step::Split(number) => self.split(row(*number)),
+            Step::Merge(number) => self.merge(&row(*number)),
             Step::Reopen => self.reopen(),
             Step::Crash => {
                 self.env = self.env.after_crash(Unsynced::Torn);
                 self.reopen();
             }
             Step::Read(who, read) => self.read(*who, read),
+        }
+    }
+
+    fn split(&self, row: Vec<u8>) {
+        let regions = self.store().regions(TABLE).unwrap();
+        if regions.iter().all(|region| region.start != row) {
+            let done = self.store().split_region(TABLE, SplitPoint::At(row)).unwrap();
+            assert_eq!((done.removed.len(), done.added.len()), (1, 2));
+        }
+    }
+
+    fn merge(&self, row: &[u8]) {
+        let regions = self.store().regions(TABLE).unwrap();
+        let first = regions.partition_point(|region| region.start.as_slice() <= row) - 1;
+        if let Some([a, b]) = regions.get(first..first + 2) {
+            let done = self.store().merge_regions(TABLE, &[a.region, b.region]).unwrap();
+            assert_eq!((done.removed.len(), done.added.len()), (2, 1));
         }
     }
 

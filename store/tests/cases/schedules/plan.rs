@@ -100,6 +100,16 @@ pub(super) enum Step {
     Alter {
         slot: u8,
     },
+    /// Splits the region of a row before it.
+    Split {
+        slot: u8,
+        row: u8,
+    },
+    /// Merges the region of a row with its neighbour.
+    Merge {
+        slot: u8,
+        row: u8,
+    },
     /// Its copy is opened when the process has ended.
     Checkpoint,
     Inject(Fault),
@@ -201,11 +211,13 @@ fn step(random: &mut Random) -> Step {
         68..75 => Step::Compact { slot, major: random.chance(60) },
         75..81 => create(random, slot),
         81..84 => Step::Drop { slot },
-        84..86 => Step::Alter { slot },
-        86..88 => Step::Checkpoint,
+        84..85 => Step::Alter { slot },
+        85..87 => Step::Split { slot, row: random.below(u64::from(ROWS)) as u8 },
+        87..88 => Step::Merge { slot, row: random.below(u64::from(ROWS)) as u8 },
         88..93 => Step::Inject(fault(random, 6)),
         93..95 => Step::LeaveRoom(random.below(600)),
-        95..98 => Step::FailAfter(random.below(12)),
+        95..97 => Step::FailAfter(random.below(12)),
+        97..98 => Step::Checkpoint,
         _ => Step::Calm,
     }
 }

@@ -9,6 +9,7 @@ use store::cell::CellType;
 use store::descriptor::SplitOptions;
 use store::descriptor::{CompactionOptions, CompactionPolicy, Durability, LeveledOptions};
 use store::env::fault::{Fault, FaultEnv, Unsynced};
+use store::store::SplitPoint;
 use store::transaction::TransactionOptions;
 use store::wal::DurableTicket;
 use store::{
@@ -127,6 +128,8 @@ impl World {
             Step::Create { slot, regions, replicas } => self.create(*slot, *regions, *replicas)?,
             Step::Drop { slot } => self.drop_table(*slot)?,
             Step::Alter { slot } => self.alter(*slot)?,
+            Step::Split { slot, row } => self.split(*slot, *row)?,
+            Step::Merge { slot, row } => self.merge(*slot, *row)?,
             Step::Checkpoint => self.checkpoint()?,
             Step::Inject(fault) => self.disturb(|env| env.inject(*fault)),
             Step::LeaveRoom(bytes) => self.disturb(|env| env.leave_room(*bytes)),
@@ -326,6 +329,29 @@ impl World {
             self.table(id).families = 2;
         }
         Ok(())
+    }
+
+    fn split(&mut self, slot: u8, row: u8) -> Result<(), String> {
+        let row = row_key(row).into_bytes();
+        self.on_table(slot, |store, table| {
+            let begins = store.regions(table)?.iter().any(|region| region.start == row);
+            match begins {
+                true => Ok(()),
+                false => store.split_region(table, SplitPoint::At(row)).map(drop),
+            }
+        })
+    }
+
+    fn merge(&mut self, slot: u8, row: u8) -> Result<(), String> {
+        let row = row_key(row).into_bytes();
+        self.on_table(slot, |store, table| {
+            let regions = store.regions(table)?;
+            let first = regions.partition_point(|region| region.start <= row) - 1;
+            match regions.get(first..first + 2) {
+                Some([a, b]) => store.merge_regions(table, &[a.region, b.region]).map(drop),
+                _ => Ok(()),
+            }
+        })
     }
 
     /// A checkpoint holds all that is applied, acknowledged or not.
