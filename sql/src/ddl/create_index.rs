@@ -2,17 +2,24 @@
 
 use store::TableId;
 use types::SqlType;
+use types::expr::EvalContext;
 
 use crate::ast;
 use crate::ast::SortOrder;
 use crate::binder;
 use crate::catalog::Catalog;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
-use crate::ddl::create_table::{index_descriptor, nulls_first, salt_split_points};
+use crate::ddl::create_table::{self, index_descriptor, nulls_first};
 use crate::ddl::name;
+use crate::ddl::options::TableOptions;
+use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::error::{Error, Result, sqlstate};
 
-/// Returns the record of an index to be created on a table.
+/// What an index may have of its own.
+const OPTIONS: &[&str] = &["salt_buckets", "split_algorithm", "split_regions"];
+
+/// Returns the record of an index to be created on a table. `eval` is what the values of SPLIT ON
+/// are computed with.
 ///
 /// # Errors
 ///
@@ -21,6 +28,7 @@ pub fn record(
     statement: &ast::CreateIndex,
     table: &TableRecord,
     catalog: &Catalog,
+    eval: &EvalContext,
     id: TableId,
 ) -> Result<IndexRecord> {
     if let Some(predicate) = &statement.predicate {
@@ -29,14 +37,9 @@ pub fn record(
             format!("Leave out WHERE {}, or index the expression.", predicate.text),
         ));
     }
-    if !statement.splits.is_empty() {
-        return Err(Error::not_supported(
-            "SPLIT ON of an index",
-            "Use SALT_BUCKETS to spread an index from the start.",
-        ));
-    }
     let names = column_types(table)?;
     let mut keys = Vec::with_capacity(statement.keys.len());
+    let mut split_key = Vec::with_capacity(statement.keys.len());
     let mut parts: Vec<String> = Vec::with_capacity(statement.keys.len());
     for key in &statement.keys {
         let bound = binder::bind_table_expression(&key.source.expr, &names, None)?;
@@ -46,33 +49,37 @@ pub fn record(
                 "functions in index expression must be marked IMMUTABLE",
             ));
         }
+        let data_type = bound.data_type();
         parts.push(match bound {
             types::expr::Expr::Column { index, .. } => names[index].0.clone(),
             _ => "expr".to_owned(),
         });
         let descending = key.order == SortOrder::Descending;
-        keys.push(IndexKeyRecord {
-            expression: key.source.text.clone(),
-            descending,
-            nulls_first: nulls_first(descending, key.nulls),
-        });
+        let nulls_first = nulls_first(descending, key.nulls);
+        let expression = key.source.text.clone();
+        keys.push(IndexKeyRecord { expression, descending, nulls_first });
+        let sql_type = SqlType::from(data_type);
+        split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
+    }
+    if !statement.unique {
+        split_key.extend(create_table::split_key(table)?);
     }
     let index_name = chosen_name(statement, table, catalog, &parts)?;
-    let salt_buckets = salt_buckets(statement)?;
-    if salt_buckets > 0 && statement.unique {
+    let options = options(statement)?;
+    if options.salt_buckets > 0 && statement.unique {
         return Err(Error::not_supported(
             "SALT_BUCKETS of a unique index",
             "Leave SALT_BUCKETS out, or leave UNIQUE out.",
         ));
     }
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
-    descriptor.split_points = salt_split_points(salt_buckets);
+    descriptor.split_points = split_points(&statement.splits, &options, &split_key, eval)?;
     Ok(IndexRecord {
         name: index_name,
         unique: statement.unique,
         keys,
         include: include(statement, table)?,
-        salt_buckets,
+        salt_buckets: options.salt_buckets,
         descriptor,
     })
 }
@@ -104,21 +111,22 @@ fn chosen_name(
     Ok(written.value.clone())
 }
 
-fn salt_buckets(statement: &ast::CreateIndex) -> Result<u8> {
-    let mut salt_buckets = 0;
+/// Reads the options that an index may have of its own.
+fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
     for option in &statement.options {
-        if option.name.value != "salt_buckets" || option.family.is_some() {
+        if !OPTIONS.contains(&option.name.value.as_str()) || option.family.is_some() {
             return Err(Error::new(
                 sqlstate::INVALID_PARAMETER_VALUE,
                 format!("unrecognized parameter \"{}\"", option.name.value),
             )
-            .with_hint("An index takes SALT_BUCKETS; its other rules are those of its table.")
+            .with_hint(
+                "An index takes SALT_BUCKETS, SPLIT_ALGORITHM and SPLIT_REGIONS; its other rules \
+                 are those of its table.",
+            )
             .at(option.name.position));
         }
-        salt_buckets =
-            super::options::TableOptions::read(std::slice::from_ref(option))?.salt_buckets;
     }
-    Ok(salt_buckets)
+    TableOptions::read(&statement.options)
 }
 
 /// Returns the positions of the included columns. Key columns of the table are in every index.

@@ -3,8 +3,8 @@
 use store::TableDescriptor;
 use store::TableId;
 use store::descriptor::DataBlockEncoding;
+use types::DataType;
 use types::expr::EvalContext;
-use types::{DataType, Datum};
 
 use crate::assemble;
 use crate::ast;
@@ -16,6 +16,7 @@ use crate::catalog::record::{
 };
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
+use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::error::{Error, Result, sqlstate};
 
 /// The name of the family of columns that name none.
@@ -25,7 +26,7 @@ const DEFAULT_FAMILY: &str = "0";
 const COLUMNS_MAX: usize = 1_600;
 
 /// Returns the record of a table to be created. `ids` gives ids for the table and the indexes that
-/// its UNIQUE constraints need.
+/// its UNIQUE constraints need; `eval` is what the values of SPLIT ON are computed with.
 ///
 /// # Errors
 ///
@@ -33,6 +34,7 @@ const COLUMNS_MAX: usize = 1_600;
 pub fn record(
     statement: &ast::CreateTable,
     catalog: &Catalog,
+    eval: &EvalContext,
     ids: &mut dyn FnMut() -> TableId,
 ) -> Result<TableRecord> {
     let options = TableOptions::read(&statement.options)?;
@@ -79,7 +81,8 @@ pub fn record(
         }
     }
     record.checks = checks(statement, &record.columns)?;
-    record.descriptor.split_points = split_points(statement, &record)?;
+    let key = split_key(&record)?;
+    record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval)?;
     unique_constraints(statement, &mut record, &mut taken, ids)?;
     Ok(record)
 }
@@ -213,6 +216,19 @@ fn drop_unused_default_family(
     }
 }
 
+/// Returns the primary key as it is cut into regions.
+pub fn split_key(table: &TableRecord) -> Result<Vec<SplitKey>> {
+    let column = |key: &KeyRecord| {
+        Ok(SplitKey {
+            sql_type: table.columns[key.column as usize].sql_type()?,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            nullable: false,
+        })
+    };
+    table.primary_key.iter().map(column).collect()
+}
+
 fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<CheckRecord>> {
     let table = &statement.name.name.value;
     let names = columns
@@ -310,55 +326,4 @@ pub fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> Tabl
         memstore_flush_bytes: base.memstore_flush_bytes,
         split: base.split.clone(),
     }
-}
-
-/// Returns where the table is cut at first: at its salt buckets, or as SPLIT ON says.
-fn split_points(statement: &ast::CreateTable, record: &TableRecord) -> Result<Vec<Vec<u8>>> {
-    if !statement.splits.is_empty() && record.salt_buckets > 0 {
-        return Err(Error::not_supported(
-            "SPLIT ON of a salted table",
-            "A salted table begins with a region for each bucket.",
-        ));
-    }
-    if statement.splits.is_empty() {
-        return Ok(salt_split_points(record.salt_buckets));
-    }
-    let mut points = Vec::with_capacity(statement.splits.len());
-    for values in &statement.splits {
-        if values.len() > record.primary_key.len() {
-            return Err(Error::new(
-                sqlstate::SYNTAX_ERROR,
-                "SPLIT ON has more values than the primary key has columns",
-            ));
-        }
-        let mut point = Vec::new();
-        for (value, key) in values.iter().zip(&record.primary_key) {
-            let sql_type = record.columns[key.column as usize].sql_type()?;
-            let bound = binder::bind_table_expression(value, &[], Some(sql_type))?;
-            let datum = bound.eval_row(&[], &EvalContext::default())?;
-            if datum == Datum::Null {
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));
-            }
-            encode_key_value(&datum, sql_type.base, key, &mut point)?;
-        }
-        points.push(point);
-    }
-    points.sort();
-    points.dedup();
-    Ok(points)
-}
-
-fn encode_key_value(
-    datum: &Datum,
-    data_type: DataType,
-    key: &KeyRecord,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    types::keycode::encode(datum, data_type, key.descending, key.nulls_first, out)?;
-    Ok(())
-}
-
-/// Returns the first rows of the buckets of a salted table but the first.
-pub fn salt_split_points(salt_buckets: u8) -> Vec<Vec<u8>> {
-    (1..salt_buckets).map(|bucket| vec![bucket]).collect()
 }

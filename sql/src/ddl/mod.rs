@@ -12,6 +12,7 @@
 
 pub mod name;
 pub mod options;
+pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
 
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use store::transaction::{LockMode, LockWait, Savepoint};
 use store::{CellBatch, Get, Mutation, TableId, Transaction};
+use types::expr::EvalContext;
 
 use crate::assemble;
 use crate::ast;
@@ -144,6 +146,8 @@ pub struct Ddl<'a> {
     pub transaction: &'a Arc<Transaction>,
     /// What the transaction has done.
     pub changes: &'a mut Changes,
+    /// What values in the statement are computed with.
+    pub eval: EvalContext,
 }
 
 impl Ddl<'_> {
@@ -167,7 +171,7 @@ impl Ddl<'_> {
             next_id += 1;
             TableId(next_id - 1)
         };
-        let record = create_table::record(statement, &catalog, &mut take_id)?;
+        let record = create_table::record(statement, &catalog, &self.eval, &mut take_id)?;
         let table = assemble::table(&record)?;
         self.write_next_id(next_id)?;
         self.create_in_store(&record.descriptor)?;
@@ -221,7 +225,7 @@ impl Ddl<'_> {
         }
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         let id = self.next_id()?;
-        let index = create_index::record(statement, &record, &catalog, TableId(id))?;
+        let index = create_index::record(statement, &record, &catalog, &self.eval, TableId(id))?;
         self.write_next_id(id + 1)?;
         self.create_in_store(&index.descriptor)?;
         let mut record = TableRecord::clone(&record);

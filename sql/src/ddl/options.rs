@@ -28,6 +28,10 @@ pub struct TableOptions {
     pub memstore_flush_bytes: Option<u64>,
     /// How regions are split by themselves.
     pub split: SplitOptions,
+    /// How it is cut into [`TableOptions::split_regions`] at first.
+    pub split_algorithm: Option<SplitAlgorithm>,
+    /// Regions at first, if cut by an algorithm.
+    pub split_regions: Option<u32>,
     /// Rules of all families.
     pub family: FamilyDescriptor,
     /// Whether they say how large blocks are: if not, that goes by their encoding.
@@ -36,8 +40,23 @@ pub struct TableOptions {
     pub overrides: Vec<TableOption>,
 }
 
+/// How a table is cut into regions by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitAlgorithm {
+    /// Text of eight hexadecimal digits, in lower case: HBase's `HexStringSplit`.
+    Hex,
+    /// Text of eight decimal digits: HBase's `DecimalStringSplit`.
+    Decimal,
+    /// Evenly spread bytes: HBase's `UniformSplit`.
+    Uniform,
+}
+
 /// Options that the design names and that are not there yet.
 const NOT_YET: &[&str] = &["split_policy", "max_filesize", "immutable_rows"];
+
+/// Most regions that a table is cut into by number: each has memstores and files of its own from
+/// the first row on.
+const SPLIT_REGIONS_MAX: i64 = 4_096;
 
 impl TableOptions {
     /// Reads the options of a table.
@@ -52,6 +71,8 @@ impl TableOptions {
             durability: Durability::SyncWal,
             memstore_flush_bytes: None,
             split: SplitOptions::default(),
+            split_algorithm: None,
+            split_regions: None,
             family: FamilyDescriptor::new("0"),
             has_block_size: false,
             overrides: Vec::new(),
@@ -87,6 +108,17 @@ impl TableOptions {
             }
             "memstore_flushsize" => {
                 self.memstore_flush_bytes = Some(integer(option, 1 << 16, i64::MAX)? as u64);
+            }
+            "split_algorithm" => {
+                self.split_algorithm = Some(match word(option)?.as_str() {
+                    "hex" => SplitAlgorithm::Hex,
+                    "decimal" => SplitAlgorithm::Decimal,
+                    "uniform" => SplitAlgorithm::Uniform,
+                    _ => return Err(bad(option, "use HEX, DECIMAL or UNIFORM")),
+                });
+            }
+            "split_regions" => {
+                self.split_regions = Some(integer(option, 2, SPLIT_REGIONS_MAX)? as u32);
             }
             "storage" => {
                 if word(option)? != "row" {

@@ -363,15 +363,19 @@ impl Session {
         };
         exec::Context {
             transaction: Arc::clone(&open.transaction),
-            eval: EvalContext {
-                parameters,
-                transaction_timestamp: open.started,
-                statement_timestamp: transaction::now(&self.engine),
-                time_zone: self.settings.style().time_zone.clone(),
-            },
+            eval: self.eval_context(open, parameters),
             cancelled: Arc::clone(&self.stop.stop),
             system: Arc::new(system),
             work_mem: self.settings.work_mem_bytes(),
+        }
+    }
+
+    fn eval_context(&self, open: &Open, parameters: Vec<Datum>) -> EvalContext {
+        EvalContext {
+            parameters,
+            transaction_timestamp: open.started,
+            statement_timestamp: transaction::now(&self.engine),
+            time_zone: self.settings.style().time_zone.clone(),
         }
     }
 

@@ -172,6 +172,8 @@ impl Session {
 
     fn run_ddl(&mut self, statement: &Statement) -> Result<()> {
         self.begin_statement();
+        let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
+        let eval = eval.unwrap_or_default();
         let open = self.open.as_mut().expect("a statement was begun");
         if open.modes.read_only {
             return Err(read_only(statement.tag()));
@@ -187,6 +189,7 @@ impl Session {
             engine: &self.engine,
             transaction: &open.transaction,
             changes: &mut open.changes,
+            eval,
         };
         let notices = match statement {
             Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),

@@ -1,0 +1,268 @@
+//! Where a new table or index is cut into regions: by its salt buckets, at the keys of SPLIT ON, or
+//! into a number of regions by one of HBase's algorithms.
+//!
+//! An algorithm cuts the values of the first key column; their key forms are the first rows of the
+//! regions, so direction and type of the column are part of it. The rules are those of HBase's
+//! `RegionSplitter`: all regions take the same share of the values, rounded down, and the last one
+//! what is left over.
+
+use types::expr::EvalContext;
+use types::{DataType, Datum, SqlType};
+
+use crate::ast;
+use crate::binder;
+use crate::ddl::options::{SplitAlgorithm, TableOptions};
+use crate::error::{Error, Result, sqlstate};
+
+/// A column of the key that is cut.
+#[derive(Debug, Clone, Copy)]
+pub struct SplitKey {
+    /// Its type.
+    pub sql_type: SqlType,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+    /// NULL may be in it.
+    pub nullable: bool,
+}
+
+/// Returns the first rows of all regions but the first, ascending.
+///
+/// # Errors
+///
+/// 0A000 or 22023 if it is said twice how to cut, or in a way that does not suit the key; what a
+/// value of SPLIT ON raises.
+pub fn split_points(
+    written: &[Vec<ast::Expr>],
+    options: &TableOptions,
+    key: &[SplitKey],
+    eval: &EvalContext,
+) -> Result<Vec<Vec<u8>>> {
+    let by_number = by_number(options)?;
+    if options.salt_buckets > 0 && (by_number.is_some() || !written.is_empty()) {
+        let what = if written.is_empty() { "SPLIT_ALGORITHM" } else { "SPLIT ON" };
+        return Err(Error::not_supported(
+            format!("{what} with SALT_BUCKETS"),
+            "What is salted begins with a region for each bucket.",
+        ));
+    }
+    let mut points = match by_number {
+        None if written.is_empty() => return Ok(salt_points(options.salt_buckets)),
+        None => {
+            let points = written.iter().map(|values| point(values, key, eval));
+            points.collect::<Result<Vec<_>>>()?
+        }
+        Some(_) if !written.is_empty() => {
+            return Err(Error::new(
+                sqlstate::SYNTAX_ERROR,
+                "SPLIT ON and SPLIT_ALGORITHM exclude each other",
+            ));
+        }
+        Some((algorithm, regions)) => {
+            let Some(first) = key.first() else { return Ok(Vec::new()) };
+            let points = values(algorithm, regions, first.sql_type.base)?;
+            points.iter().map(|value| encode(&[(value, first)])).collect::<Result<Vec<_>>>()?
+        }
+    };
+    points.sort();
+    points.dedup();
+    Ok(points)
+}
+
+/// Returns the first rows of the buckets of what is salted but the first.
+fn salt_points(salt_buckets: u8) -> Vec<Vec<u8>> {
+    (1..salt_buckets).map(|bucket| vec![bucket]).collect()
+}
+
+fn by_number(options: &TableOptions) -> Result<Option<(SplitAlgorithm, u32)>> {
+    match (options.split_algorithm, options.split_regions) {
+        (Some(algorithm), Some(regions)) => Ok(Some((algorithm, regions))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(lone("split_algorithm", "SPLIT_REGIONS = 16")),
+        (None, Some(_)) => {
+            Err(lone("split_regions", "SPLIT_ALGORITHM = 'hex', 'decimal' or 'uniform'"))
+        }
+    }
+}
+
+fn lone(given: &str, missing: &str) -> Error {
+    Error::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("parameter \"{given}\" means nothing by itself"),
+    )
+    .with_hint(format!("Add {missing}."))
+}
+
+/// Returns the row key that begins with these values, which are the leading key columns'.
+///
+/// # Errors
+///
+/// 42601 for too many values or a NULL where none can be; what a value raises.
+pub fn point(written: &[ast::Expr], key: &[SplitKey], eval: &EvalContext) -> Result<Vec<u8>> {
+    if written.len() > key.len() {
+        let message = format!(
+            "SPLIT ON has {} values for a key of {} column{}",
+            written.len(),
+            key.len(),
+            if key.len() == 1 { "" } else { "s" }
+        );
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+    }
+    let mut values = Vec::with_capacity(written.len());
+    for (value, key) in written.iter().zip(key) {
+        let bound = binder::bind_table_expression(value, &[], Some(key.sql_type))?;
+        let datum = bound.eval_row(&[], eval)?;
+        if datum == Datum::Null && !key.nullable {
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));
+        }
+        values.push((datum, key));
+    }
+    let values: Vec<(&Datum, &SplitKey)> =
+        values.iter().map(|(datum, key)| (datum, *key)).collect();
+    encode(&values)
+}
+
+fn encode(values: &[(&Datum, &SplitKey)]) -> Result<Vec<u8>> {
+    let mut point = Vec::new();
+    for (datum, key) in values {
+        let data_type = key.sql_type.base;
+        types::keycode::encode(datum, data_type, key.descending, key.nulls_first, &mut point)?;
+    }
+    Ok(point)
+}
+
+/// Returns the smallest values of all regions but the first.
+fn values(algorithm: SplitAlgorithm, regions: u32, data_type: DataType) -> Result<Vec<Datum>> {
+    let cuts = |count: u128| {
+        let share = count / u128::from(regions);
+        (1..u128::from(regions)).map(move |region| region * share)
+    };
+    let digits = matches!(algorithm, SplitAlgorithm::Hex | SplitAlgorithm::Decimal);
+    Ok(match (algorithm, data_type) {
+        (SplitAlgorithm::Hex, _) if data_type.is_text() => {
+            cuts(1 << 32).map(|cut| Datum::text(format!("{cut:08x}"))).collect()
+        }
+        (SplitAlgorithm::Decimal, _) if data_type.is_text() => {
+            cuts(100_000_000).map(|cut| Datum::text(format!("{cut:08}"))).collect()
+        }
+        (SplitAlgorithm::Uniform, DataType::Bytea) => {
+            cuts(1 << 64).map(|cut| Datum::Bytea((cut as u64).to_be_bytes()[..].into())).collect()
+        }
+        (SplitAlgorithm::Uniform, DataType::Uuid) => {
+            cuts(1 << 64).map(|cut| Datum::Uuid((cut << 64).to_be_bytes())).collect()
+        }
+        (SplitAlgorithm::Uniform, DataType::Int2) => {
+            cuts(1 << 16).map(|cut| Datum::Int2(cut as u16 as i16 ^ i16::MIN)).collect()
+        }
+        (SplitAlgorithm::Uniform, DataType::Int4) => {
+            cuts(1 << 32).map(|cut| Datum::Int4(cut as u32 as i32 ^ i32::MIN)).collect()
+        }
+        (SplitAlgorithm::Uniform, DataType::Int8) => {
+            cuts(1 << 64).map(|cut| Datum::Int8(cut as u64 as i64 ^ i64::MIN)).collect()
+        }
+        _ => return Err(unsuited(algorithm, digits, data_type)),
+    })
+}
+
+fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: DataType) -> Error {
+    let name = match algorithm {
+        SplitAlgorithm::Hex => "hex",
+        SplitAlgorithm::Decimal => "decimal",
+        SplitAlgorithm::Uniform => "uniform",
+    };
+    let hint = match digits {
+        true => "It cuts text of eight digits; name the keys of the regions with SPLIT ON.",
+        false => {
+            "It cuts bytea, uuid, smallint, integer and bigint over all their values; name the keys \
+             of the regions with SPLIT ON."
+        }
+    };
+    Error::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!(
+            "SPLIT_ALGORITHM '{name}' does not suit a key that begins with type {}",
+            data_type.sql_name()
+        ),
+    )
+    .with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(base: DataType, descending: bool) -> SplitKey {
+        SplitKey { sql_type: base.into(), descending, nulls_first: false, nullable: false }
+    }
+
+    fn points(algorithm: SplitAlgorithm, regions: u32, key: SplitKey) -> Vec<Vec<u8>> {
+        let mut options = TableOptions::read(&[]).unwrap();
+        options.split_algorithm = Some(algorithm);
+        options.split_regions = Some(regions);
+        split_points(&[], &options, &[key], &EvalContext::default()).unwrap()
+    }
+
+    /// The values at which the regions begin, as a client reads them.
+    fn starts(algorithm: SplitAlgorithm, regions: u32, key: SplitKey) -> Vec<Datum> {
+        let points = points(algorithm, regions, key);
+        assert!(points.is_sorted_by(|a, b| a < b));
+        assert_eq!(points.len() as u32, regions - 1);
+        let base = key.sql_type.base;
+        let decode = |point: &Vec<u8>| {
+            let (datum, taken) =
+                types::keycode::decode(point, base, key.descending, false).unwrap();
+            assert_eq!(taken, point.len());
+            datum
+        };
+        points.iter().map(decode).collect()
+    }
+
+    /// What `RegionSplitter`'s own tests expect, and the leftover of a number that does not divide.
+    #[test]
+    fn digits_are_cut_as_hbase_cuts_them() {
+        let hex = |regions| starts(SplitAlgorithm::Hex, regions, key(DataType::Text, false));
+        assert_eq!(hex(4), ["40000000", "80000000", "c0000000"].map(Datum::text));
+        assert_eq!(hex(3), ["55555555", "aaaaaaaa"].map(Datum::text));
+        let decimal =
+            |regions| starts(SplitAlgorithm::Decimal, regions, key(DataType::Varchar, false));
+        assert_eq!(decimal(5), ["20000000", "40000000", "60000000", "80000000"].map(Datum::text));
+        assert_eq!(decimal(3), ["33333333", "66666666"].map(Datum::text));
+    }
+
+    #[test]
+    fn bytes_and_whole_numbers_are_cut_evenly() {
+        let uniform = |base| starts(SplitAlgorithm::Uniform, 4, key(base, false));
+        let bytes = |first: u8| Datum::Bytea([first, 0, 0, 0, 0, 0, 0, 0][..].into());
+        assert_eq!(uniform(DataType::Bytea), [0x40, 0x80, 0xC0].map(bytes));
+        assert_eq!(uniform(DataType::Int2), [-16_384, 0, 16_384].map(Datum::Int2));
+        assert_eq!(uniform(DataType::Int4), [-1 << 30, 0, 1 << 30].map(Datum::Int4));
+        assert_eq!(uniform(DataType::Int8), [-1 << 62, 0, 1 << 62].map(Datum::Int8));
+        let uuid = |first: u8| {
+            let mut uuid = [0; 16];
+            uuid[0] = first;
+            Datum::Uuid(uuid)
+        };
+        assert_eq!(uniform(DataType::Uuid), [0x40, 0x80, 0xC0].map(uuid));
+    }
+
+    #[test]
+    fn a_descending_key_is_cut_from_large_to_small() {
+        let down = starts(SplitAlgorithm::Uniform, 4, key(DataType::Int4, true));
+        assert_eq!(down, [1 << 30, 0, -1 << 30].map(Datum::Int4));
+    }
+
+    #[test]
+    fn every_type_is_cut_or_refused() {
+        let refusal = |algorithm, base| values(algorithm, 2, base).map_err(|error| error.sqlstate);
+        for base in [DataType::Float8, DataType::Numeric, DataType::Date, DataType::Timestamptz] {
+            assert_eq!(refusal(SplitAlgorithm::Uniform, base).unwrap_err(), "22023");
+        }
+        for algorithm in [SplitAlgorithm::Hex, SplitAlgorithm::Decimal] {
+            assert_eq!(refusal(algorithm, DataType::Bytea).unwrap_err(), "22023");
+            assert_eq!(refusal(algorithm, DataType::Int8).unwrap_err(), "22023");
+            assert!(refusal(algorithm, DataType::Char).is_ok());
+        }
+        assert_eq!(refusal(SplitAlgorithm::Uniform, DataType::Text).unwrap_err(), "22023");
+    }
+}
