@@ -1,4 +1,5 @@
-//! Work in the background: some threads flush, some compact.
+//! Work in the background: some threads flush, some compact, one splits regions
+//! ([`crate::auto_split`]).
 //!
 //! A flush is due when the memstores of a region are above its flush size, when all memstores are
 //! above their share of memory (then the largest), or when the log has grown too long (then the
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::auto_split;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::region::Region;
@@ -33,7 +35,8 @@ impl Background {
         let compactors = options.compactions.threads.max(1);
         let flush = std::iter::repeat_n(("bennu-flush", run_flushes as fn(&Engine)), flushers);
         let compact = std::iter::repeat_n(("bennu-compact", run_compactions as _), compactors);
-        for (name, run) in flush.chain(compact) {
+        let split = std::iter::once(("bennu-split", auto_split::run as _));
+        for (name, run) in flush.chain(compact).chain(split) {
             let engine_of_thread = Arc::clone(engine);
             let thread = std::thread::Builder::new().name(name.into());
             let spawned = thread.spawn(move || run(&engine_of_thread));
@@ -53,6 +56,7 @@ impl Background {
     pub(crate) fn stop(&mut self, engine: &Engine) {
         engine.pressure.stop();
         engine.schedule.stop();
+        engine.splits.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a background thread panicked");
@@ -88,6 +92,7 @@ fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
     match flushed {
         Ok(()) => {
             engine.schedule.want(region);
+            engine.splits.want(region.id());
             true
         }
         Err(Error::ShutDown) => false,
@@ -131,7 +136,9 @@ fn run_compactions(engine: &Engine) {
     while let Some(task) = engine.schedule.next(&|| engine.regions(), engine) {
         let watch = Watch::over(&engine.schedule, &task);
         let done = task.region().compact(task.family(), &task.plan, engine, &watch);
+        let region = task.region().id();
         engine.schedule.end(task, done);
+        engine.splits.want(region);
         // Writers may wait for fewer files.
         engine.pressure.relieve();
     }

@@ -20,8 +20,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::TableDescriptor;
 use crate::engine::{CommitClock, Engine};
@@ -51,16 +49,15 @@ struct TableAt {
     regions: Vec<Arc<Region>>,
 }
 
-/// Makes a checkpoint. `defining` is the lock of who changes the set of tables; it is held until
-/// the memstores are frozen.
-pub(crate) fn write(engine: &Engine, defining: &Mutex<()>, directory: &Path) -> Result<Checkpoint> {
+/// Makes a checkpoint. Tables and regions stay as they are until the memstores are frozen.
+pub(crate) fn write(engine: &Engine, directory: &Path) -> Result<Checkpoint> {
     engine.check_running()?;
     let env = &*engine.options().env;
     let temporary = begin(env, directory)?;
     for region in engine.regions() {
         region.flush(engine)?;
     }
-    let defining = defining.lock();
+    let defining = engine.defining.lock();
     let tables = tables(engine);
     let mut regions: Vec<&Arc<Region>> = tables.iter().flat_map(|table| &table.regions).collect();
     regions.sort_unstable_by_key(|region| region.id());

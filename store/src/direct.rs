@@ -105,7 +105,7 @@ impl Store {
         for part in &writes.regions {
             part.region.check_whole()?;
             part.region.service().enter(None, &[&NEVER], blocking)?;
-            engine.wait_for_files(&part.region, &NEVER)?;
+            engine.wait_for_files(part, &NEVER)?;
         }
         let rows = writes.regions.iter().flat_map(|part| cells_of(part).map(|cell| cell.key.row));
         let Some(held) = engine.locks.exclude(table, rows) else {

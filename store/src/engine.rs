@@ -40,6 +40,7 @@ use crate::region::{Region, Surroundings};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::snapshot::{AppliedMark, Snapshot, SnapshotPurpose};
+use crate::split_queue::SplitQueue;
 use crate::table::Table;
 use crate::wal::{Cells, RegionEdit, Wal};
 
@@ -72,6 +73,10 @@ pub(crate) struct Engine {
     pub(crate) schedule: Schedule,
     /// What is alive on disk.
     pub(crate) manifest: Mutex<Manifest>,
+    /// Regions that may have to be split.
+    pub(crate) splits: SplitQueue,
+    /// Held by who changes the set of tables, a table's settings or its regions.
+    pub(crate) defining: Mutex<()>,
     applied: AppliedMark,
     next_owner: AtomicU64,
     stopped: AtomicBool,
@@ -141,6 +146,8 @@ impl Engine {
             locks: LockTable::new(),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),
+            splits: SplitQueue::default(),
+            defining: Mutex::new(()),
             applied: AppliedMark::new(last),
             next_owner: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
@@ -353,10 +360,12 @@ impl Engine {
     /// # Errors
     ///
     /// [`Error::Cancelled`], [`Error::ShutDown`].
-    pub(crate) fn wait_for_files(&self, region: &Region, cancelled: &AtomicBool) -> Result<()> {
+    pub(crate) fn wait_for_files(&self, part: &RegionWrites, cancelled: &AtomicBool) -> Result<()> {
+        let region = &*part.region;
         if !region.has_too_many_files() {
             return Ok(());
         }
+        region.count_blocked(part.row_count);
         let options = self.options();
         let longest = options.compactions.stall_max;
         let clear = || !region.has_too_many_files() || !self.schedule.works_on(region.id());

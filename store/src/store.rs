@@ -47,8 +47,6 @@ pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 pub struct Store {
     engine: Arc<Engine>,
     background: Mutex<Background>,
-    /// Held by who changes the set of tables or a table's settings.
-    defining: Mutex<()>,
 }
 
 /// Figures of a store.
@@ -99,11 +97,7 @@ impl Store {
         if engine.regions().iter().any(|region| !region.replicas().is_empty()) {
             engine.reads.feed.follow_log(&engine.wal);
         }
-        let store = Store {
-            background: Mutex::new(Background::start(&engine)?),
-            engine,
-            defining: Mutex::new(()),
-        };
+        let store = Store { background: Mutex::new(Background::start(&engine)?), engine };
         for region in store.engine.regions() {
             region.join_feed(&store.engine.reads.feed);
         }
@@ -121,7 +115,7 @@ impl Store {
     /// [`Error::InvalidRequest`] if the descriptor makes no sense or the id is taken.
     pub fn create_table(&self, descriptor: TableDescriptor) -> Result<()> {
         check_descriptor(&descriptor)?;
-        let _defining = self.defining.lock();
+        let _defining = self.engine.defining.lock();
         self.engine.check_running()?;
         if self.engine.tables.load().contains_key(&descriptor.id) {
             let id = descriptor.id.0;
@@ -151,7 +145,7 @@ impl Store {
     /// [`Error::Io`] if that could not be written: the table goes on then, though it may be gone
     /// after a restart unless a later commit succeeds.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
-        let _defining = self.defining.lock();
+        let _defining = self.engine.defining.lock();
         let dropped = self.engine.table(table)?;
         self.engine.drop_from_manifest(table)?;
         self.change_tables(|tables| {
@@ -174,7 +168,7 @@ impl Store {
     ///
     /// [`Error::InvalidRequest`] if a present family is missing or named otherwise.
     pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
-        let _defining = self.defining.lock();
+        let _defining = self.engine.defining.lock();
         let table = self.engine.table(descriptor.id)?;
         descriptor.split_points.clone_from(&table.descriptor().split_points);
         check_descriptor(&descriptor)?;
@@ -206,7 +200,7 @@ impl Store {
     /// or if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a
     /// file, [`Error::Io`].
     pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<Reshaped> {
-        let _defining = self.defining.lock();
+        let _defining = self.engine.defining.lock();
         let table = self.engine.table(table)?;
         let row = match point {
             SplitPoint::At(row) => row,
@@ -225,7 +219,7 @@ impl Store {
     /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
     pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<Reshaped> {
         self.rewrite_parts(&*self.engine.table(table)?, regions)?;
-        let _defining = self.defining.lock();
+        let _defining = self.engine.defining.lock();
         let table = self.engine.table(table)?;
         reshape::merge(&self.engine, &table, regions)
     }
@@ -432,7 +426,7 @@ impl Store {
     /// was written by then has `.tmp` behind its name and is removed by the next call for the same
     /// name.
     pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
-        checkpoint::write(&self.engine, &self.defining, directory)
+        checkpoint::write(&self.engine, directory)
     }
 
     /// Begins a bulk load of a table: cells in order, written straight to store files and adopted

@@ -21,10 +21,12 @@ mod gate;
 mod held;
 mod map;
 mod middle;
+mod split_policy;
 
 pub use gate::HoldGuard;
 pub(crate) use held::{HeldFiles, HeldFlushes};
 pub(crate) use map::RegionMap;
+pub(crate) use split_policy::{Facts as SplitFacts, is_due as is_split_due};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
+use crate::region::split_policy::BlockedShare;
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
 use crate::scan::Horizon;
@@ -153,6 +156,10 @@ pub(crate) struct Region {
     adopting: Mutex<()>,
     rows_read: AtomicU64,
     rows_written: AtomicU64,
+    /// Rows whose writers had to wait for compactions of the region.
+    rows_blocked: AtomicU64,
+    blocked_share: Mutex<BlockedShare>,
+    opened_micros: i64,
     dropped: AtomicBool,
     /// Whether writers should wait until compactions have made the files fewer.
     too_many_files: AtomicBool,
@@ -201,6 +208,9 @@ impl Region {
             adopting: Mutex::default(),
             rows_read: AtomicU64::new(0),
             rows_written: AtomicU64::new(0),
+            rows_blocked: AtomicU64::new(0),
+            blocked_share: Mutex::default(),
+            opened_micros: context.options.env.now_micros(),
             dropped: AtomicBool::new(false),
         };
         region.count_files();
@@ -352,6 +362,11 @@ impl Region {
     /// Counts rows that were written.
     pub(crate) fn count_written(&self, rows: u64) {
         self.rows_written.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts rows whose writer has to wait for compactions.
+    pub(crate) fn count_blocked(&self, rows: u64) {
+        self.rows_blocked.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// Returns the bytes of the memstores of all families.

@@ -459,7 +459,7 @@ impl Transaction {
         for part in &writes.regions {
             part.region.check_whole()?;
             part.region.service().enter(None, &[&self.options.cancelled], blocking)?;
-            self.engine.wait_for_files(&part.region, &self.options.cancelled)?;
+            self.engine.wait_for_files(part, &self.options.cancelled)?;
         }
         Ok(writes)
     }

@@ -54,6 +54,8 @@ pub use crate::wal::writer::WalOptions;
 pub struct Wal {
     log: Arc<Log>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held by who removes segments.
+    releasing: Mutex<()>,
 }
 
 /// Told, in commit order, of every commit once it is as durable as it wants to be: feeds region
@@ -116,7 +118,7 @@ impl Wal {
             .name("bennu-wal".to_owned())
             .spawn(move || log_of_thread.run())
             .map_err(|source| Error::io(&directory, source))?;
-        Ok(Wal { log, thread: Mutex::new(Some(thread)) })
+        Ok(Wal { log, thread: Mutex::new(Some(thread)), releasing: Mutex::new(()) })
     }
 
     /// Gives a commit its place and time, not before `now`, and queues its record. It is to be
@@ -183,6 +185,8 @@ impl Wal {
     /// Removes, or moves to the archive, the segments all of whose commits are at or below
     /// `flushed`, after closing the active one if that is true of it.
     pub fn release(&self, flushed: Sequence) -> Result<()> {
+        // Else one would take away what the other is about to move to the archive.
+        let _releasing = self.releasing.lock();
         self.close_active(flushed)?;
         let (env, directory, archive) = {
             let writer = self.log.writer.lock();

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use store::descriptor::RegionId;
+use store::descriptor::{RegionId, SplitOptions, SplitPolicy};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::store::SplitPoint;
-use store::{CellBatch, Error, Get, Mutation, Options, Result, Scan, Store};
+use store::{CellBatch, Error, Get, Mutation, Options, Result, Scan, Store, TableDescriptor};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, options, put, scan, value};
 
@@ -107,6 +108,49 @@ fn what_cannot_be_split_or_merged_is_refused() {
     drop(load);
     split_at(&store, "r0015").unwrap();
     assert_eq!(scan(&begin(&store)).unwrap().len(), 3);
+}
+
+/// Returns once the table has so many regions, or more.
+fn await_regions(store: &Store, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while store.regions(TABLE).unwrap().len() < count {
+        assert!(Instant::now() < deadline, "{:?}", store.regions(TABLE).unwrap());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn regions_that_have_grown_are_split_by_their_policy() {
+    let env = FaultEnv::new(1);
+    let settings = Options { memstore_flush_bytes: 4 << 10, ..options(&env) };
+    let store = Store::open(std::path::Path::new("/data"), settings).unwrap();
+    let split = SplitOptions {
+        policy: SplitPolicy::DelimitedKeyPrefix { delimiter: b"/".to_vec() },
+        max_file_bytes: 16 << 10,
+    };
+    store.create_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
+    let mut count = 0;
+    for user in 0..40 {
+        for event in 0..20 {
+            // Nothing that a block could compress away.
+            let value: String = (0..8).map(|n| format!("{:016x}", noise(count * 8 + n))).collect();
+            put(&store, &format!("user{user:02}/{event:02}"), &value);
+            count += 1;
+        }
+    }
+    store.flush(TABLE).unwrap();
+    await_regions(&store, 4);
+    for start in &starts(&store)[1..] {
+        assert!(start.starts_with("user") && start.len() == 6, "{start} cuts a user in two");
+    }
+    assert_eq!(scan(&begin(&store)).unwrap().len() as u64, count);
+    let disabled = TableDescriptor { split: SplitOptions::disabled(), ..descriptor(&[], 1) };
+    store.alter_table(disabled).unwrap();
+}
+
+fn noise(n: u64) -> u64 {
+    let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 /// Stops the disk after every number of changes that a split or a merge makes.

@@ -1,0 +1,76 @@
+//! Splits regions that have become too large or too busy, on a thread of its own.
+//!
+//! A region is looked at after a flush or a compaction of it, and those whose writes may have had
+//! to wait now and then. One that has parts of files since its last split waits until they are
+//! written anew.
+
+use std::sync::Arc;
+
+use crate::descriptor::{RegionId, SplitPolicy};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::region::{Region, SplitFacts, is_split_due};
+use crate::reshape;
+use crate::split_queue::Turn;
+use crate::table::Table;
+
+/// Splits regions until the store stops.
+pub(crate) fn run(engine: &Engine) {
+    loop {
+        match engine.splits.next() {
+            Turn::Look(region) => look(engine, region),
+            Turn::Tick => busy_regions(engine).into_iter().for_each(|region| look(engine, region)),
+            Turn::Stop => return,
+        }
+    }
+}
+
+fn busy_regions(engine: &Engine) -> Vec<RegionId> {
+    let tables = engine.tables.load();
+    let busy = tables.values().filter(|table| table.descriptor().split.policy == SplitPolicy::Busy);
+    busy.flat_map(|table| table.regions().all().to_vec()).map(|region| region.id()).collect()
+}
+
+fn look(engine: &Engine, region: RegionId) {
+    let Some(region) = engine.region(region) else { return };
+    let Ok(table) = engine.table(region.table()) else { return };
+    match split_if_due(engine, &table, &region) {
+        Ok(None) => {}
+        Ok(Some(reshaped)) => {
+            tracing::info!(region = region.id().0, ?reshaped, "split a region");
+            reshaped.added.iter().for_each(|region| engine.splits.want(*region));
+        }
+        // It is looked at again after the next flush.
+        Err(error) => tracing::warn!(%error, region = region.id().0, "could not split a region"),
+    }
+}
+
+fn split_if_due(
+    engine: &Engine,
+    table: &Table,
+    region: &Arc<Region>,
+) -> Result<Option<reshape::Reshaped>> {
+    let descriptor = Arc::clone(&table.descriptor());
+    let options = &descriptor.split;
+    if options.policy == SplitPolicy::Disabled || region.has_parts() {
+        return Ok(None);
+    }
+    let now = engine.options().env.now_micros();
+    let facts =
+        SplitFacts { table_regions: table.regions().all().len() as u64, ..region.split_facts(now) };
+    if !is_split_due(options, &facts) {
+        return Ok(None);
+    }
+    region.check_whole()?;
+    let Some(middle) = region.middle_row()? else { return Ok(None) };
+    let point = options.policy.point(middle);
+    if point.as_slice() <= region.start() || !region.rows().contains(&point) {
+        // All its rows belong together.
+        return Ok(None);
+    }
+    let _defining = engine.defining.lock();
+    if region.is_dropped() {
+        return Ok(None);
+    }
+    reshape::split(engine, table, &point).map(Some)
+}

@@ -1,0 +1,192 @@
+//! When a region is to be split by itself: HBase's policies.
+//!
+//! Pure functions of figures, so that what they do can be shown in a table of cases.
+
+use std::time::Duration;
+
+use crate::descriptor::{RegionId, SplitOptions, SplitPolicy};
+
+/// Regions of a table above which a split waits for MAX_FILESIZE: HBase's figure.
+const REGIONS_MAX: u64 = 100;
+/// By how much MAX_FILESIZE is moved for a region at most, up or down, in thousandths: so that
+/// regions that were filled evenly are not all split at once. HBase's figure.
+const JITTER_MILLIS: i64 = 125;
+/// The share of writes that have to wait from which a region is busy.
+const BUSY_SHARE: f64 = 0.2;
+/// What a region's age must be before it can be busy.
+const BUSY_AGE: Duration = Duration::from_secs(600);
+/// Over how long a region's writes are looked at.
+const BUSY_WINDOW: Duration = Duration::from_secs(300);
+
+/// What is known of a region when it is asked whether it is to be split.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    /// The region.
+    pub(crate) region: RegionId,
+    /// Bytes of the files of its largest family.
+    pub(crate) bytes: u64,
+    /// Regions of its table.
+    pub(crate) table_regions: u64,
+    /// Bytes at which its memstores are flushed.
+    pub(crate) flush_bytes: u64,
+    /// Since when it is there.
+    pub(crate) age: Duration,
+    /// The share of its writes that had to wait, of late.
+    pub(crate) blocked_share: f64,
+}
+
+/// Returns whether a region is to be split.
+pub(crate) fn is_due(options: &SplitOptions, facts: &Facts) -> bool {
+    let moved = moved(options.max_file_bytes, facts.region);
+    let increasing = || match facts.table_regions {
+        0 | REGIONS_MAX.. => moved,
+        regions => {
+            let first = facts.flush_bytes.saturating_mul(2);
+            first.saturating_mul(regions.saturating_pow(3)).min(moved)
+        }
+    };
+    match &options.policy {
+        SplitPolicy::Disabled => false,
+        SplitPolicy::ConstantSize => facts.bytes > moved,
+        SplitPolicy::Stepping if facts.table_regions == 1 => {
+            facts.bytes > facts.flush_bytes.saturating_mul(2).min(moved)
+        }
+        SplitPolicy::Stepping => facts.bytes > moved,
+        SplitPolicy::IncreasingToUpperBound
+        | SplitPolicy::KeyPrefix { .. }
+        | SplitPolicy::DelimitedKeyPrefix { .. } => facts.bytes > increasing(),
+        SplitPolicy::Busy => {
+            let is_busy = facts.age >= BUSY_AGE && facts.blocked_share >= BUSY_SHARE;
+            is_busy || facts.bytes > increasing()
+        }
+    }
+}
+
+/// Returns MAX_FILESIZE moved up or down for a region, always the same way.
+fn moved(max_bytes: u64, region: RegionId) -> u64 {
+    let spread = region.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let thousandths = spread as i64 * 2 * JITTER_MILLIS / i64::from(u32::MAX) - JITTER_MILLIS;
+    let by = i128::from(max_bytes) * i128::from(thousandths) / 1000;
+    u64::try_from(i128::from(max_bytes) + by).unwrap_or(u64::MAX)
+}
+
+/// The share of a region's writes that had to wait, over a window that moves.
+#[derive(Debug, Default)]
+pub(crate) struct BlockedShare {
+    window_began_micros: Option<i64>,
+    /// The counts when the window began.
+    before: (u64, u64),
+    /// The share in the window before.
+    last: f64,
+}
+
+impl BlockedShare {
+    /// Takes note of how many rows were written, and how many of them had to wait, both since the
+    /// region was opened; returns the present share: that of the window so far, weighed by how
+    /// much of it has passed, and for the rest that of the window before.
+    pub(crate) fn note(&mut self, now_micros: i64, (blocked, all): (u64, u64)) -> f64 {
+        let began = *self.window_began_micros.get_or_insert(now_micros);
+        let (new_blocked, new_all) = (blocked - self.before.0, all - self.before.1);
+        let share = if new_all == 0 { 0.0 } else { new_blocked as f64 / new_all as f64 };
+        let passed = now_micros.saturating_sub(began).max(0) as f64;
+        let passed = passed / BUSY_WINDOW.as_micros() as f64;
+        if passed >= 1.0 {
+            self.window_began_micros = Some(now_micros);
+            self.before = (blocked, all);
+            self.last = share;
+            return share;
+        }
+        (1.0 - passed) * self.last + passed * share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn facts(mib: u64, table_regions: u64) -> Facts {
+        Facts {
+            region: RegionId(0),
+            bytes: mib * MIB,
+            table_regions,
+            flush_bytes: 128 * MIB,
+            age: Duration::from_secs(3600),
+            blocked_share: 0.0,
+        }
+    }
+
+    /// Returns from how many MiB on a region is split, for tables of so many regions.
+    fn sizes(policy: SplitPolicy, regions: &[u64]) -> Vec<Option<u64>> {
+        let options = SplitOptions { policy, max_file_bytes: 10 << 30 };
+        let least = |&regions: &u64| {
+            let sizes = || 1..20_000;
+            sizes().find(|mib| is_due(&options, &facts(*mib, regions))).map(|mib| mib - 1)
+        };
+        regions.iter().map(least).collect()
+    }
+
+    #[test]
+    fn the_sizes_are_hbases() {
+        // Region 0 is moved down by an eighth: 10 GiB become 8960 MiB.
+        let max = 8960;
+        let regions = [1, 2, 3, 4, 100, 1000];
+        assert_eq!(sizes(SplitPolicy::Disabled, &regions), [None; 6]);
+        assert_eq!(sizes(SplitPolicy::ConstantSize, &regions), [Some(max); 6]);
+        let stepping = [256, max, max, max, max, max].map(Some);
+        assert_eq!(sizes(SplitPolicy::Stepping, &regions), stepping);
+        let increasing = [256, 2048, 6912, max, max, max].map(Some);
+        for policy in [
+            SplitPolicy::IncreasingToUpperBound,
+            SplitPolicy::KeyPrefix { length: 4 },
+            SplitPolicy::DelimitedKeyPrefix { delimiter: b"_".to_vec() },
+            SplitPolicy::Busy,
+        ] {
+            assert_eq!(sizes(policy, &regions), increasing);
+        }
+    }
+
+    #[test]
+    fn the_jitter_is_an_eighth() {
+        let moved: Vec<u64> = (0..1000).map(|region| moved(1000, RegionId(region))).collect();
+        assert!(moved.iter().all(|bytes| (875..=1125).contains(bytes)));
+        assert!(moved.iter().any(|bytes| *bytes < 900) && moved.iter().any(|bytes| *bytes > 1100));
+    }
+
+    #[test]
+    fn a_region_is_busy_when_a_fifth_of_its_writes_waits() {
+        let options = SplitOptions { policy: SplitPolicy::Busy, ..SplitOptions::default() };
+        let due = |blocked_share, minutes: u64| {
+            let age = Duration::from_secs(60 * minutes);
+            is_due(&options, &Facts { blocked_share, age, ..facts(1, 1) })
+        };
+        assert!(due(0.2, 10));
+        assert!(!due(0.19, 10));
+        assert!(!due(0.9, 9), "too young");
+    }
+
+    #[test]
+    fn the_blocked_share_follows_what_happens() {
+        const MINUTE: i64 = 60_000_000;
+        let mut share = BlockedShare::default();
+        assert_eq!(share.note(0, (0, 0)), 0.0);
+        assert_eq!(share.note(MINUTE, (50, 100)), 0.1, "a fifth of the window, half of it blocked");
+        assert_eq!(share.note(5 * MINUTE, (50, 100)), 0.5, "the window is over");
+        assert_eq!(share.note(6 * MINUTE, (50, 200)), 0.4);
+        assert_eq!(share.note(10 * MINUTE, (50, 1000)), 0.0);
+    }
+
+    #[test]
+    fn rows_that_belong_together_stay_together() {
+        let point = |policy: SplitPolicy, middle: &str| {
+            String::from_utf8(policy.point(middle.as_bytes().to_vec())).unwrap()
+        };
+        assert_eq!(point(SplitPolicy::Stepping, "user1_x"), "user1_x");
+        assert_eq!(point(SplitPolicy::KeyPrefix { length: 5 }, "user1_x"), "user1");
+        assert_eq!(point(SplitPolicy::KeyPrefix { length: 50 }, "user1_x"), "user1_x");
+        let delimited = || SplitPolicy::DelimitedKeyPrefix { delimiter: b"_".to_vec() };
+        assert_eq!(point(delimited(), "user1_x_y"), "user1");
+        assert_eq!(point(delimited(), "user1"), "user1");
+    }
+}
