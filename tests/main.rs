@@ -7,6 +7,7 @@ mod clients;
 mod crash;
 mod harness;
 mod raw;
+mod side_by_side;
 mod slt;
 mod startup;
 mod tidy;

@@ -8,7 +8,7 @@
 //!
 //! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
 //! asked for straight into vectors, filters, numbers the groups and feeds the accumulators.
-//! [`merge`] puts the partial answers of all regions together in the session and finishes them.
+//! [`Merger`] puts the partial answers of all regions together in the session and finishes them.
 //!
 //! # Invariants
 //!
@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use store::observer::{Endpoint, EndpointContext};
+use store::observer::{Endpoint, EndpointContext, Page};
 use store::scanner::ScanStep;
 use store::{CellBatch, Scan, TimeRange};
 use types::aggregate::{Accumulator, Aggregate, GroupTable, feed};
@@ -54,12 +54,12 @@ pub struct AggregateRequest {
     pub time_range: TimeRange,
     /// What expressions know beside the row.
     pub context: EvalContext,
-    /// Bytes that the groups of one region may take; past it the call fails with `53200`. `None`
-    /// for no limit.
+    /// Bytes that the groups of one partial answer may take, and those of all together; past it the
+    /// call fails with `53200`. `None` for no limit.
     pub memory_bytes_max: Option<usize>,
 }
 
-/// The partial answer of a region.
+/// The partial answer of some rows of a region.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateResponse {
     /// The group keys, a vector for each of [`AggregateRequest::group_by`].
@@ -69,7 +69,7 @@ pub struct AggregateResponse {
     pub partials: Vec<Vec<Datum>>,
     /// The number of groups. Without group keys 1, even if there was no row.
     pub group_count: usize,
-    /// Rows that the region read, before the filter.
+    /// Rows that were read for it, before the filter.
     pub rows_scanned: u64,
 }
 
@@ -89,7 +89,7 @@ impl Endpoint for AggregateEndpoint {
         &self,
         region: &dyn EndpointContext,
         request: &AggregateRequest,
-    ) -> store::Result<AggregateResponse> {
+    ) -> store::Result<Page<AggregateResponse>> {
         if request.aggregates.iter().any(|aggregate| aggregate.distinct) {
             return Err(store::Error::InvalidRequest(
                 "aggregates over distinct values cannot be computed in parts".to_owned(),
@@ -109,18 +109,24 @@ impl Endpoint for AggregateEndpoint {
             };
             let mut scanner = region.scan(scan)?;
             loop {
-                match scanner.next_columns(BATCH_ROWS, &mut cells)? {
+                let row_count = match scanner.next_columns(BATCH_ROWS, &mut cells)? {
                     ScanStep::End => break,
-                    ScanStep::Rows => state.add(&cells).map_err(value_error)?,
+                    ScanStep::Rows => {
+                        state.add(&cells).map_err(value_error)?;
+                        cells.row_count()
+                    }
                     ScanStep::Columns(slice) => {
                         slices.decode(AGGREGATE, &slice, &mut state.vectors)?;
                         state.add_decoded(slice.row_count()).map_err(value_error)?;
+                        slice.row_count()
                     }
+                };
+                if let Some(row) = region.page_end(row_count as u64, &mut scanner)? {
+                    return Ok(Page::until(row, state.into_response()));
                 }
-                region.check_cancelled()?;
             }
         }
-        Ok(state.into_response())
+        Ok(Page::whole(state.into_response()))
     }
 }
 
@@ -186,13 +192,7 @@ impl<'a> RegionState<'a> {
         {
             feed(aggregate, accumulator.as_mut(), &self.group_numbers, batch, &request.context)?;
         }
-        match request.memory_bytes_max {
-            Some(limit) if self.groups.byte_count() > limit => {
-                Err(types::Error::new(violation::OUT_OF_MEMORY, "out of memory")
-                    .with_detail(format!("The groups of one region take more than {limit} bytes.")))
-            }
-            _ => Ok(()),
-        }
+        self.groups.check_size(request)
     }
 
     fn into_response(self) -> AggregateResponse {
@@ -253,6 +253,17 @@ impl Groups {
         self.table.as_ref().map_or_else(Vec::new, |table| table.keys(range))
     }
 
+    /// Fails if there is more than the request allows.
+    fn check_size(&self, request: &AggregateRequest) -> types::Result<()> {
+        match request.memory_bytes_max {
+            Some(limit) if self.byte_count() > limit => {
+                Err(types::Error::new(violation::OUT_OF_MEMORY, "out of memory")
+                    .with_detail(format!("The groups take more than {limit} bytes.")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn byte_count(&self) -> usize {
         let states = self.accumulators.iter().map(|accumulator| accumulator.byte_count());
         self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
@@ -272,33 +283,52 @@ fn evaluate_keys(
     keys.iter().map(evaluate).collect()
 }
 
-/// Puts the partial answers together and finishes them: batches of the group keys followed by the
-/// aggregates, at most [`BATCH_ROWS`] rows each. Without group keys there is exactly one row, with
-/// them none if no row was found.
-///
-/// # Errors
-///
-/// What the aggregates raise, for example `22003` for a sum out of range.
-pub fn merge(
-    request: &AggregateRequest,
-    responses: Vec<AggregateResponse>,
-) -> types::Result<Vec<Batch>> {
-    let mut groups = Groups::new(request);
-    let mut group_numbers = Vec::new();
-    for response in responses.into_iter().filter(|response| response.group_count > 0) {
+/// Puts partial answers together as they come, in any order.
+pub struct Merger<'a> {
+    request: &'a AggregateRequest,
+    groups: Groups,
+    group_numbers: Vec<u32>,
+}
+
+impl<'a> Merger<'a> {
+    /// Returns a merger that has no answer yet.
+    pub fn new(request: &'a AggregateRequest) -> Merger<'a> {
+        Merger { request, groups: Groups::new(request), group_numbers: Vec::new() }
+    }
+
+    /// Adds an answer.
+    ///
+    /// # Errors
+    ///
+    /// What the aggregates raise, for example `22003` for a sum out of range; `53200` if all groups
+    /// together are too large.
+    pub fn add(&mut self, response: AggregateResponse) -> types::Result<()> {
+        if response.group_count == 0 {
+            return Ok(());
+        }
         let keys: Vec<Arc<Vector>> = response.keys.into_iter().map(Arc::new).collect();
-        groups.assign(&keys, response.group_count, &mut group_numbers);
-        let accumulators = groups.accumulators.iter_mut();
+        self.groups.assign(&keys, response.group_count, &mut self.group_numbers);
+        let accumulators = self.groups.accumulators.iter_mut();
         for ((aggregate, accumulator), partials) in
-            request.aggregates.iter().zip(accumulators).zip(&response.partials)
+            self.request.aggregates.iter().zip(accumulators).zip(&response.partials)
         {
             let width = aggregate.partial_width().max(1);
-            for (state, &group) in partials.chunks_exact(width).zip(&group_numbers) {
+            for (state, &group) in partials.chunks_exact(width).zip(&self.group_numbers) {
                 accumulator.merge(group as usize, state)?;
             }
         }
+        self.groups.check_size(self.request)
     }
-    finish(request, &groups)
+
+    /// Returns batches of the group keys followed by the aggregates, at most [`BATCH_ROWS`] rows
+    /// each. Without group keys there is exactly one row, with them none if no row was found.
+    ///
+    /// # Errors
+    ///
+    /// What the aggregates raise, as for [`Merger::add`].
+    pub fn finish(self) -> types::Result<Vec<Batch>> {
+        finish(self.request, &self.groups)
+    }
 }
 
 fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batch>> {
@@ -362,6 +392,15 @@ mod tests {
             state.add(&stored_row(&request.layout, &row, 1)).unwrap();
         }
         state.into_response()
+    }
+
+    fn merge(
+        request: &AggregateRequest,
+        responses: impl IntoIterator<Item = AggregateResponse>,
+    ) -> types::Result<Vec<Batch>> {
+        let mut merger = Merger::new(request);
+        responses.into_iter().try_for_each(|response| merger.add(response))?;
+        merger.finish()
     }
 
     #[test]

@@ -13,8 +13,9 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Batch, DataType, Datum};
 
-use crate::aggregate::{AggregateEndpoint, AggregateRequest, merge};
+use crate::aggregate::{AggregateEndpoint, AggregateRequest, Merger};
 use crate::fixture::*;
+use crate::violation::value_error;
 
 /// `t (id int primary key, g int, keep bool, v int)`, with `v` in the last of the families.
 fn base_layout(family_count: usize) -> Arc<RowLayout> {
@@ -78,10 +79,16 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
 }
 
 fn ask(transaction: &Transaction, request: &AggregateRequest) -> Vec<Batch> {
+    try_ask(transaction, request).unwrap()
+}
+
+fn try_ask(transaction: &Transaction, request: &AggregateRequest) -> store::Result<Vec<Batch>> {
     let ranges = [(Vec::new(), None)];
-    let responses = transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request).unwrap();
-    assert_eq!(responses.len(), 3, "one answer a region");
-    merge(request, responses).unwrap()
+    let mut merger = Merger::new(request);
+    transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request, |response| {
+        merger.add(response).map_err(|error| value_error("merge", error))
+    })?;
+    merger.finish().map_err(|error| value_error("merge", error))
 }
 
 fn int4(datum: &Datum) -> Option<i32> {
@@ -157,9 +164,12 @@ proptest! {
         deleted in prop::collection::btree_set(0..300, 0..40),
         flush in any::<bool>(),
         family_count in 1..3_usize,
+        (endpoint_page_rows, parallel_after_rows) in (1..200_u64, 0..300_u64),
     ) {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path(), Options::default()).unwrap();
+        let options =
+            Options { endpoint_page_rows, parallel_after_rows, ..Options::default() };
+        let store = Store::open(directory.path(), options).unwrap();
         let layout = base_layout(family_count);
         three_regions(&store, &layout);
         let puts = |rows: &Rows| rows.iter().map(|(id, row)| put(&layout, *id, row)).collect();
@@ -199,10 +209,7 @@ fn requests_that_cannot_be_split_or_fail_are_refused() {
     let rows = (0..300).map(|id| put(&layout, id, &(Some(id), None, None))).collect();
     transaction.mutate(TABLE, rows).unwrap();
     transaction.begin_statement();
-    let refusal = |request: &AggregateRequest| {
-        let ranges = [(Vec::new(), None)];
-        transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request).err()
-    };
+    let refusal = |request: &AggregateRequest| try_ask(&transaction, request).err();
     let mut distinct = request(&layout, false, false);
     distinct.aggregates[1].distinct = true;
     assert!(matches!(refusal(&distinct), Some(store::Error::InvalidRequest(_))));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use store::cell::CellType;
 use store::compaction::Reason;
+use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::{DataType, Datum};
@@ -74,6 +75,21 @@ const VIEWS: &[View] = &[
             ("bytes_total", DataType::Int8),
         ],
         rows: compactions,
+    },
+    View {
+        name: "endpoint_calls",
+        columns: &[
+            ("call", DataType::Int8),
+            ("table_name", DataType::Text),
+            ("endpoint", DataType::Text),
+            ("transaction", DataType::Int8),
+            ("started", DataType::Timestamptz),
+            ("rows_read", DataType::Int8),
+            ("answers", DataType::Int8),
+            ("regions_done", DataType::Int8),
+            ("regions", DataType::Int8),
+        ],
+        rows: endpoint_calls,
     },
     View {
         name: "storage",
@@ -301,6 +317,26 @@ fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
         ]);
     }
     Ok(rows)
+}
+
+fn endpoint_calls(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let tables = store_tables(source);
+    let row = |call: EndpointCallStatus| {
+        let name = tables.iter().find(|(_, id)| *id == call.table).map(|(name, _)| name);
+        let started = call.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
+        vec![
+            int8(call.call),
+            name.map_or(Datum::Null, text),
+            text(&call.endpoint),
+            int8(call.transaction),
+            Datum::Timestamptz(started),
+            int8(call.rows),
+            int8(call.pages),
+            int8(call.regions_done),
+            int8(call.regions),
+        ]
+    };
+    Ok(source.engine.store().endpoint_calls().into_iter().map(row).collect())
 }
 
 fn storage(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -28,6 +28,7 @@ use smallvec::SmallVec;
 use crate::budget::Budget;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, RegionId, TableId};
+use crate::endpoint_calls::EndpointCalls;
 use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::lock::{LockTable, Owner};
@@ -82,6 +83,8 @@ pub(crate) struct Engine {
     stopped: AtomicBool,
     /// A table's drop or a bulk load failed such that it may be on disk all the same.
     doubtful: AtomicBool,
+    /// The endpoint calls that run.
+    pub(crate) endpoint_calls: Arc<EndpointCalls>,
     pool: OnceLock<rayon_core::ThreadPool>,
     /// What memstores leave to the next ones.
     _spare: Spare,
@@ -152,6 +155,7 @@ impl Engine {
             next_owner: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
+            endpoint_calls: Arc::default(),
             pool: OnceLock::new(),
             _spare: Spare::within(budget.memstore_hard),
             _directory_lock: parts.directory_lock,

@@ -45,6 +45,8 @@ mod snapshot;
 pub mod mutation;
 pub mod row_mutation;
 mod lock;
+mod endpoint_calls;
+pub mod read_ahead;
 mod replica;
 pub mod region;
 mod read_path;

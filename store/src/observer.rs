@@ -18,15 +18,18 @@
 //! Row locks are held from before `pre_batch` to the commit, so an observer may read the old
 //! version of a row and trust it.
 
+mod endpoint;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::cell::CellBatch;
-use crate::descriptor::{RegionId, TableId};
+use crate::descriptor::TableId;
 use crate::error::{Error, Result, Veto};
 use crate::mutation::Mutation;
-use crate::scan::{Get, Scan};
-use crate::scanner::Scanner;
+use crate::scan::Get;
+
+pub use endpoint::{Endpoint, EndpointContext, Page};
 
 /// Code that runs around the writes of a region.
 ///
@@ -85,40 +88,6 @@ pub trait ObserverContext {
     /// Adds mutations, of any table, to the same transaction; they run through that table's own
     /// observers.
     fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()>;
-}
-
-/// A request that each region of a key range answers in part.
-pub trait Endpoint: Send + Sync {
-    /// What is asked.
-    type Request: Send + Sync;
-    /// What one region answers.
-    type Response: Send;
-
-    /// A short fixed name for logs, errors and EXPLAIN.
-    fn name(&self) -> &str;
-
-    /// Computes the answer of one region.
-    fn call(&self, region: &dyn EndpointContext, request: &Self::Request)
-    -> Result<Self::Response>;
-}
-
-/// What an endpoint sees of its region.
-pub trait EndpointContext {
-    /// The region.
-    fn region(&self) -> RegionId;
-
-    /// The part of the called key ranges that lies in this region, as half-open row ranges in
-    /// order;
-    /// `None` at the end means open.
-    fn ranges(&self) -> &[(Vec<u8>, Option<Vec<u8>>)];
-
-    /// Scans within [`EndpointContext::ranges`] under the caller's snapshot and over its own staged
-    /// writes. `scan`'s start and stop are the endpoint's to take from the ranges.
-    fn scan(&self, scan: Scan) -> Result<Scanner>;
-
-    /// Returns [`Error::Cancelled`] once the caller does not want the answer
-    /// any more. To be called at least once a batch.
-    fn check_cancelled(&self) -> Result<()>;
 }
 
 /// The observers of a table in the order in which they run.

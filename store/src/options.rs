@@ -22,6 +22,12 @@ pub struct Options {
     /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
     /// Default: the number of cores.
     pub region_threads: usize,
+    /// Rows that one call of an endpoint reads before it answers and is called again; one that takes
+    /// long answers earlier. Default 262,144.
+    pub endpoint_page_rows: u64,
+    /// Rows that a caller reads by itself before region threads join in: what is shorter costs no
+    /// other thread. Default 4,096: about what is read while a thread wakes up.
+    pub parallel_after_rows: u64,
     /// Threads that flush memstores; apart from those that compact, so that no compaction delays a
     /// flush. Default 1: a flush is bound by one disk, and its length by the size of a memstore.
     pub flush_threads: usize,
@@ -120,6 +126,8 @@ impl Default for Options {
             flush_threads: 1,
             compactions: CompactionLimits::default(),
             wal_archive: None,
+            endpoint_page_rows: 256 << 10,
+            parallel_after_rows: 4_096,
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             snapshot_age_max: None,
             snapshot_count_max: None,

@@ -37,6 +37,7 @@ use crate::wal::{Record, Wal, WalOptions};
 
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
+pub use crate::endpoint_calls::EndpointCallStatus;
 pub use crate::family_store::CompactionFigures;
 pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
 pub use crate::reshape::{Reshaped, SplitPoint};
@@ -335,6 +336,11 @@ impl Store {
     /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.
     pub fn snapshots(&self) -> Vec<SnapshotStatus> {
         self.engine.reads.snapshots.status()
+    }
+
+    /// Returns the endpoint calls that run, oldest first.
+    pub fn endpoint_calls(&self) -> Vec<EndpointCallStatus> {
+        self.engine.endpoint_calls.status()
     }
 
     /// Flushes the memstores of a table to store files.

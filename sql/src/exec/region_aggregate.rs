@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest, merge};
+use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest, Merger};
 use store::TimeRange;
 use types::Batch;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::feed::row_ranges;
 use crate::exec::{Context, Operator, memory};
 use crate::plan::RegionAggregateNode;
@@ -41,16 +41,17 @@ impl RegionAggregate {
             .into_iter()
             .map(|range| (range.start, range.stop))
             .collect();
-        let responses = match ranges.is_empty() {
-            true => Vec::new(),
-            false => context.transaction.call_endpoint(
+        let mut merger = Merger::new(&request);
+        if !ranges.is_empty() {
+            context.transaction.call_endpoint(
                 node.path.store_table,
                 &ranges,
                 &AggregateEndpoint,
                 &request,
-            )?,
-        };
-        Ok(merge(&request, responses)?)
+                |response| merger.add(response).map_err(Error::from),
+            )?;
+        }
+        Ok(merger.finish()?)
     }
 }
 

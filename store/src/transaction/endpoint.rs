@@ -1,14 +1,21 @@
-//! Calls of endpoints: in every region of the called ranges, side by side.
+//! Calls of endpoints: over ranges of rows, page by page, regions side by side.
+//!
+//! The ranges are cut at the regions that the table has when the call begins; each part is asked
+//! for page after page, and each page of the region that holds its first row by then. So a call
+//! stays right whatever becomes of the regions meanwhile: it is a call of rows, not of regions.
+//!
+//! Pages are made by region threads and by the caller ([`read_ahead`](crate::read_ahead)), and
+//! given to the caller as they come: so few are kept at a time that their number does not matter.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::descriptor::{RegionId, TableId};
-use crate::error::{Error, Result};
-use crate::observer::{Endpoint, EndpointContext, guarded};
-use crate::region::Region;
+use crate::endpoint_calls::{EndpointCallStatus, Progress};
+use crate::error::{Error, Result, Veto};
+use crate::observer::{Endpoint, EndpointContext, Page, guarded};
+use crate::read_ahead::{Bounds, Producer, Shared, Take};
+use crate::region::{Region, RegionMap};
 use crate::scan::Scan;
 use crate::scanner::Scanner;
 use crate::table::Table;
@@ -17,109 +24,195 @@ use crate::transaction::Transaction;
 /// A half-open range of rows; `None` at the end means open.
 type RowRange = (Vec<u8>, Option<Vec<u8>>);
 
-/// One region's part of a call.
-struct RegionCall<'a> {
+/// How long a page holds its thread, about.
+const PAGE_MICROS: i64 = 50_000;
+/// Answers of one part that wait for the caller.
+const PAGES_AHEAD: usize = 2;
+
+/// What the parts of a call share.
+struct Call<'a, E: Endpoint> {
     transaction: &'a Transaction,
     table: &'a Table,
+    endpoint: &'a E,
+    request: &'a E::Request,
+    progress: &'a Progress,
+    /// Set when a part failed.
+    stopped: &'a Arc<AtomicBool>,
+    /// Rows after which a page ends.
+    page_rows: u64,
+    /// Rows of the call at which region threads join in, if they may.
+    rows_alone: Option<u64>,
+}
+
+/// What is left of a call in what was a region when it began.
+struct Part<'a, E: Endpoint> {
+    call: &'a Call<'a, E>,
+    rest: Vec<RowRange>,
+}
+
+/// One page.
+struct PageCall<'a, E: Endpoint> {
+    call: &'a Call<'a, E>,
     region: &'a Region,
     ranges: Vec<RowRange>,
-    /// Set when another region failed.
-    stopped: &'a Arc<AtomicBool>,
+    /// Rows that it has read.
+    rows: AtomicU64,
+    began_micros: i64,
 }
 
 impl Transaction {
-    /// Calls an endpoint in every region that overlaps one of the half-open row ranges (ascending,
-    /// disjoint; a `None` stop is open), in parallel, and returns the answers in region order.
+    /// Calls an endpoint for the rows of the ranges (half-open, ascending, disjoint; a `None` stop
+    /// is open) and gives every answer to `take`, in any order. Each row is in exactly one of them;
+    /// how many rows are, is the store's choice. Sees what the present statement sees.
     ///
     /// # Errors
     ///
-    /// The first error of any region; the others are stopped then.
-    pub fn call_endpoint<E: Endpoint>(
+    /// The first error of any region, or of `take`; what runs elsewhere is stopped then.
+    pub fn call_endpoint<E: Endpoint, F: From<Error>>(
         &self,
         table: TableId,
         ranges: &[RowRange],
         endpoint: &E,
         request: &E::Request,
-    ) -> Result<Vec<E::Response>> {
+        mut take: impl FnMut(E::Response) -> std::result::Result<(), F>,
+    ) -> std::result::Result<(), F> {
         let table = self.engine.table(table)?;
         // The snapshot is taken here, once, before threads ask for it.
         self.snapshot();
-        let map = Arc::clone(&table.regions());
+        let parts = cut(ranges, &table.regions());
+        let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
+            call: 0,
+            table: table.id(),
+            endpoint: endpoint.name().to_owned(),
+            transaction: self.owner.0,
+            started_micros: self.engine.options().env.now_micros(),
+            rows: 0,
+            pages: 0,
+            regions_done: 0,
+            regions: parts.len() as u64,
+        });
         let stopped = Arc::new(AtomicBool::new(false));
-        let calls: Vec<RegionCall<'_>> = map
-            .all()
-            .iter()
-            .filter_map(|region| {
-                let ranges = clip(ranges, region);
-                let call = RegionCall {
-                    transaction: self,
-                    table: &table,
-                    region,
-                    ranges,
-                    stopped: &stopped,
-                };
-                (!call.ranges.is_empty()).then_some(call)
-            })
-            .collect();
-        if calls.len() > 1
-            && let Some(pool) = self.engine.pool()
-        {
-            return run_in_parallel(pool, &calls, |call| call.run(endpoint, request));
-        }
-        calls.iter().map(|call| call.run(endpoint, request)).collect()
+        let pool = self.engine.pool().filter(|_| parts.len() > 1);
+        let call = Call {
+            transaction: self,
+            table: &table,
+            endpoint,
+            request,
+            progress: running.progress(),
+            stopped: &stopped,
+            page_rows: self.engine.options().endpoint_page_rows.max(1),
+            rows_alone: pool.map(|_| self.engine.options().parallel_after_rows),
+        };
+        let threads = pool.map_or(0, rayon_core::ThreadPool::current_num_threads);
+        let bounds = Bounds { items: PAGES_AHEAD, bytes: usize::MAX, parts: threads + 1 };
+        let parts = parts.into_iter().map(|rest| Part { call: &call, rest });
+        let shared = Shared::new(parts, bounds, Arc::clone(&stopped));
+        let Some(pool) = pool else { return call.run(&shared, &mut take, &mut |_| ()) };
+        pool.in_place_scope(|scope| {
+            let shared = &shared;
+            let queue = &mut |part| scope.spawn(move |_| shared.work(part));
+            call.run(shared, &mut take, queue)
+        })
     }
 }
 
-/// Runs all calls on the pool's threads and this one; returns the answers in order.
-fn run_in_parallel<T: Send>(
-    pool: &rayon_core::ThreadPool,
-    calls: &[RegionCall<'_>],
-    run: impl Fn(&RegionCall<'_>) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let answers: Vec<Mutex<Option<T>>> = calls.iter().map(|_| Mutex::new(None)).collect();
-    let failure: Mutex<Option<Error>> = Mutex::new(None);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(call) = calls.get(index) else { return };
-            if call.stopped.load(Ordering::Relaxed) {
-                return;
-            }
-            match run(call) {
-                Ok(answer) => *answers[index].lock() = Some(answer),
-                Err(error) => {
-                    // Those that were stopped by the first error fail too; the first one counts.
-                    if !call.stopped.swap(true, Ordering::SeqCst) {
-                        *failure.lock() = Some(error);
+impl<E: Endpoint> Call<'_, E> {
+    /// Takes the answers of all parts.
+    fn run<'a, F: From<Error>>(
+        &self,
+        parts: &Shared<Part<'a, E>>,
+        take: &mut impl FnMut(E::Response) -> std::result::Result<(), F>,
+        queue: &mut dyn FnMut(usize),
+    ) -> std::result::Result<(), F> {
+        let blocking = &*self.transaction.engine.options().blocking;
+        let outcome = loop {
+            match parts.next(Take::Any, blocking, queue) {
+                Ok(Some((_, answer))) => {
+                    if let Err(error) = take(answer) {
+                        break Err(error);
                     }
-                    return;
                 }
+                Ok(None) => return Ok(()),
+                Err(error) => break Err(error.into()),
             }
-        }
-    };
-    pool.in_place_scope(|scope| {
-        let others = pool.current_num_threads().min(calls.len()) - 1;
-        for _ in 0..others {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
-    if let Some(error) = failure.into_inner() {
-        return Err(error);
-    }
-    let answers = answers.into_iter().map(|answer| answer.into_inner());
-    answers.collect::<Option<Vec<T>>>().ok_or(Error::Cancelled)
-}
-
-impl RegionCall<'_> {
-    fn run<E: Endpoint>(&self, endpoint: &E, request: &E::Request) -> Result<E::Response> {
-        self.check_cancelled()?;
-        guarded(endpoint.name(), || endpoint.call(self, request))
+            if self.rows_alone.is_some_and(|alone| self.progress.rows() >= alone) {
+                parts.go_parallel();
+            }
+        };
+        parts.stop();
+        outcome
     }
 }
 
-impl EndpointContext for RegionCall<'_> {
+impl<E: Endpoint> Producer for Part<'_, E> {
+    type Item = E::Response;
+    type Error = Error;
+
+    fn next(&mut self) -> Result<Option<E::Response>> {
+        let Some((first, _)) = self.rest.first() else { return Ok(None) };
+        let call = self.call;
+        let region = {
+            let map = call.table.regions();
+            Arc::clone(map.of_row(first))
+        };
+        let page = PageCall {
+            call,
+            region: &region,
+            ranges: within(&self.rest, region.start(), region.stop()),
+            rows: AtomicU64::new(0),
+            began_micros: call.now_micros(),
+        };
+        page.check_cancelled()?;
+        let name = call.endpoint.name();
+        let Page { response, rest } = guarded(name, || call.endpoint.call(&page, call.request))?;
+        let from = match rest {
+            Some(row) => {
+                page.check_rest(&row)?;
+                Some(row)
+            }
+            None => region.stop().map(<[u8]>::to_vec),
+        };
+        self.rest = from.map_or_else(Vec::new, |from| within(&self.rest, &from, None));
+        call.progress.add_page();
+        if self.rest.is_empty() {
+            call.progress.add_region();
+        }
+        Ok(Some(response))
+    }
+
+    fn byte_count(_: &E::Response) -> usize {
+        // Nobody knows; their number is bounded.
+        0
+    }
+}
+
+impl<E: Endpoint> Call<'_, E> {
+    fn now_micros(&self) -> i64 {
+        self.transaction.engine.options().env.now_micros()
+    }
+}
+
+impl<E: Endpoint> PageCall<'_, E> {
+    /// Checks that a page ends where it can be gone on from: after its beginning, in the ranges.
+    fn check_rest(&self, row: &[u8]) -> Result<()> {
+        let begins = self.ranges.first().is_some_and(|(start, _)| row <= start.as_slice());
+        let inside = self.ranges.iter().any(|(start, stop)| {
+            row >= start.as_slice() && stop.as_deref().is_none_or(|stop| row < stop)
+        });
+        if inside && !begins {
+            return Ok(());
+        }
+        let name = self.call.endpoint.name();
+        Err(Error::Vetoed(Box::new(Veto {
+            coprocessor: name.to_owned(),
+            code: "XX000".into(),
+            message: format!("endpoint \"{name}\" ended a page outside of it"),
+            ..Veto::default()
+        })))
+    }
+}
+
+impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
     fn region(&self) -> RegionId {
         self.region.id()
     }
@@ -133,26 +226,45 @@ impl EndpointContext for RegionCall<'_> {
             scan.start = self.region.start().to_vec();
         }
         scan.stop = earlier_stop(scan.stop, self.region.stop());
-        self.transaction.open_scanner(self.table, scan, Some(self.stopped))
+        self.call.transaction.open_scanner(self.call.table, scan, Some(self.call.stopped))
+    }
+
+    fn note_rows(&self, rows: u64) -> Result<bool> {
+        self.check_cancelled()?;
+        let of_call = self.call.progress.add_rows(rows);
+        let of_page = self.rows.fetch_add(rows, Ordering::Relaxed) + rows;
+        // The page at which others may join in ends early, so that the caller can let them.
+        let join =
+            self.call.rows_alone.is_some_and(|alone| of_call - rows < alone && of_call >= alone);
+        Ok(join
+            || of_page >= self.call.page_rows
+            || self.call.now_micros().saturating_sub(self.began_micros) >= PAGE_MICROS)
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        let cancelled = self.transaction.options.cancelled.load(Ordering::Relaxed);
-        match cancelled || self.stopped.load(Ordering::Relaxed) {
+        let cancelled = self.call.transaction.options.cancelled.load(Ordering::Relaxed);
+        match cancelled || self.call.stopped.load(Ordering::Relaxed) {
             true => Err(Error::Cancelled),
             false => Ok(()),
         }
     }
 }
 
-/// Returns the parts of the ranges that lie in a region.
-fn clip(ranges: &[RowRange], region: &Region) -> Vec<RowRange> {
+/// Returns the parts of the ranges by the regions in which they lie; none without any.
+pub(super) fn cut(ranges: &[RowRange], map: &RegionMap) -> Vec<Vec<RowRange>> {
+    let regions = map.all().iter();
+    let parts = regions.map(|region| within(ranges, region.start(), region.stop()));
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// Returns what of the ranges lies from `start` to before `stop`.
+fn within(ranges: &[RowRange], start: &[u8], stop: Option<&[u8]>) -> Vec<RowRange> {
     let mut clipped = Vec::new();
-    for (start, stop) in ranges {
-        let start = start.as_slice().max(region.start()).to_vec();
-        let stop = earlier_stop(stop.clone(), region.stop());
-        if stop.as_ref().is_none_or(|stop| start < *stop) {
-            clipped.push((start, stop));
+    for (first, end) in ranges {
+        let first = first.as_slice().max(start).to_vec();
+        let end = earlier_stop(end.clone(), stop);
+        if end.as_ref().is_none_or(|end| first < *end) {
+            clipped.push((first, end));
         }
     }
     clipped
