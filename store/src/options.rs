@@ -22,8 +22,8 @@ pub struct Options {
     /// Threads that work on regions in parallel for one caller (endpoints, parallel scans).
     /// Default: the number of cores.
     pub region_threads: usize,
-    /// Rows that one call of an endpoint reads before it answers and is called again; one that takes
-    /// long answers earlier. Default 262,144.
+    /// Rows that one call of an endpoint reads before it answers and is called again; a slow one
+    /// answers earlier. Default 262,144.
     pub endpoint_page_rows: u64,
     /// Rows that a caller reads by itself before region threads join in: what is shorter costs no
     /// other thread. Default 4,096: about what is read while a thread wakes up.
