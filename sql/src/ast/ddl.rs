@@ -151,3 +151,26 @@ pub struct DropIndex {
     /// `CASCADE`
     pub cascade: bool,
 }
+
+/// `ALTER TABLE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterTable {
+    /// The table.
+    pub name: TableName,
+    /// What is to be done with it.
+    pub action: AlterTableAction,
+}
+
+/// What ALTER TABLE does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterTableAction {
+    /// `SPLIT [REGION n] [AT (…), …]`
+    Split {
+        /// The region to be split; all, if none is named.
+        region: Option<u64>,
+        /// Values of the leading key columns, for each place; none for the middle.
+        points: Vec<Vec<Expr>>,
+    },
+    /// `MERGE REGIONS n, m, …`
+    MergeRegions(Vec<u64>),
+}

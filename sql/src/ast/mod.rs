@@ -21,8 +21,8 @@ pub mod ddl;
 pub mod session;
 
 pub use ddl::{
-    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey,
-    KeyColumn, OptionValue, TableConstraint, TableOption,
+    AlterTable, AlterTableAction, ColumnDefinition, ConstraintKind, CreateIndex, CreateTable,
+    DropIndex, DropTable, IndexKey, KeyColumn, OptionValue, TableConstraint, TableOption,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
@@ -98,6 +98,8 @@ pub enum Statement {
     CreateIndex(Box<CreateIndex>),
     /// `DROP INDEX`
     DropIndex(DropIndex),
+    /// `ALTER TABLE`
+    AlterTable(Box<AlterTable>),
     /// `ALTER SESSION SET name = value`; the name in lower case.
     AlterSession {
         /// Name of the setting.
@@ -191,6 +193,7 @@ impl Statement {
             Statement::DropTable(_) => "DROP TABLE",
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
+            Statement::AlterTable(_) => "ALTER TABLE",
             Statement::AlterSession { .. } => "ALTER SESSION",
             Statement::Flush(_) => "FLUSH",
             Statement::Compact { .. } => "COMPACT",

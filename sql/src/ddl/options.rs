@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use store::FamilyDescriptor;
-use store::descriptor::SplitOptions;
 use store::descriptor::{BloomFilter, CompactionOptions, CompactionPolicy, Compression};
 use store::descriptor::{DataBlockEncoding, Durability, KeepDeletedCells};
+use store::descriptor::{SplitOptions, SplitPolicy};
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
@@ -52,7 +52,7 @@ pub enum SplitAlgorithm {
 }
 
 /// Options that the design names and that are not there yet.
-const NOT_YET: &[&str] = &["split_policy", "max_filesize", "immutable_rows"];
+const NOT_YET: &[&str] = &["immutable_rows"];
 
 /// Most regions that a table is cut into by number: each has memstores and files of its own from
 /// the first row on.
@@ -109,6 +109,10 @@ impl TableOptions {
             "memstore_flushsize" => {
                 self.memstore_flush_bytes = Some(integer(option, 1 << 16, i64::MAX)? as u64);
             }
+            "split_policy" => self.split.policy = split_policy(option)?,
+            "max_filesize" => {
+                self.split.max_file_bytes = integer(option, 1 << 16, i64::MAX)? as u64;
+            }
             "split_algorithm" => {
                 self.split_algorithm = Some(match word(option)?.as_str() {
                     "hex" => SplitAlgorithm::Hex,
@@ -162,6 +166,40 @@ impl TableOptions {
 
 fn is_block_size(option: &TableOption) -> bool {
     option.name.value == "blocksize"
+}
+
+/// Reads a policy by which regions are split: a name, with its argument in parentheses if it has
+/// one: `stepping`, `key_prefix(4)`, `delimited_key_prefix(_)`.
+fn split_policy(option: &TableOption) -> Result<SplitPolicy> {
+    let (OptionValue::String(text) | OptionValue::Word(text)) = &option.value else {
+        return Err(bad(option, "it is the name of a policy"));
+    };
+    let (name, argument) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (text.as_str(), None),
+    };
+    let policy = match (name.to_ascii_lowercase().as_str(), argument) {
+        ("disabled", None) => SplitPolicy::Disabled,
+        ("constant_size", None) => SplitPolicy::ConstantSize,
+        ("increasing_to_upper_bound", None) => SplitPolicy::IncreasingToUpperBound,
+        ("stepping", None) => SplitPolicy::Stepping,
+        ("busy", None) => SplitPolicy::Busy,
+        ("key_prefix", Some(length)) => match length.trim().parse() {
+            Ok(length @ 1..) => SplitPolicy::KeyPrefix { length },
+            _ => return Err(bad(option, "KEY_PREFIX takes a number of bytes: KEY_PREFIX(4)")),
+        },
+        ("delimited_key_prefix", Some(delimiter)) if !delimiter.is_empty() => {
+            SplitPolicy::DelimitedKeyPrefix { delimiter: delimiter.as_bytes().to_vec() }
+        }
+        _ => {
+            return Err(bad(
+                option,
+                "use DISABLED, CONSTANT_SIZE, INCREASING_TO_UPPER_BOUND, STEPPING, KEY_PREFIX(n), \
+                 DELIMITED_KEY_PREFIX(delimiter) or BUSY",
+            ));
+        }
+    };
+    Ok(policy)
 }
 
 fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Result<()> {
@@ -348,7 +386,10 @@ mod tests {
         assert_eq!(code("colour", number("1")), "22023");
         assert_eq!(code("salt_buckets", number("256")), "22023");
         assert_eq!(code("compaction", OptionValue::Word("fast".to_owned())), "22023");
-        assert_eq!(code("split_policy", OptionValue::Word("busy".to_owned())), "0A000");
+        assert_eq!(code("immutable_rows", OptionValue::Boolean(true)), "0A000");
+        for wrong in ["sometimes", "key_prefix", "key_prefix(0)", "delimited_key_prefix()"] {
+            assert_eq!(code("split_policy", OptionValue::String(wrong.to_owned())), "22023");
+        }
         assert_eq!(code("data_block_encoding", OptionValue::Word("diff".to_owned())), "22023");
     }
 }

@@ -327,7 +327,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn split_point(&mut self) -> Result<Vec<Expr>> {
+    pub(super) fn split_point(&mut self) -> Result<Vec<Expr>> {
         if self.peek() == &Token::LParen {
             self.parenthesized(Self::expr)
         } else {

@@ -22,6 +22,7 @@ mod cursor;
 mod type_name;
 mod operator;
 mod expr;
+mod alter;
 mod call;
 mod query;
 mod table;

@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result, sqlstate};
+use super::error::{ParseError, Result};
 use crate::ast::{
     Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
     SetScope, SetVariable, Statement, TableName, TransactionModes,
@@ -202,44 +202,6 @@ impl Cursor<'_> {
             }
             _ => Err(self.unexpected()),
         }
-    }
-
-    pub(super) fn alter(&mut self) -> Result<Statement> {
-        let position = self.position();
-        self.expect_words(&["alter"])?;
-        if !self.take_word("session") {
-            let construct = match self.peek_word().to_uppercase() {
-                word if word.is_empty() => return Err(self.unexpected()),
-                word => format!("ALTER {word}"),
-            };
-            return Err(ParseError::unsupported(construct, position)
-                .with_hint("Create the object anew and copy what it holds."));
-        }
-        self.expect_words(&["set"])?;
-        let mut name = self.name()?;
-        name.value = name.value.to_ascii_lowercase();
-        self.expect(&Token::Eq)?;
-        let at = self.position();
-        let value = self.option_value()?;
-        if name.value != "consistency" {
-            return Err(ParseError::unsupported(
-                format!("ALTER SESSION SET {}", name.value),
-                name.position,
-            )
-            .with_hint("The only setting is CONSISTENCY; use SET for the others."));
-        }
-        let known = match &value {
-            OptionValue::String(word) | OptionValue::Word(word) => {
-                ["timeline", "strong"].iter().any(|known| known.eq_ignore_ascii_case(word))
-            }
-            OptionValue::Number(_) | OptionValue::Boolean(_) => false,
-        };
-        if !known {
-            let message = "invalid value for parameter \"consistency\"";
-            return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, at)
-                .with_hint("Available values: strong, timeline."));
-        }
-        Ok(Statement::AlterSession { name, value })
     }
 
     // ---- prepared statements and cursors ----

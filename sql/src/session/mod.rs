@@ -9,6 +9,7 @@
 //! After an error it calls [`Session::fail`].
 
 mod prepared;
+mod regions;
 mod transaction;
 mod utility;
 

@@ -68,6 +68,7 @@ impl Session {
                 let table = self.table(table)?;
                 self.for_each_store_table(&table, |store, id| store.compact(id, *major))?;
             }
+            Statement::AlterTable(alter) => self.run_alter_table(alter)?,
             Statement::Vacuum { tables, full, analyze } => {
                 self.run_vacuum(tables, *full, *analyze)?;
             }
@@ -433,7 +434,7 @@ impl Session {
     }
 
     /// Returns a table by name as this session sees it.
-    fn table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
+    pub(super) fn table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
         ddl::check_schema(name)?;
         self.with_planning(|planning| {
             let table = planning.catalog.table(&name.name.value).cloned();

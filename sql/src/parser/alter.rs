@@ -1,0 +1,97 @@
+//! ALTER.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{AlterTable, AlterTableAction, OptionValue, Statement};
+
+impl Cursor<'_> {
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        let position = self.position();
+        self.expect_words(&["alter"])?;
+        if self.take_word("session") {
+            return self.alter_session();
+        }
+        if self.take_word("table") {
+            return self.alter_table(position);
+        }
+        let construct = match self.peek_word().to_uppercase() {
+            word if word.is_empty() => return Err(self.unexpected()),
+            word => format!("ALTER {word}"),
+        };
+        Err(unsupported(construct, position))
+    }
+
+    fn alter_session(&mut self) -> Result<Statement> {
+        self.expect_words(&["set"])?;
+        let mut name = self.name()?;
+        name.value = name.value.to_ascii_lowercase();
+        self.expect(&Token::Eq)?;
+        let at = self.position();
+        let value = self.option_value()?;
+        if name.value != "consistency" {
+            return Err(ParseError::unsupported(
+                format!("ALTER SESSION SET {}", name.value),
+                name.position,
+            )
+            .with_hint("The only setting is CONSISTENCY; use SET for the others."));
+        }
+        let known = match &value {
+            OptionValue::String(word) | OptionValue::Word(word) => {
+                ["timeline", "strong"].iter().any(|known| known.eq_ignore_ascii_case(word))
+            }
+            OptionValue::Number(_) | OptionValue::Boolean(_) => false,
+        };
+        if !known {
+            let message = "invalid value for parameter \"consistency\"";
+            return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, at)
+                .with_hint("Available values: strong, timeline."));
+        }
+        Ok(Statement::AlterSession { name, value })
+    }
+
+    fn alter_table(&mut self, position: usize) -> Result<Statement> {
+        let name = self.table_name()?;
+        let action = match self.peek_word().as_str() {
+            "split" => self.split_regions()?,
+            "merge" => self.merge_regions()?,
+            "" => return Err(self.unexpected()),
+            word => {
+                let construct = format!("ALTER TABLE … {}", word.to_uppercase());
+                return Err(unsupported(construct, position));
+            }
+        };
+        Ok(Statement::AlterTable(Box::new(AlterTable { name, action })))
+    }
+
+    /// Reads `SPLIT [REGION n] [AT (…), …]`.
+    fn split_regions(&mut self) -> Result<AlterTableAction> {
+        self.expect_words(&["split"])?;
+        let region = if self.take_word("region") { Some(self.region_id()?) } else { None };
+        let points = match self.take_word("at") {
+            true => self.list(Self::split_point)?,
+            false => Vec::new(),
+        };
+        Ok(AlterTableAction::Split { region, points })
+    }
+
+    /// Reads `MERGE REGIONS n, m, …`.
+    fn merge_regions(&mut self) -> Result<AlterTableAction> {
+        self.expect_words(&["merge", "regions"])?;
+        Ok(AlterTableAction::MergeRegions(self.list(Self::region_id)?))
+    }
+
+    fn region_id(&mut self) -> Result<u64> {
+        let position = self.position();
+        match self.option_value()? {
+            OptionValue::Number(text) => text.parse().map_err(|_| self.syntax_error_near(position)),
+            _ => Err(self.syntax_error_near(position)),
+        }
+    }
+}
+
+fn unsupported(construct: String, position: usize) -> ParseError {
+    ParseError::unsupported(construct, position)
+        .with_hint("Create the object anew and copy what it holds.")
+}
