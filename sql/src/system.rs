@@ -3,6 +3,8 @@
 //! A view is an entry of [`VIEWS`]: its name, its columns, and what computes its
 //! rows.
 
+mod regions;
+
 use std::sync::Arc;
 
 use store::cell::CellType;
@@ -44,22 +46,7 @@ const VIEWS: &[View] = &[
         ],
         rows: tables,
     },
-    View {
-        name: "regions",
-        columns: &[
-            ("table_name", DataType::Text),
-            ("region", DataType::Int8),
-            ("start_key", DataType::Bytea),
-            ("end_key", DataType::Bytea),
-            ("memstore_bytes", DataType::Int8),
-            ("store_files", DataType::Int8),
-            ("store_file_bytes", DataType::Int8),
-            ("rows_read", DataType::Int8),
-            ("rows_written", DataType::Int8),
-            ("damage", DataType::Text),
-        ],
-        rows: regions,
-    },
+    regions::VIEW,
     View {
         name: "compactions",
         columns: &[
@@ -263,27 +250,6 @@ fn store_tables(source: &SystemRowSource) -> Vec<(String, store::TableId)> {
             std::iter::once((table.name.clone(), table.id)).chain(indexes)
         })
         .collect()
-}
-
-fn regions(source: &SystemRowSource) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (name, id) in store_tables(source) {
-        for region in source.engine.store().regions(id)? {
-            rows.push(vec![
-                text(&name),
-                int8(region.region.0),
-                bytes(&region.start),
-                region.stop.as_deref().map_or(Datum::Null, bytes),
-                int8(region.memstore_bytes),
-                int8(region.file_count as u64),
-                int8(region.file_bytes),
-                int8(region.rows_read),
-                int8(region.rows_written),
-                region.damage.as_deref().map_or(Datum::Null, text),
-            ]);
-        }
-    }
-    Ok(rows)
 }
 
 fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -37,7 +37,7 @@ use crate::memstore::Spare;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
-use crate::region::{Region, Surroundings};
+use crate::region::{Region, Surroundings, Volume};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::snapshot::{AppliedMark, Snapshot, SnapshotPurpose};
@@ -319,7 +319,11 @@ impl Engine {
         let clock = self.wal.append(now, durability, edits, followed.as_ref())?;
         for ((region, rows), edit) in regions.iter().zip(edits) {
             region.apply(clock.sequence, edit.cells.of(clock));
-            region.count_written(*rows);
+            region.load().wrote(Volume {
+                rows: *rows,
+                cells: edit.cells.cell_count() as u64,
+                bytes: edit.cells.byte_count() as u64,
+            });
         }
         drop(gates);
         drop(held);

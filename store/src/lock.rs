@@ -99,6 +99,8 @@ pub(crate) struct Patience<'a> {
     pub(crate) cancelled: &'a AtomicBool,
     /// Told of the wait.
     pub(crate) blocking: &'a dyn BlockingSection,
+    /// Called before a wait begins, to count it.
+    pub(crate) on_wait: &'a (dyn Fn() + Sync),
 }
 
 /// All row locks of a store.
@@ -282,6 +284,7 @@ impl LockTable {
         let waiter = Waiter { owner, mode, ticket: Arc::clone(&ticket) };
         entry.crowd().queue.insert(place, waiter);
         drop(shard);
+        (patience.on_wait)();
         let outcome = wait(&ticket, table, &patience);
         self.waits.lock().remove(&owner);
         let taken = if holds { Taken::Held } else { Taken::New };
@@ -476,7 +479,7 @@ mod tests {
     static NEVER: AtomicBool = AtomicBool::new(false);
 
     fn patience(wait: LockWait) -> Patience<'static> {
-        Patience { wait, timeout: None, cancelled: &NEVER, blocking: &PlainWait }
+        Patience { wait, timeout: None, cancelled: &NEVER, blocking: &PlainWait, on_wait: &|| {} }
     }
 
     fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {

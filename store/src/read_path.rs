@@ -15,7 +15,7 @@ use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
 use crate::read_view::{Newest, Views};
-use crate::region::Region;
+use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
@@ -96,6 +96,7 @@ impl ReadPath {
         if let Source::Replica(snapshot) = source {
             spec.snapshot = snapshot.sequence();
         }
+        let before = BatchMark::of(out);
         let found = match &get.filter {
             None => {
                 out.start_row(&get.row);
@@ -117,8 +118,11 @@ impl ReadPath {
             }
         };
         match found {
-            Ok(true) => count_rows(region, source, 1),
-            _ => out.cancel_row(),
+            Ok(true) => count_read(region, source, 1, before.until(out)),
+            _ => {
+                out.cancel_row();
+                count_read(region, source, 1, Volume::default());
+            }
         }
         found
     }
@@ -213,13 +217,41 @@ pub(crate) fn view_of(region: &Region, source: &Source, family: usize) -> Result
     view.ok_or_else(|| no_family(family))
 }
 
-/// Counts rows returned.
-pub(crate) fn count_rows(region: &Region, source: &Source, rows: u64) {
+/// Where a batch ended, to tell what was added since.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchMark(Volume);
+
+impl BatchMark {
+    /// Marks the end of a batch.
+    #[inline]
+    pub(crate) fn of(batch: &CellBatch) -> BatchMark {
+        BatchMark(Volume {
+            rows: batch.row_count() as u64,
+            cells: batch.cell_count() as u64,
+            bytes: batch.byte_count() as u64,
+        })
+    }
+
+    /// Returns what was added.
+    #[inline]
+    pub(crate) fn until(self, batch: &CellBatch) -> Volume {
+        let (BatchMark(before), BatchMark(now)) = (self, BatchMark::of(batch));
+        Volume {
+            rows: now.rows.saturating_sub(before.rows),
+            cells: now.cells.saturating_sub(before.cells),
+            bytes: now.bytes.saturating_sub(before.bytes),
+        }
+    }
+}
+
+/// Counts what so many requests returned.
+#[inline]
+pub(crate) fn count_read(region: &Region, source: &Source, requests: u64, volume: Volume) {
     match source {
-        Source::Primary => region.count_read(rows),
+        Source::Primary => region.load().read(requests, volume),
         Source::Replica(_) => {
             if let Some(replica) = region.replicas().first() {
-                replica.count_rows(rows);
+                replica.count_rows(volume.rows);
             }
         }
     }

@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
+use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
-use crate::read_path::{check_families, count_rows, view_of};
-use crate::region::{Region, RegionMap};
+use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::plain_rows::BatchLimits;
@@ -229,8 +229,11 @@ impl Scanner {
             [only] if !held => only.take_columns(row_limit)?,
             _ => None,
         };
-        let row_count = slice.as_ref().map_or(0, ColumnSlice::row_count);
-        count_rows(&current.region, &current.source, row_count as u64);
+        if let Some(slice) = &slice {
+            let rows = slice.row_count() as u64;
+            let volume = Volume { rows, cells: rows, bytes: slice.stored_bytes() };
+            count_read(&current.region, &current.source, 0, volume);
+        }
         self.current = Some(current);
         Ok(slice)
     }
@@ -416,6 +419,7 @@ impl Scanner {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
+        count_read(&region, &source, 1, Volume::default());
         self.current = Some(RegionScanner { index, region, source, families });
         Ok(true)
     }
@@ -430,7 +434,7 @@ impl Scanner {
 
     /// Adds rows of the current region to `out`, until it is full or the region has no more.
     fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Turn> {
-        let rows_before = out.row_count();
+        let before = BatchMark::of(out);
         if let Some(current) = &self.current
             && matches!(current.source, Source::Primary)
             && let Source::Replica(_) = self.enter(&current.region)?
@@ -452,8 +456,7 @@ impl Scanner {
             }
         }
         if let Some(current) = &self.current {
-            let rows = out.row_count() - rows_before;
-            count_rows(&current.region, &current.source, rows as u64);
+            count_read(&current.region, &current.source, 0, before.until(out));
         }
         Ok(turn)
     }

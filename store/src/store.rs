@@ -39,7 +39,7 @@ pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::endpoint_calls::EndpointCallStatus;
 pub use crate::family_store::CompactionFigures;
-pub use crate::region::{HoldGuard, RegionStatus, ReplicaStatus};
+pub use crate::region::{HoldGuard, Load, RegionStatus, ReplicaStatus};
 pub use crate::reshape::{Reshaped, SplitPoint};
 pub use crate::schedule::CompactionStatus;
 pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};

@@ -389,7 +389,7 @@ impl World {
             let text = |row: &[u8]| String::from_utf8_lossy(row).into_owned();
             let stop = region.stop.as_deref().map_or("end".to_owned(), text);
             let start = if region.start.is_empty() { "start".into() } else { text(&region.start) };
-            let written = region.rows_written;
+            let written = region.load.rows_written;
             writeln!(out, "{start} .. {stop} {written} rows written").unwrap();
         }
         Ok(out)

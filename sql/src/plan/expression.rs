@@ -87,7 +87,8 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
     }
 }
 
-fn constant(value: &Datum, data_type: DataType) -> String {
+/// Returns a value as it would be written in SQL.
+pub(crate) fn constant(value: &Datum, data_type: DataType) -> String {
     match value {
         Datum::Null => "NULL".to_owned(),
         Datum::Bool(value) => value.to_string(),

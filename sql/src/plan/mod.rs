@@ -26,6 +26,8 @@ use crate::logical::{
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
+pub(crate) use crate::plan::expression::constant as literal;
+
 /// A statement, ready to run.
 #[derive(Debug)]
 pub struct Plan {

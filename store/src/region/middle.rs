@@ -22,8 +22,7 @@ impl Region {
     pub(crate) fn split_facts(&self, now_micros: i64) -> SplitFacts {
         let families = self.families.load();
         let age = now_micros.saturating_sub(self.opened_micros);
-        let counts =
-            (self.rows_blocked.load(Ordering::Relaxed), self.rows_written.load(Ordering::Relaxed));
+        let counts = (self.rows_blocked.load(Ordering::Relaxed), self.load.totals().rows_written);
         SplitFacts {
             region: self.id,
             bytes: families.iter().map(|family| file_bytes(&family.view())).max().unwrap_or(0),

@@ -19,12 +19,15 @@
 mod compact;
 mod gate;
 mod held;
+mod load;
 mod map;
 mod middle;
 mod split_policy;
 
 pub use gate::HoldGuard;
 pub(crate) use held::{HeldFiles, HeldFlushes};
+pub use load::Load;
+pub(crate) use load::Volume;
 pub(crate) use map::RegionMap;
 pub(crate) use split_policy::{Facts as SplitFacts, is_due as is_split_due};
 
@@ -44,6 +47,7 @@ use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
+use crate::region::load::LoadCounters;
 use crate::region::split_policy::BlockedShare;
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
@@ -82,10 +86,10 @@ pub struct RegionStatus {
     pub file_count: usize,
     /// Their bytes.
     pub file_bytes: u64,
-    /// Rows read since start.
-    pub rows_read: u64,
-    /// Rows written since start.
-    pub rows_written: u64,
+    /// What it did since it was opened: when the store was, or when a split or merge made it.
+    pub load: Load<u64>,
+    /// The same per second, decayed: with weights that fall to a third within a minute.
+    pub rates: Load<f64>,
     /// What its reads found in the block cache since start.
     pub cache: CacheUse,
     /// What is wrong with a file of it, if any was missing or damaged when the store was opened:
@@ -154,8 +158,7 @@ pub(crate) struct Region {
     installing: Mutex<()>,
     /// Held while replicas take the files, so that they take them in the order of their making.
     adopting: Mutex<()>,
-    rows_read: AtomicU64,
-    rows_written: AtomicU64,
+    load: LoadCounters,
     /// Rows whose writers had to wait for compactions of the region.
     rows_blocked: AtomicU64,
     blocked_share: Mutex<BlockedShare>,
@@ -206,8 +209,7 @@ impl Region {
             flush_bytes: AtomicU64::new(flush_bytes(context, descriptor)),
             installing: Mutex::default(),
             adopting: Mutex::default(),
-            rows_read: AtomicU64::new(0),
-            rows_written: AtomicU64::new(0),
+            load: LoadCounters::new(context.options.env.now_micros()),
             rows_blocked: AtomicU64::new(0),
             blocked_share: Mutex::default(),
             opened_micros: context.options.env.now_micros(),
@@ -354,14 +356,9 @@ impl Region {
         }
     }
 
-    /// Counts rows that were returned.
-    pub(crate) fn count_read(&self, rows: u64) {
-        self.rows_read.fetch_add(rows, Ordering::Relaxed);
-    }
-
-    /// Counts rows that were written.
-    pub(crate) fn count_written(&self, rows: u64) {
-        self.rows_written.fetch_add(rows, Ordering::Relaxed);
+    /// Returns where its reads and writes are counted.
+    pub(crate) fn load(&self) -> &LoadCounters {
+        &self.load
     }
 
     /// Counts rows whose writer has to wait for compactions.
@@ -585,6 +582,7 @@ impl Region {
 
     /// Returns the figures.
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
+        let (load, rates) = self.load.look(self.context.options.env.now_micros());
         let (mut file_count, mut file_bytes) = (0, 0);
         let mut cache = CacheUse::default();
         let mut damage = None;
@@ -611,8 +609,8 @@ impl Region {
             memstore_bytes: self.memstore_bytes(),
             file_count,
             file_bytes,
-            rows_read: self.rows_read.load(Ordering::Relaxed),
-            rows_written: self.rows_written.load(Ordering::Relaxed),
+            load,
+            rates,
             cache,
             damage,
             replicas: replicas.collect(),

@@ -321,6 +321,7 @@ impl Transaction {
             timeout: self.options.lock_timeout,
             cancelled: &self.options.cancelled,
             blocking: &*self.engine.options().blocking,
+            on_wait: &|| table.regions().of_row(row).load().lock_wait(),
         };
         let (key, taken) = self.engine.locks.lock(self.owner, (table.id(), row), mode, patience)?;
         if taken == Taken::New {

@@ -26,6 +26,7 @@ pub struct Cells {
     /// Where the row of the last cell stands in `bytes`.
     row_start: usize,
     row_length: usize,
+    cell_count: usize,
 }
 
 impl PartialEq for Cells {
@@ -67,7 +68,7 @@ pub struct LoggedCells<'a> {
 impl Cells {
     /// Returns an empty list with room for so many bytes.
     pub fn with_capacity(byte_count: usize) -> Cells {
-        Cells { bytes: Vec::with_capacity(byte_count), row_start: 0, row_length: 0 }
+        Cells { bytes: Vec::with_capacity(byte_count), ..Cells::default() }
     }
 
     /// Adds a cell. Its sequence is not looked at, and [`Timestamp::LATEST`] stands for the time of
@@ -98,7 +99,18 @@ impl Cells {
         self.bytes.extend_from_slice(key.qualifier);
         push_varint(&mut self.bytes, value.len() as u64);
         self.bytes.extend_from_slice(value);
+        self.cell_count += 1;
         !same_row
+    }
+
+    /// Returns the number of cells.
+    pub fn cell_count(&self) -> usize {
+        self.cell_count
+    }
+
+    /// Returns the bytes they take in the log.
+    pub fn byte_count(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Returns whether there is no cell.

@@ -61,7 +61,8 @@ fn puts_are_committed_together_over_regions() {
     old.put(column("a"), Timestamp(5), b"old");
     store.put(TABLE, old, Some(Durability::SkipWal)).unwrap();
     assert_eq!(get(&store, "a").as_deref(), Some("2"), "a version of long ago is not the newest");
-    let rows: u64 = store.regions(TABLE).unwrap().iter().map(|region| region.rows_written).sum();
+    let rows: u64 =
+        store.regions(TABLE).unwrap().iter().map(|region| region.load.rows_written).sum();
     assert_eq!(rows, 3);
     let nothing = store.put(TABLE, PutBatch::new(), None).unwrap();
     assert_eq!(nothing.sequence, None);

@@ -282,7 +282,7 @@ fn a_cancelled_call_stops_within_a_page() {
     assert_eq!(endpoint.regions.lock().len(), 1, "no other region was asked");
     let Then::Cancel(_, rows) = request.then else { unreachable!() };
     assert_eq!(rows.into_inner(), 2);
-    let read: u64 = store.regions(TABLE).unwrap().iter().map(|region| region.rows_read).sum();
+    let read: u64 = store.regions(TABLE).unwrap().iter().map(|region| region.load.rows_read).sum();
     assert_eq!(read, 2, "nothing was read after it");
 }
 

@@ -11,6 +11,7 @@ mod endpoints;
 mod faults;
 pub(crate) mod filter_text;
 mod histories;
+mod load;
 mod memory;
 mod model;
 mod policies;

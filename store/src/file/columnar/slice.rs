@@ -59,6 +59,12 @@ impl ColumnSlice {
         self.rows.len()
     }
 
+    /// Returns their share of the bytes that the block has in the file.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let (rows, block_rows) = (self.rows.len() as u64, self.block.cell_count() as u64);
+        u64::from(self.handle.size) * rows / block_rows.max(1)
+    }
+
     /// Returns the layout that the values follow, in its encoded form.
     pub fn layout(&self) -> &[u8] {
         self.block.layout().encoded()

@@ -1,0 +1,316 @@
+//! The load of a region: what was read and written in it, in all and per second.
+//!
+//! # Counting
+//!
+//! A get takes about a microsecond, so that a counter which all threads share would be felt. Each
+//! of the first threads that read or write therefore has a line of counters of its own in every
+//! region, and adds to it without a locked instruction; threads beyond that share the last line.
+//!
+//! # Rates
+//!
+//! No thread samples the counters: whoever looks brings the rates up to date. With `d` seconds and
+//! `n` more events since the last look, and τ = 60 s,
+//!
+//! ```text
+//! keep   = exp(-d / τ)
+//! mean   = keep * mean   + (1 - keep) * n / d
+//! weight = keep * weight + (1 - keep)
+//! rate   = mean / weight
+//! ```
+//!
+//! beginning with zeros: what happened a minute ago counts about a third of what happens now, and a
+//! young region's rate is not too low for its youth. While the load is even it makes no difference
+//! how often somebody looks; what changed between two looks is spread evenly over the time between.
+//!
+//! # Invariants
+//!
+//! 1. A line other than the last has one writer: the living thread that holds its number.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// The τ of the rates.
+const DECAY_SECONDS: f64 = 60.0;
+/// Lines of a region; the last is shared.
+const LINES: usize = 16;
+const SHARED: usize = LINES - 1;
+/// Counters of a line.
+const COUNTERS: usize = 8;
+
+/// Figures of what a region does.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Load<T> {
+    /// Gets, and scans that came into the region.
+    pub read_requests: T,
+    /// Rows returned.
+    pub rows_read: T,
+    /// Cells returned.
+    pub cells_read: T,
+    /// Bytes of keys and values returned; of columnar blocks the share of the stored block.
+    pub bytes_read: T,
+    /// Commits that wrote to the region.
+    pub write_requests: T,
+    /// Rows written.
+    pub rows_written: T,
+    /// Cells written.
+    pub cells_written: T,
+    /// Bytes of them in the log.
+    pub bytes_written: T,
+    /// Row locks that had to be waited for.
+    pub lock_waits: T,
+}
+
+impl<T: Copy> Load<T> {
+    fn map<U>(&self, other: &Load<T>, change: impl Fn(T, T) -> U) -> Load<U> {
+        Load {
+            read_requests: change(self.read_requests, other.read_requests),
+            rows_read: change(self.rows_read, other.rows_read),
+            cells_read: change(self.cells_read, other.cells_read),
+            bytes_read: change(self.bytes_read, other.bytes_read),
+            write_requests: change(self.write_requests, other.write_requests),
+            rows_written: change(self.rows_written, other.rows_written),
+            cells_written: change(self.cells_written, other.cells_written),
+            bytes_written: change(self.bytes_written, other.bytes_written),
+            lock_waits: change(self.lock_waits, other.lock_waits),
+        }
+    }
+}
+
+/// Rows, cells and bytes that were read or written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Volume {
+    /// Rows.
+    pub(crate) rows: u64,
+    /// Cells.
+    pub(crate) cells: u64,
+    /// Bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Counts what a region does.
+pub(crate) struct LoadCounters {
+    lines: [Line; LINES],
+    lock_waits: AtomicU64,
+    rates: Mutex<Rates>,
+}
+
+/// As long as a cache line, so that threads do not slow each other down.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; COUNTERS]);
+
+/// Where a direction's counters begin in a line: requests, rows, cells, bytes.
+#[derive(Clone, Copy)]
+enum Direction {
+    Read = 0,
+    Write = 4,
+}
+
+impl LoadCounters {
+    /// Returns zeros.
+    pub(crate) fn new(now_micros: i64) -> LoadCounters {
+        LoadCounters {
+            lines: Default::default(),
+            lock_waits: AtomicU64::new(0),
+            rates: Mutex::new(Rates { at_micros: now_micros, ..Rates::default() }),
+        }
+    }
+
+    /// Counts what was read, by so many requests.
+    #[inline]
+    pub(crate) fn read(&self, requests: u64, volume: Volume) {
+        self.add(Direction::Read, requests, volume);
+    }
+
+    /// Counts what a commit wrote.
+    pub(crate) fn wrote(&self, volume: Volume) {
+        self.add(Direction::Write, 1, volume);
+    }
+
+    /// Counts a row lock that has to be waited for.
+    pub(crate) fn lock_wait(&self) {
+        self.lock_waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn add(&self, direction: Direction, requests: u64, Volume { rows, cells, bytes }: Volume) {
+        let number = line_number();
+        let first = direction as usize;
+        let counters = &self.lines[number].0[first..first + COUNTERS / 2];
+        for (counter, amount) in counters.iter().zip([requests, rows, cells, bytes]) {
+            if number == SHARED {
+                counter.fetch_add(amount, Ordering::Relaxed);
+            } else {
+                // Nobody else writes it.
+                let count = counter.load(Ordering::Relaxed).wrapping_add(amount);
+                counter.store(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns all that was counted.
+    pub(crate) fn totals(&self) -> Load<u64> {
+        let sum = |counter: usize| {
+            self.lines.iter().map(|line| line.0[counter].load(Ordering::Relaxed)).sum()
+        };
+        let (read, write) = (Direction::Read as usize, Direction::Write as usize);
+        Load {
+            read_requests: sum(read),
+            rows_read: sum(read + 1),
+            cells_read: sum(read + 2),
+            bytes_read: sum(read + 3),
+            write_requests: sum(write),
+            rows_written: sum(write + 1),
+            cells_written: sum(write + 2),
+            bytes_written: sum(write + 3),
+            lock_waits: self.lock_waits.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns all that was counted, and what it comes to per second, decayed.
+    pub(crate) fn look(&self, now_micros: i64) -> (Load<u64>, Load<f64>) {
+        let mut rates = self.rates.lock();
+        let totals = self.totals();
+        (totals, rates.look(totals, now_micros))
+    }
+}
+
+/// The rates as of the last look.
+#[derive(Default)]
+struct Rates {
+    at_micros: i64,
+    totals: Load<u64>,
+    mean: Load<f64>,
+    weight: f64,
+}
+
+impl Rates {
+    fn look(&mut self, totals: Load<u64>, now_micros: i64) -> Load<f64> {
+        let seconds = now_micros.saturating_sub(self.at_micros) as f64 / 1e6;
+        // A clock that was set back says nothing; it is looked at again from there.
+        if seconds > 0.0 {
+            let keep = (-seconds / DECAY_SECONDS).exp();
+            let new = totals.map(&self.totals, |now, before| {
+                (1.0 - keep) * now.wrapping_sub(before) as f64 / seconds
+            });
+            self.mean = self.mean.map(&new, |mean, new| keep * mean + new);
+            self.weight = keep * self.weight + (1.0 - keep);
+            self.totals = totals;
+        }
+        self.at_micros = now_micros;
+        let weight = if self.weight > 0.0 { self.weight } else { 1.0 };
+        self.mean.map(&self.mean, |mean, _| mean / weight)
+    }
+}
+
+/// The numbers that threads hold, a bit each.
+static HELD: AtomicU32 = AtomicU32::new(0);
+
+/// A thread's number, given back when the thread ends.
+struct LineNumber(usize);
+
+thread_local! {
+    static LINE: LineNumber = LineNumber::take();
+}
+
+impl LineNumber {
+    fn take() -> LineNumber {
+        let mut held = HELD.load(Ordering::Relaxed);
+        loop {
+            let number = held.trailing_ones() as usize;
+            if number >= SHARED {
+                return LineNumber(SHARED);
+            }
+            // What the thread before counted is seen by the one that takes its number.
+            let (taken, order) = (held | 1 << number, Ordering::Acquire);
+            match HELD.compare_exchange_weak(held, taken, order, Ordering::Relaxed) {
+                Ok(_) => return LineNumber(number),
+                Err(now) => held = now,
+            }
+        }
+    }
+}
+
+impl Drop for LineNumber {
+    fn drop(&mut self) {
+        if self.0 < SHARED {
+            HELD.fetch_and(!(1 << self.0), Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+fn line_number() -> usize {
+    // A thread that ends has given its number back already.
+    LINE.try_with(|line| line.0).unwrap_or(SHARED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn volume(rows: u64) -> Volume {
+        Volume { rows, cells: 2 * rows, bytes: 10 * rows }
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        let counters = LoadCounters::new(0);
+        // More threads than lines, some one after the other.
+        for _ in 0..3 {
+            std::thread::scope(|scope| {
+                for _ in 0..2 * LINES {
+                    scope.spawn(|| {
+                        for _ in 0..1_000 {
+                            counters.read(1, volume(2));
+                            counters.wrote(volume(3));
+                        }
+                        counters.lock_wait();
+                    });
+                }
+            });
+        }
+        let calls = 3 * 2 * LINES as u64 * 1_000;
+        let totals = counters.totals();
+        assert_eq!((totals.read_requests, totals.write_requests), (calls, calls));
+        assert_eq!((totals.rows_read, totals.cells_read), (2 * calls, 4 * calls));
+        assert_eq!((totals.bytes_read, totals.rows_written), (20 * calls, 3 * calls));
+        assert_eq!((totals.cells_written, totals.bytes_written), (6 * calls, 30 * calls));
+        assert_eq!(totals.lock_waits, 3 * 2 * LINES as u64);
+    }
+
+    #[test]
+    fn an_even_load_has_its_rate_at_once_however_often_one_looks() {
+        for step in [1, 7, 250] {
+            let counters = LoadCounters::new(5);
+            let mut now = 5;
+            for _ in 0..4 {
+                now += step * SECOND;
+                (0..step).for_each(|_| counters.read(3, volume(30)));
+                let (_, rates) = counters.look(now);
+                assert!((rates.read_requests - 3.0).abs() < 1e-9, "{rates:?}");
+                assert!((rates.bytes_read - 300.0).abs() < 1e-6, "{rates:?}");
+                assert_eq!(rates.rows_written, 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_decays() {
+        let counters = LoadCounters::new(0);
+        counters.wrote(volume(600));
+        let (_, rates) = counters.look(600 * SECOND);
+        let before = rates.rows_written;
+        assert!((before - 1.0).abs() < 1e-9);
+        let (totals, rates) = counters.look(660 * SECOND);
+        assert_eq!(totals.rows_written, 600);
+        assert!((rates.rows_written / before - (-1.0f64).exp()).abs() < 1e-3, "{rates:?}");
+        let (_, same) = counters.look(660 * SECOND);
+        assert_eq!(same, rates, "a second look at the same time changes nothing");
+        let (_, back) = counters.look(600 * SECOND);
+        assert_eq!(back, rates, "nor does a clock that was set back");
+    }
+}
