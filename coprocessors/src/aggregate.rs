@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use store::observer::{Endpoint, EndpointContext, Page};
+use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scanner::ScanStep;
 use store::{CellBatch, Scan, TimeRange};
 use types::aggregate::{Accumulator, Aggregate, GroupTable, feed};

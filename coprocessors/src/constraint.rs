@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use store::error::Veto;
-use store::observer::{ObserverContext, RegionObserver};
+use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::{RowDecoder, RowLayout};
@@ -221,6 +221,14 @@ impl ConstraintObserver {
 impl RegionObserver for ConstraintObserver {
     fn name(&self) -> &str {
         CONSTRAINT
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch])
+    }
+
+    fn is_essential(&self) -> bool {
+        true
     }
 
     fn pre_batch(

@@ -112,6 +112,10 @@ pub mod sqlstate {
     pub const OUT_OF_MEMORY: &str = "53200";
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
+    /// `external_routine_exception`
+    pub const EXTERNAL_ROUTINE_EXCEPTION: &str = "38000";
+    /// `object_not_in_prerequisite_state`
+    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
     /// `object_in_use`
     pub const OBJECT_IN_USE: &str = "55006";
     /// `lock_not_available`
@@ -233,6 +237,9 @@ const VETO_CODES: &[&str] = &[
     sqlstate::CHECK_VIOLATION,
     sqlstate::QUERY_CANCELED,
     sqlstate::DATA_CORRUPTED,
+    sqlstate::EXTERNAL_ROUTINE_EXCEPTION,
+    sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    sqlstate::INSUFFICIENT_PRIVILEGE,
     types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
     types::error::sqlstate::DIVISION_BY_ZERO,
     types::error::sqlstate::INVALID_TEXT_REPRESENTATION,

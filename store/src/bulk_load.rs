@@ -19,7 +19,7 @@
 //! 2. A snapshot sees all of it or nothing.
 //! 3. It counts as one commit at S. It takes no row locks: a transaction that has read a row and
 //!    writes it at a later commit does not notice, unless it runs at REPEATABLE READ and takes the
-//!    row's lock after the adoption. Observers do not run.
+//!    row's lock after the adoption. Observers see the load and its files, not its cells.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit};
+use crate::observer::{BulkLoadRef, FileOrigin, RegionRef, StoreFileRef};
 use crate::region::{HeldFlushes, Region, RegionMap, Surroundings};
 use crate::run::{LiveFile, Run};
 use crate::table::Table;
@@ -235,7 +236,17 @@ impl BulkLoad {
             indexes.into_iter().map(|index| (index, &self.map.all()[index])).collect();
         // In the order in which commits take their gates.
         regions.sort_unstable_by_key(|(_, region)| region.id());
+        let chain = self.table.observers().chain();
+        let shown: Vec<RegionRef<'_>> = regions.iter().map(|(_, region)| region.shown()).collect();
+        let load = BulkLoadRef { regions: &shown, file_count, cell_count };
+        if let Some(chain) = &chain {
+            chain.pre_bulk_load(&load)?;
+        }
         let sequence = self.adopt_into(&regions)?;
+        if let Some(chain) = &chain {
+            self.new_files(&regions).for_each(|file| chain.post_commit_store_file(&file));
+            chain.post_bulk_load(&load);
+        }
         for (_, region) in &regions {
             self.engine.schedule.want(region);
         }
@@ -290,6 +301,9 @@ impl BulkLoad {
             edits.push((region.id(), opened.iter().map(change).collect()));
             runs.push(opened);
         }
+        if let Some(chain) = self.table.observers().chain() {
+            self.new_files(regions).try_for_each(|file| chain.pre_commit_store_file(&file))?;
+        }
         engine.append_decisive(&ManifestEdit::Adopt {
             table: self.table.id(),
             regions: edits,
@@ -300,6 +314,24 @@ impl BulkLoad {
             held.adopt(runs, engine);
         }
         Ok(())
+    }
+
+    /// Returns the files as observers are shown them.
+    fn new_files<'a>(
+        &'a self,
+        regions: &'a [(usize, &Arc<Region>)],
+    ) -> impl Iterator<Item = StoreFileRef<'a>> {
+        regions.iter().flat_map(|(index, region)| {
+            let of_region = self.files.written.range((*index, 0)..=(*index, u8::MAX));
+            of_region.flat_map(|((_, family), files)| {
+                files.iter().map(|(file, _)| StoreFileRef {
+                    region: region.shown(),
+                    family: *family,
+                    file: *file,
+                    origin: FileOrigin::BulkLoad,
+                })
+            })
+        })
     }
 
     fn open_runs(

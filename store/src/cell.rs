@@ -543,6 +543,26 @@ impl CellBatch {
         (0..self.rows.len()).map(|index| self.row(index))
     }
 
+    /// Adds copies of the rows of another batch.
+    pub fn append(&mut self, other: &CellBatch) {
+        for row in other.rows().filter(|row| row.first < row.end) {
+            self.start_row(row.key());
+            row.cells().for_each(|cell| self.push(cell));
+        }
+    }
+
+    /// Keeps the rows for which `keep` returns `true`.
+    pub fn retain_rows(&mut self, mut keep: impl FnMut(RowRef<'_>) -> bool) {
+        let kept: Vec<bool> = self.rows().map(&mut keep).collect();
+        if kept.contains(&false) {
+            let whole = std::mem::take(self);
+            for (row, _) in whole.rows().zip(kept).filter(|(_, kept)| *kept) {
+                self.start_row(row.key());
+                row.cells().for_each(|cell| self.push(cell));
+            }
+        }
+    }
+
     /// Keeps the first `row_count` rows.
     pub fn truncate(&mut self, row_count: usize) {
         if let Some(&first) = self.rows.get(row_count) {

@@ -14,6 +14,7 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{Engine, RegionWrites, UNPLACED, Writes};
 use crate::error::{Error, Result};
 use crate::mutation::{Edit, Mutation};
+use crate::observer::Hooks;
 use crate::read_path::{Source, check_views};
 use crate::region::RegionMap;
 use crate::scan::{Get, ReadSpec};
@@ -156,10 +157,20 @@ impl Store {
         engine.check_running()?;
         let tables = engine.tables.load();
         let table = tables.get(&table).ok_or(Error::NoSuchTable(table))?;
-        loop {
-            if let Some(found) = get_now(engine, &table.regions(), get, out)? {
-                return Ok(found);
+        match table.observers().chain_for(Hooks::GET) {
+            None => get_newest(engine, table, get, out),
+            Some(chain) => {
+                chain.around_get(get, out, |get, row| get_newest(engine, table, get, row))
             }
+        }
+    }
+}
+
+/// Gets a row without its observers.
+fn get_newest(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
+    loop {
+        if let Some(found) = get_now(engine, &table.regions(), get, out)? {
+            return Ok(found);
         }
     }
 }

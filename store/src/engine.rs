@@ -34,6 +34,7 @@ use crate::family_store::StoreContext;
 use crate::lock::{LockTable, Owner};
 use crate::manifest::{Manifest, ManifestEdit};
 use crate::memstore::Spare;
+use crate::observer::{RegionChain, ServerObservers, WalChain, WalCommit, WalEdit};
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::read_path::ReadPath;
@@ -56,6 +57,8 @@ pub(crate) type Tables = HashMap<TableId, Arc<Table>, ahash::RandomState>;
 
 /// What the transactions of a store share.
 pub(crate) struct Engine {
+    /// The observers of the log and of definitions, and what all observers share.
+    pub(crate) observers: Arc<ServerObservers>,
     /// Settings, snapshots and replicas.
     pub(crate) reads: Arc<ReadPath>,
     /// What regions share.
@@ -123,6 +126,13 @@ pub(crate) struct RegionWrites {
     pub(crate) row_count: u64,
 }
 
+impl RegionWrites {
+    fn shown(&self) -> WalEdit<'_> {
+        let (table, region) = (self.region.table(), self.region.id());
+        WalEdit { table, region, row_count: self.row_count, cells: &self.cells }
+    }
+}
+
 /// The parts that an engine is made of.
 pub(crate) struct Parts {
     pub(crate) reads: Arc<ReadPath>,
@@ -138,8 +148,13 @@ impl Engine {
     /// Returns the engine of an opened directory.
     pub(crate) fn new(parts: Parts) -> Engine {
         let last = parts.wal.clock().sequence;
-        let budget = Budget::of(parts.context.options.memory_bytes);
+        let options = &parts.context.options;
+        let budget = Budget::of(options.memory_bytes);
+        let limits = options.coprocessors.clone();
+        let observers = Arc::new(ServerObservers::new(Arc::clone(&options.env), limits));
+        parts.wal.watch_rolls(observers.clone());
         Engine {
+            observers,
             schedule: Schedule::new(&parts.context.options),
             pressure: Arc::new(Pressure::new(&budget)),
             reads: parts.reads,
@@ -291,9 +306,24 @@ impl Engine {
     /// it has to do with the disk.
     pub(crate) fn commit_holding<H>(
         &self,
+        writes: Writes,
+        durability: Durability,
+        held: H,
+    ) -> Result<CommitClock> {
+        let observers = self.observers.of_commits();
+        if let Some(observers) = &observers {
+            let edits: Vec<WalEdit<'_>> = writes.regions.iter().map(RegionWrites::shown).collect();
+            observers.pre_append(&WalCommit { durability, edits: &edits })?;
+        }
+        self.write_commit(writes, durability, held, observers.as_deref())
+    }
+
+    fn write_commit<H>(
+        &self,
         mut writes: Writes,
         durability: Durability,
         held: H,
+        observers: Option<&WalChain>,
     ) -> Result<CommitClock> {
         // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
         writes.regions.sort_unstable_by_key(|part| part.region.id());
@@ -309,7 +339,7 @@ impl Engine {
             drop(gates);
             self.settle_tables()?;
             let writes = self.reroute(regions.into_iter().zip(edits))?;
-            return self.commit_holding(writes, durability, held);
+            return self.write_commit(writes, durability, held, observers);
         }
         // Within the gates: a region that gets replicas closes its own before it counts on this.
         let followed =
@@ -330,6 +360,16 @@ impl Engine {
         self.applied.applied(clock.sequence);
         for (region, _) in &regions {
             self.memory_changed(region);
+        }
+        if let Some(observers) = observers {
+            let shown = regions.iter().zip(edits).map(|((region, row_count), edit)| WalEdit {
+                table: region.table(),
+                region: region.id(),
+                row_count: *row_count,
+                cells: &edit.cells,
+            });
+            let shown: Vec<WalEdit<'_>> = shown.collect();
+            observers.post_append(&WalCommit { durability, edits: &shown }, clock);
         }
         if durability != Durability::SyncWal && self.wal.hand_over(clock.sequence) {
             // A failure is told by the commit's ticket.
@@ -444,6 +484,10 @@ impl Surroundings for Engine {
 
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
         self.manifest.lock().append(edit)
+    }
+
+    fn observers(&self, table: TableId) -> Option<Arc<RegionChain>> {
+        self.tables.load().get(&table)?.observers().chain()
     }
 
     fn memory_changed(&self, region: &Region) {

@@ -21,7 +21,9 @@ use parking_lot::Mutex;
 
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
-use crate::compaction::{OutputSpec, Progress, RunWriter, Unwatched, rewrite};
+use crate::compaction::{
+    CellFilter, FilteredSink, OutputSpec, Progress, RunWriter, Unwatched, rewrite,
+};
 use crate::descriptor::{FamilyDescriptor, RowRange};
 use crate::error::{Damage, Error, Result};
 use crate::file::StoreFile;
@@ -270,6 +272,15 @@ impl FamilyStore {
     /// [`FamilyStore::install_flush`], which the caller calls once the manifest lists it. `None` if
     /// nothing is frozen. Called again before that, it returns the same outcome again.
     pub fn flush(&self, horizon: Horizon) -> Result<Option<FlushOutcome>> {
+        self.flush_filtered(horizon, None)
+    }
+
+    /// The same, with a filter that user code puts before it.
+    pub(crate) fn flush_filtered(
+        &self,
+        horizon: Horizon,
+        filter: Option<&mut (dyn CellFilter + 'static)>,
+    ) -> Result<Option<FlushOutcome>> {
         let _flushing = self.flushing.lock();
         if let Some(flush) = &self.pending.lock().flush {
             return Ok(Some(flush.outcome.clone()));
@@ -291,7 +302,7 @@ impl FamilyStore {
         // One file, whatever its size: a flush is one run, and no larger than a memstore.
         let output = OutputSpec { cuts: Vec::new(), file_bytes: u64::MAX };
         let merge = Merge::new(sources, RowOrder::Forward)?;
-        let mut written = self.write_runs(&view, merge, (spec, output), &Unwatched)?;
+        let mut written = self.write_runs(&view, merge, (spec, output, filter), &Unwatched)?;
         let file = written.files.pop().map(|(_, file)| file);
         let outcome = FlushOutcome {
             file: file.as_ref().map(|live| FileRecord::alone(live.id, live.created_micros)),
@@ -309,7 +320,7 @@ impl FamilyStore {
         &self,
         view: &ReadView,
         mut merge: Merge<C>,
-        (spec, output): (RewriteSpec, OutputSpec),
+        (spec, output, filter): (RewriteSpec, OutputSpec, Option<&mut (dyn CellFilter + 'static)>),
         progress: &impl Progress,
     ) -> Result<Written> {
         let env = &self.context.options.env;
@@ -317,8 +328,15 @@ impl FamilyStore {
         let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
         let stop = self.rows.stop.as_deref();
-        let rewritten = rewrite(&mut merge, stop, &mut retention, &mut writer, progress)
-            .and_then(|cells_in| Ok((cells_in, writer.finish()?)));
+        let rewritten = match filter {
+            None => rewrite(&mut merge, stop, &mut retention, &mut writer, progress),
+            Some(filter) => {
+                let family = self.family_index;
+                let mut sink = FilteredSink { sink: &mut writer, filter, family };
+                rewrite(&mut merge, stop, &mut retention, &mut sink, progress)
+            }
+        };
+        let rewritten = rewritten.and_then(|cells_in| Ok((cells_in, writer.finish()?)));
         let (cells_in, outputs) = match rewritten {
             Ok(rewritten) => rewritten,
             Err(error) => {
@@ -444,7 +462,7 @@ mod compact;
 mod figures;
 
 pub use compact::CompactionOutcome;
-pub(crate) use compact::CompactionPlan;
+pub(crate) use compact::{CompactionPlan, RewriteRules};
 pub use figures::CompactionFigures;
 use figures::Counters;
 

@@ -44,6 +44,7 @@ pub mod manifest;
 mod snapshot;
 pub mod mutation;
 pub mod row_mutation;
+pub mod observer;
 mod lock;
 mod endpoint_calls;
 pub mod read_ahead;
@@ -51,7 +52,7 @@ mod replica;
 pub mod region;
 mod read_path;
 pub mod scanner;
-pub mod observer;
+pub mod endpoint;
 mod table;
 mod pressure;
 mod schedule;
@@ -67,6 +68,7 @@ pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;
 mod direct;
+mod observed;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};

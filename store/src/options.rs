@@ -33,6 +33,8 @@ pub struct Options {
     pub flush_threads: usize,
     /// Bounds on compactions.
     pub compactions: CompactionLimits,
+    /// How much is borne with coprocessors.
+    pub coprocessors: CoprocessorLimits,
     /// Age at which an open snapshot is closed, so that what only it can see need not be kept: its
     /// reads then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Looked at by
     /// flushes and compactions. Default: none.
@@ -58,6 +60,23 @@ pub struct CompactionLimits {
     /// How long a commit waits, at most, for compactions of a region that has too many files.
     /// Default 10 s.
     pub stall_max: Duration,
+}
+
+/// How much is borne with coprocessors.
+#[derive(Debug, Clone)]
+pub struct CoprocessorLimits {
+    /// Time that a hook may take for itself, by the clock; what the store does for it (reads,
+    /// locks, added mutations) is not counted. Looked at when the hook has returned. Default 5 s;
+    /// `None`: any.
+    pub time: Option<Duration>,
+    /// Failures in a row after which a coprocessor is suspended. Default 10.
+    pub failures_max: u32,
+}
+
+impl Default for CoprocessorLimits {
+    fn default() -> CoprocessorLimits {
+        CoprocessorLimits { time: Some(Duration::from_secs(5)), failures_max: 10 }
+    }
 }
 
 /// A bound that rises with need, from where no store has more files than a merge takes to where
@@ -125,6 +144,7 @@ impl Default for Options {
             wal_segment_bytes: 64 << 20,
             flush_threads: 1,
             compactions: CompactionLimits::default(),
+            coprocessors: CoprocessorLimits::default(),
             wal_archive: None,
             endpoint_page_rows: 256 << 10,
             parallel_after_rows: 4_096,

@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::family_store::file_name;
 use crate::file::StoreFile;
 use crate::manifest::{ManifestEdit, RegionRecord};
+use crate::observer::RegionRef;
 use crate::region::{HeldFiles, Region, RegionMap, Surroundings, directory_of};
 use crate::run::{FileRecord, LiveFile};
 use crate::table::Table;
@@ -84,7 +85,15 @@ pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<Reshape
     }
     let daughters =
         vec![RowRange { start, stop: Some(at.to_vec()) }, RowRange { start: at.to_vec(), stop }];
-    replace_regions(engine, table, &[region], daughters)
+    let master = engine.observers.master();
+    if let Some(master) = &master {
+        master.pre_split(region.shown(), at)?;
+    }
+    let (reshaped, added) = replace_regions(engine, table, &[Arc::clone(&region)], daughters)?;
+    if let (Some(master), [left, right]) = (master, added.as_slice()) {
+        master.post_split(region.shown(), [left.shown(), right.shown()]);
+    }
+    Ok(reshaped)
 }
 
 /// Returns where a region is to be split by itself.
@@ -138,7 +147,17 @@ pub(crate) fn merge(engine: &Engine, table: &Table, regions: &[RegionId]) -> Res
     }
     let start = old[0].start().to_vec();
     let stop = old[old.len() - 1].stop().map(<[u8]>::to_vec);
-    replace_regions(engine, table, &old, vec![RowRange { start, stop }])
+    let master = engine.observers.master();
+    let shown: Vec<RegionRef<'_>> = old.iter().map(|region| region.shown()).collect();
+    if let Some(master) = &master {
+        master.pre_merge(&shown)?;
+    }
+    let whole = vec![RowRange { start, stop }];
+    let (reshaped, added) = replace_regions(engine, table, &old, whole)?;
+    if let (Some(master), [merged]) = (master, added.as_slice()) {
+        master.post_merge(&shown, merged.shown());
+    }
+    Ok(reshaped)
 }
 
 /// Puts regions of these rows in the place of neighbours that cover the same rows. The caller holds
@@ -154,8 +173,9 @@ fn replace_regions(
     table: &Table,
     old: &[Arc<Region>],
     new: Vec<RowRange>,
-) -> Result<Reshaped> {
+) -> Result<(Reshaped, Vec<Arc<Region>>)> {
     let _loads = table.hold_loads()?;
+    let _attaching = table.attaching.lock();
     for region in old {
         region.check_whole()?;
         flush_most(engine, region)?;
@@ -169,6 +189,11 @@ fn replace_regions(
     }
     let mut reshaping = Reshaping::begin(engine, table, old, new)?;
     reshaping.link_all(&held)?;
+    let observers = table.observers().chain();
+    if let Some(observers) = &observers {
+        reshaping.new.iter().try_for_each(|new| observers.pre_open(new.shown(table)))?;
+        old.iter().for_each(|region| observers.pre_close(region.shown()));
+    }
     let began = Instant::now();
     let gates: Vec<_> = by_id.iter().map(|region| region.close_write_gate()).collect();
     let through = engine.last_sequence();
@@ -190,9 +215,12 @@ fn replace_regions(
         engine.memory_changed(region);
         engine.schedule.want(region);
     }
-    let removed = old.iter().map(|region| region.id()).collect();
-    let added = added.iter().map(|region| region.id()).collect();
-    Ok(Reshaped { removed, added, closed_for })
+    if let Some(observers) = observers {
+        old.iter().for_each(|region| observers.post_close(region.shown()));
+        added.iter().for_each(|region| observers.post_open(region.shown()));
+    }
+    let ids = |regions: &[Arc<Region>]| regions.iter().map(|region| region.id()).collect();
+    Ok((Reshaped { removed: ids(old), added: ids(&added), closed_for }, added))
 }
 
 /// Flushes a region, so that little is left to be flushed while writers wait.
@@ -336,6 +364,12 @@ impl Drop for Reshaping<'_> {
 }
 
 impl NewRegion {
+    /// Returns it as observers are shown it.
+    fn shown(&self, table: &Table) -> RegionRef<'_> {
+        let RowRange { start, stop } = &self.rows;
+        RegionRef { table: table.id(), region: self.id, start, stop: stop.as_deref() }
+    }
+
     fn directory_of(&self, family: usize) -> PathBuf {
         self.directory.join(family.to_string())
     }

@@ -67,6 +67,13 @@ pub enum RowChange {
     },
 }
 
+impl RowChange {
+    /// Returns whether it is an increment or an append.
+    pub(crate) fn reads_value(&self) -> bool {
+        matches!(self, RowChange::Increment { .. } | RowChange::Append { .. })
+    }
+}
+
 /// The value that an increment or append has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
+use crate::observer::{Flow, Hooks, RegionChain};
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
 use crate::region::{Region, RegionMap, Volume};
@@ -50,6 +51,23 @@ pub(crate) struct ScanRules {
     pub(crate) consistency: Consistency,
     /// Any of them set ends the scan.
     pub(crate) cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
+    /// The observers of the table, if they want to see scans.
+    pub(crate) observers: Option<Arc<RegionChain>>,
+}
+
+/// A scan that observers see.
+struct Watched {
+    chain: Arc<RegionChain>,
+    scan: Scan,
+    /// Rows that may still be returned, where observers may leave some out; else the scanner
+    /// counts them.
+    rows_left: Option<u64>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.chain.post_scanner_close(&self.scan);
+    }
 }
 
 /// Reads the rows of a scan, batch by batch. Keeps the snapshot it was opened with.
@@ -81,6 +99,7 @@ pub struct Scanner {
     counts: ReadCounts,
     /// Rows read in a row before columns are looked for again.
     row_run: usize,
+    watched: Option<Watched>,
 }
 
 /// What [`Scanner::next_columns`] came to.
@@ -137,8 +156,18 @@ impl Scanner {
             Position::Inside(position) => Some(position.clone()),
             _ => None,
         };
+        let watched = rules.observers.clone().map(|chain| {
+            let filters = chain.wants(Hooks::SCAN_NEXT) && scan.batch.is_none();
+            let rows_left = filters.then(|| scan.limit.unwrap_or(u64::MAX));
+            Watched { chain, scan: scan.clone(), rows_left }
+        });
+        if let Some(watched) = &watched {
+            watched.chain.post_scanner_open(&watched.scan)?;
+        }
+        let counted = watched.as_ref().is_some_and(|watched| watched.rows_left.is_some());
         Ok(Scanner {
-            rows_left: scan.limit.unwrap_or(u64::MAX),
+            rows_left: if counted { u64::MAX } else { scan.limit.unwrap_or(u64::MAX) },
+            watched,
             rules,
             order,
             start,
@@ -161,6 +190,49 @@ impl Scanner {
     /// Replaces the content of `out` by the next rows, or pieces of rows, at most `row_limit` and
     /// about [`Scan::batch_bytes`] of them. Returns whether there were any.
     pub fn next_batch(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+        match self.watched.take() {
+            None => self.read_batch(row_limit, out),
+            Some(mut watched) => {
+                let read = self.next_watched(&mut watched, row_limit, out);
+                self.watched = Some(watched);
+                read
+            }
+        }
+    }
+
+    /// Reads the next batch with the hooks around it, again if they leave nothing of it.
+    fn next_watched(
+        &mut self,
+        watched: &mut Watched,
+        row_limit: usize,
+        out: &mut CellBatch,
+    ) -> Result<bool> {
+        loop {
+            out.clear();
+            let rows_left = watched.rows_left.unwrap_or(u64::MAX);
+            let room = row_limit.min(usize::try_from(rows_left).unwrap_or(usize::MAX));
+            if room == 0 {
+                return Ok(false);
+            }
+            self.check_cancelled()?;
+            let flow = watched.chain.pre_scanner_next(&watched.scan, out)?;
+            let more = match flow {
+                Flow::Bypass(()) => false,
+                Flow::Proceed => {
+                    let more = self.read_batch(room, out)?;
+                    watched.chain.post_scanner_next(&watched.scan, out)?;
+                    more
+                }
+            };
+            if !out.is_empty() || !more {
+                let rows = out.row_count() as u64;
+                watched.rows_left = watched.rows_left.map(|left| left.saturating_sub(rows));
+                return Ok(!out.is_empty());
+            }
+        }
+    }
+
+    fn read_batch(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         out.clear();
         while out.row_count() < row_limit && !self.is_full(out) {
             self.check_cancelled()?;
@@ -185,6 +257,12 @@ impl Scanner {
     ///
     /// As [`Scanner::next_batch`].
     pub fn next_columns(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<ScanStep> {
+        let filters = |watched: &Watched| watched.chain.wants(Hooks::SCAN_NEXT);
+        if self.watched.as_ref().is_some_and(filters) {
+            // Observers see rows.
+            let some = self.next_batch(row_limit.min(ROWS_BETWEEN_CHECKS), out)?;
+            return Ok(if some { ScanStep::Rows } else { ScanStep::End });
+        }
         out.clear();
         while out.row_count() < row_limit {
             self.check_cancelled()?;
@@ -281,7 +359,8 @@ impl Scanner {
     pub fn rest(&mut self) -> Result<Scan> {
         let position = self.position()?;
         let mut rest = self.scan.clone();
-        rest.limit = rest.limit.map(|_| self.rows_left);
+        let of_watched = self.watched.as_ref().and_then(|watched| watched.rows_left);
+        rest.limit = rest.limit.map(|_| of_watched.unwrap_or(self.rows_left));
         if let (Some(run), Some(filter)) = (&self.filter, &self.scan.filter) {
             rest.filter = Some(run.rest(filter));
         }

@@ -24,7 +24,7 @@ use crate::engine::{CommitClock, Engine, Parts, Tables};
 use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
-use crate::observer::{Chain, RegionObserver};
+use crate::observer::RewriteKind;
 use crate::options::Options;
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
@@ -114,7 +114,21 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the descriptor makes no sense or the id is taken.
-    pub fn create_table(&self, descriptor: TableDescriptor) -> Result<()> {
+    pub fn create_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
+        let master = self.engine.observers.master();
+        if let Some(master) = &master {
+            let id = descriptor.id;
+            master.pre_create_table(&mut descriptor)?;
+            descriptor.id = id;
+        }
+        self.create_unobserved(descriptor.clone())?;
+        if let Some(master) = master {
+            master.post_create_table(&descriptor);
+        }
+        Ok(())
+    }
+
+    fn create_unobserved(&self, descriptor: TableDescriptor) -> Result<()> {
         check_descriptor(&descriptor)?;
         let _defining = self.engine.defining.lock();
         self.engine.check_running()?;
@@ -146,8 +160,22 @@ impl Store {
     /// [`Error::Io`] if that could not be written: the table goes on then, though it may be gone
     /// after a restart unless a later commit succeeds.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
+        let master = self.engine.observers.master();
+        let descriptor = Arc::clone(&self.engine.table(table)?.descriptor());
+        if let Some(master) = &master {
+            master.pre_drop_table(&descriptor)?;
+        }
+        self.drop_unobserved(table)?;
+        if let Some(master) = master {
+            master.post_drop_table(&descriptor);
+        }
+        Ok(())
+    }
+
+    fn drop_unobserved(&self, table: TableId) -> Result<()> {
         let _defining = self.engine.defining.lock();
         let dropped = self.engine.table(table)?;
+        self.begin_closing(&dropped);
         self.engine.drop_from_manifest(table)?;
         self.change_tables(|tables| {
             tables.remove(&table);
@@ -159,6 +187,7 @@ impl Store {
             self.engine.pressure.add(region.forget_bytes());
         }
         self.engine.pressure.relieve();
+        self.end_closing(&dropped);
         Ok(())
     }
 
@@ -169,6 +198,18 @@ impl Store {
     ///
     /// [`Error::InvalidRequest`] if a present family is missing or named otherwise.
     pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
+        let Some(master) = self.engine.observers.master() else {
+            return self.alter_unobserved(descriptor);
+        };
+        let before = Arc::clone(&self.engine.table(descriptor.id)?.descriptor());
+        master.pre_alter_table(&before, &mut descriptor)?;
+        descriptor.id = before.id;
+        self.alter_unobserved(descriptor)?;
+        master.post_alter_table(&before, &self.engine.table(before.id)?.descriptor());
+        Ok(())
+    }
+
+    fn alter_unobserved(&self, mut descriptor: TableDescriptor) -> Result<()> {
         let _defining = self.engine.defining.lock();
         let table = self.engine.table(descriptor.id)?;
         descriptor.split_points.clone_from(&table.descriptor().split_points);
@@ -246,17 +287,6 @@ impl Store {
             tables.values().map(|table| Arc::clone(&table.descriptor())).collect();
         descriptors.sort_by_key(|descriptor| descriptor.id);
         descriptors
-    }
-
-    /// Replaces the observers of a table: `(priority, observer)`, lower first, equal ones in the
-    /// given order. Takes effect for batches that are staged after the call.
-    pub fn set_observers(
-        &self,
-        table: TableId,
-        observers: Vec<(i32, Arc<dyn RegionObserver>)>,
-    ) -> Result<()> {
-        self.engine.table(table)?.set_chain(Chain::new(observers));
-        Ok(())
     }
 
     /// Returns what its transactions share.
@@ -354,12 +384,19 @@ impl Store {
 
     /// Flushes the memstores of a table and returns what was done; asks for no compaction.
     pub fn flush_table(&self, table: TableId) -> Result<Upkeep> {
+        let master = self.engine.observers.master();
+        if let Some(master) = &master {
+            master.pre_flush_table(table)?;
+        }
         let mut done = Upkeep::default();
         for region in self.engine.table(table)?.regions().all() {
             done += region.flush(&*self.engine)?;
             self.engine.pressure.relieve();
         }
         self.engine.release_log()?;
+        if let Some(master) = master {
+            master.post_flush_table(table, &done.into());
+        }
         Ok(done)
     }
 
@@ -389,7 +426,16 @@ impl Store {
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
         let request = if major { Request::Major } else { Request::Minor };
         let table = self.engine.table(table)?;
-        self.compact_regions(table.regions().all(), request)
+        let kind = if major { RewriteKind::Major } else { RewriteKind::Minor };
+        let master = self.engine.observers.master();
+        if let Some(master) = &master {
+            master.pre_compact_table(table.id(), kind)?;
+        }
+        let done = self.compact_regions(table.regions().all(), request)?;
+        if let Some(master) = master {
+            master.post_compact_table(table.id(), kind, &done.into());
+        }
+        Ok(done)
     }
 
     fn compact_regions(&self, regions: &[Arc<Region>], request: Request) -> Result<Upkeep> {
@@ -432,7 +478,13 @@ impl Store {
     /// was written by then has `.tmp` behind its name and is removed by the next call for the same
     /// name.
     pub fn checkpoint(&self, directory: &Path) -> Result<Checkpoint> {
-        checkpoint::write(&self.engine, directory)
+        let Some(master) = self.engine.observers.master() else {
+            return checkpoint::write(&self.engine, directory);
+        };
+        master.pre_checkpoint(directory)?;
+        let written = checkpoint::write(&self.engine, directory)?;
+        master.post_checkpoint(directory);
+        Ok(written)
     }
 
     /// Begins a bulk load of a table: cells in order, written straight to store files and adopted
@@ -459,10 +511,15 @@ impl Store {
     /// without it; it makes the next start quicker.
     pub fn shut_down(&self) -> Result<()> {
         let mut background = self.background.lock();
+        let tables = self.engine.tables.load();
+        if self.engine.check_running().is_ok() {
+            tables.values().for_each(|table| self.begin_closing(table));
+        }
         self.engine.stop();
         background.stop(&self.engine);
         self.engine.wal.shut_down();
         self.engine.reads.feed.stop();
+        tables.values().for_each(|table| self.end_closing(table));
         Ok(())
     }
 

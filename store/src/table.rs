@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
-use crate::observer::Chain;
+use crate::observer::{Hooks, RegionObserver, Slot};
 use crate::region::RegionMap;
 
 /// An open table.
@@ -17,7 +17,9 @@ pub(crate) struct Table {
     regions: ArcSwap<RegionMap>,
     /// Bulk loads that count on the regions as they are; held while regions are replaced.
     loads: Mutex<usize>,
-    chain: ArcSwap<Chain>,
+    observers: Slot<dyn RegionObserver>,
+    /// Held while the observers are replaced.
+    pub(crate) attaching: Mutex<()>,
 }
 
 impl Table {
@@ -28,7 +30,8 @@ impl Table {
             descriptor: ArcSwap::new(descriptor),
             regions: ArcSwap::from_pointee(regions),
             loads: Mutex::default(),
-            chain: ArcSwap::default(),
+            observers: Slot::default(),
+            attaching: Mutex::default(),
         }
     }
 
@@ -88,18 +91,13 @@ impl Table {
     }
 
     /// Returns its observers.
-    pub(crate) fn chain(&self) -> Arc<Chain> {
-        self.chain.load_full()
+    pub(crate) fn observers(&self) -> &Slot<dyn RegionObserver> {
+        &self.observers
     }
 
-    /// Returns whether it has observers.
+    /// Returns whether any of them see writes.
     pub(crate) fn is_observed(&self) -> bool {
-        !self.chain.load().is_empty()
-    }
-
-    /// Replaces its observers.
-    pub(crate) fn set_chain(&self, chain: Chain) {
-        self.chain.store(Arc::new(chain));
+        self.observers.wants(Hooks::WRITE)
     }
 }
 

@@ -26,7 +26,9 @@ use store::descriptor::SplitOptions;
 use store::descriptor::{Durability, KeepDeletedCells};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::error::Veto;
-use store::observer::{ObserverContext, RegionObserver};
+use store::observer::{
+    CoprocessorLimits, Hook, Hooks, ObserverContext, RegionObserver, TableContext,
+};
 use store::transaction::{Isolation, LockMode, LockWait, Savepoint, TransactionOptions};
 use store::{
     CellBatch, Edit, Error, FamilyDescriptor, Get, Mutation, Options, Store, TableDescriptor,
@@ -88,6 +90,8 @@ fn difference(expected: &str, found: &str) -> String {
     out
 }
 
+use cases::script_hooks::Watchers;
+
 /// A store with its sessions.
 struct World {
     env: FaultEnv,
@@ -97,6 +101,7 @@ struct World {
     families: BTreeMap<TableId, Vec<String>>,
     observers: BTreeMap<TableId, Vec<Attached>>,
     trace: Arc<Mutex<Vec<String>>>,
+    watchers: Watchers,
 }
 
 /// An observer with its priority.
@@ -174,6 +179,7 @@ impl World {
             families: BTreeMap::new(),
             observers: BTreeMap::new(),
             trace: Arc::default(),
+            watchers: Watchers::default(),
         };
         world.open().unwrap();
         world
@@ -183,6 +189,10 @@ impl World {
         let options = Options {
             env: Arc::new(self.env.clone()),
             memory_bytes: 16 << 20,
+            coprocessors: CoprocessorLimits {
+                failures_max: self.watchers.failures_max(),
+                ..CoprocessorLimits::default()
+            },
             ..Options::default()
         };
         self.store = Some(Store::open(Path::new("/data"), options).map_err(shown)?);
@@ -331,7 +341,7 @@ impl World {
             "regions" => self.regions(words),
             "observe" => self.observe(words),
             "trace" => Ok(self.trace.lock().drain(..).map(|line| line + "\n").collect()),
-            _ => return None,
+            _ => return self.run_hooks(verb, words),
         })
     }
 
@@ -457,6 +467,7 @@ impl World {
             "get" | "get-locked" | "exists" => {
                 self.get(transaction, verb, words).map(|text| (false, text))
             }
+            "scan-once" => self.scan_once(transaction, words).map(|text| (false, text)),
             "scan" | "raw-scan" => {
                 self.scan(transaction, verb == "raw-scan", words).map(|text| (false, text))
             }
@@ -545,6 +556,10 @@ impl RegionObserver for TestObserver {
         &self.name
     }
 
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch, Hook::PostBatch])
+    }
+
     fn pre_batch(
         &self,
         context: &dyn ObserverContext,
@@ -580,12 +595,8 @@ impl RegionObserver for TestObserver {
         Ok(())
     }
 
-    fn post_batch(&self, _table: TableId, batch: &[Mutation]) -> store::Result<()> {
+    fn post_batch(&self, _context: &TableContext<'_>, batch: &[Mutation]) -> store::Result<()> {
         self.trace.lock().push(format!("{}: committed {}", self.name, batch.len()));
         Ok(())
-    }
-
-    fn wants_post_batch(&self) -> bool {
-        true
     }
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use store::observer::{ObserverContext, RegionObserver};
+use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::transaction::{Expect, Locking};
 use store::{Edit, Mutation, Timestamp};
 
@@ -161,6 +161,14 @@ impl Additions {
 impl RegionObserver for IndexObserver {
     fn name(&self) -> &str {
         INDEX
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch])
+    }
+
+    fn is_essential(&self) -> bool {
+        true
     }
 
     fn pre_batch(

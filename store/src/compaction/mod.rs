@@ -23,9 +23,12 @@ mod leveled;
 mod date_tiered;
 mod output;
 mod rewrite;
+mod filter;
 mod select;
 mod throttle;
 
+pub(crate) use filter::FilteredSink;
+pub use filter::{CellFilter, CellVerdict};
 pub use layout::{FileFacts, Layout, Portion, RunFacts};
 pub use output::{OutputFile, OutputSpec, RunWriter};
 pub use rewrite::{Progress, Sink, Unwatched, rewrite};

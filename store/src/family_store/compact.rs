@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, Timestamp};
-use crate::compaction::{Action, FileFacts, Layout, Occasion, OutputSpec, Progress, Request};
+use crate::compaction::{
+    Action, CellFilter, FileFacts, Layout, Occasion, OutputSpec, Progress, Request,
+};
 use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
 use crate::descriptor::{CompactionPolicy, FileId};
 use crate::error::{Error, Result};
@@ -39,6 +41,20 @@ pub(crate) struct CompactionPlan {
     busy: Arc<Mutex<HashSet<FileId>>>,
 }
 
+/// How cells are written anew.
+pub(crate) struct RewriteRules<'a> {
+    /// How far back open reads look.
+    pub(crate) horizon: Horizon,
+    /// What user code does to the cells.
+    pub(crate) filter: Option<&'a mut (dyn CellFilter + 'static)>,
+}
+
+impl From<Horizon> for RewriteRules<'_> {
+    fn from(horizon: Horizon) -> Self {
+        RewriteRules { horizon, filter: None }
+    }
+}
+
 /// What a compaction did.
 #[derive(Clone)]
 pub struct CompactionOutcome {
@@ -61,6 +77,11 @@ impl CompactionPlan {
     /// Returns the bytes of the inputs that have to be read.
     pub(crate) fn byte_count(&self) -> u64 {
         self.merged_files().map(|live| live.file.byte_count()).sum()
+    }
+
+    /// Returns whether nothing older is left out, in its rows.
+    pub(crate) fn sees_oldest(&self) -> bool {
+        self.sees_oldest
     }
 
     /// Returns what was chosen.
@@ -163,7 +184,7 @@ impl FamilyStore {
     pub(crate) fn run_compaction(
         &self,
         plan: &CompactionPlan,
-        horizon: Horizon,
+        mut rules: RewriteRules<'_>,
         progress: &impl Progress,
     ) -> Result<CompactionOutcome> {
         let (level, cuts) = match &plan.selection.action {
@@ -178,7 +199,7 @@ impl FamilyStore {
         for inputs in &plan.merged {
             let file_bytes = plan.view.family.compaction.file_bytes;
             let output = OutputSpec { cuts: cuts.clone(), file_bytes };
-            match self.merge(plan, inputs, (horizon, output), progress) {
+            match self.merge(plan, inputs, (&mut rules, output), progress) {
                 Ok(written) => {
                     files.extend(written.files);
                     cells = (cells.0 + written.cells_in, cells.1 + written.cells_out);
@@ -197,7 +218,7 @@ impl FamilyStore {
         &self,
         plan: &CompactionPlan,
         inputs: &[Arc<Run>],
-        (horizon, output): (Horizon, OutputSpec),
+        (rules, output): (&mut RewriteRules<'_>, OutputSpec),
         progress: &impl Progress,
     ) -> Result<Written> {
         let mut sources = SmallVec::new();
@@ -210,12 +231,13 @@ impl FamilyStore {
         let puts = files().map(|live| live.file.properties().min_put_timestamp);
         let spec = RewriteSpec {
             kind: if plan.sees_oldest { RewriteKind::Major } else { RewriteKind::Partial },
-            horizon,
+            horizon: rules.horizon,
             earliest_put: puts.min().unwrap_or(Timestamp(i64::MIN)),
             any_expiring: files().any(|live| live.file.properties().expiring_count > 0),
         };
         let merge = Merge::new(sources, RowOrder::Forward)?;
-        self.write_runs(&plan.view, merge, (spec, output), progress)
+        let filter = rules.filter.as_deref_mut();
+        self.write_runs(&plan.view, merge, (spec, output, filter), progress)
     }
 
     /// Replaces the inputs of a compaction by its outputs. Inputs are removed from disk when the

@@ -450,12 +450,14 @@ fn try_compact(
     let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else {
         return Ok(None);
     };
-    let outcome = store.run_compaction(&plan, horizon(store, oldest_snapshot), &Unwatched)?;
+    let outcome =
+        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &Unwatched)?;
     Ok(Some((plan, outcome)))
 }
 
 fn end(store: &FamilyStore, plan: CompactionPlan, oldest_snapshot: u64) {
-    let outcome = store.run_compaction(&plan, horizon(store, oldest_snapshot), &Unwatched).unwrap();
+    let outcome =
+        store.run_compaction(&plan, horizon(store, oldest_snapshot).into(), &Unwatched).unwrap();
     store.install_compaction(&outcome).unwrap();
 }
 

@@ -4,8 +4,11 @@ use std::sync::atomic::Ordering;
 
 use crate::compaction::{Progress, Request};
 use crate::error::{Error, Result};
-use crate::family_store::{CompactionFigures, CompactionOutcome, CompactionPlan, FamilyStore};
+use crate::family_store::{
+    CompactionFigures, CompactionOutcome, CompactionPlan, FamilyStore, RewriteRules,
+};
 use crate::manifest::FamilyChange;
+use crate::region::observed::CompactionWatch;
 use crate::region::{Region, Surroundings, Upkeep};
 use crate::scan::Horizon;
 
@@ -78,13 +81,20 @@ impl Region {
     ) -> Result<Upkeep> {
         let families = self.families.load_full();
         let Some(family) = families.get(index) else { return Ok(Upkeep::default()) };
-        let outcome = family.run_compaction(plan, surroundings.horizon(), progress)?;
+        let (horizon, chain) = (surroundings.horizon(), surroundings.observers(self.table));
+        let (watch, mut filter) =
+            CompactionWatch::begin(chain, self.shown(), (index, plan), horizon)?;
+        let rules = RewriteRules { horizon, filter: filter.as_deref_mut() };
+        let outcome = family.run_compaction(plan, rules, progress)?;
+        watch.commit(&outcome).inspect_err(|_| family.discard_compaction(&outcome))?;
         self.install_compaction(index, family, &outcome, surroundings)?;
-        Ok(Upkeep {
+        let done = Upkeep {
             cells_in: outcome.cells_in,
             cells_out: outcome.cells_out,
             files_out: outcome.outputs.len() as u64,
-        })
+        };
+        watch.end(&outcome, done);
+        Ok(done)
     }
 
     fn install_compaction(

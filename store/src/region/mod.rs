@@ -20,6 +20,7 @@ mod compact;
 mod gate;
 mod held;
 mod load;
+mod observed;
 mod map;
 mod middle;
 mod split_policy;
@@ -45,9 +46,11 @@ use crate::error::{Error, Result};
 use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
+use crate::observer::{RegionChain, RegionRef};
 use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
 use crate::region::load::LoadCounters;
+use crate::region::observed::FlushWatch;
 use crate::region::split_policy::BlockedShare;
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile};
@@ -128,6 +131,8 @@ pub(crate) trait Surroundings {
     fn horizon(&self) -> Horizon;
     /// Writes an edit of the manifest.
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()>;
+    /// Returns the observers of a table, if it has any.
+    fn observers(&self, table: TableId) -> Option<Arc<RegionChain>>;
     /// Takes note that the bytes of memstores changed.
     fn memory_changed(&self, region: &Region);
 }
@@ -242,6 +247,11 @@ impl Region {
     /// Returns its rows.
     pub(crate) fn rows(&self) -> &RowRange {
         &self.rows
+    }
+
+    /// Returns it as observers are shown it.
+    pub(crate) fn shown(&self) -> RegionRef<'_> {
+        RegionRef { table: self.table, region: self.id, start: self.start(), stop: self.stop() }
     }
 
     /// Returns the service gate.
@@ -442,17 +452,21 @@ impl Region {
         let mut upkeep = Upkeep::default();
         let Some(through) = flushing.frozen else { return Ok(upkeep) };
         surroundings.wait_durable(through)?;
+        let watch = FlushWatch { region: self.shown(), chain: surroundings.observers(self.table) };
+        watch.begin()?;
         let families = self.families.load_full();
         let horizon = surroundings.horizon();
         let mut outcomes: Vec<(usize, FlushOutcome)> = Vec::new();
         for (index, family) in families.iter().enumerate() {
-            if let Some(outcome) = family.flush(horizon)? {
+            let mut filter = watch.filter(index as u8, horizon)?;
+            if let Some(outcome) = family.flush_filtered(horizon, filter.as_deref_mut())? {
                 upkeep.cells_in += outcome.cells_in;
                 upkeep.cells_out += outcome.cells_out;
                 upkeep.files_out += u64::from(outcome.file.is_some());
                 outcomes.push((index, outcome));
             }
         }
+        watch.commit(&outcomes)?;
         let changes = outcomes.iter().filter_map(|(index, outcome)| {
             let added = vec![outcome.file?];
             Some(FamilyChange { family: *index as u8, added, removed: Vec::new() })
@@ -466,6 +480,7 @@ impl Region {
         self.unflushed_frozen.store(u64::MAX, Ordering::SeqCst);
         self.count_files();
         self.feed_files_to_replicas();
+        watch.end(&outcomes, upkeep);
         tracing::debug!(region = self.id.0, through = through.0, ?upkeep, "flushed");
         Ok(upkeep)
     }

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::descriptor::{RegionId, TableId};
+use crate::endpoint::{Endpoint, EndpointContext, Page};
 use crate::endpoint_calls::{EndpointCallStatus, Progress};
 use crate::error::{Error, Result, Veto};
-use crate::observer::{Endpoint, EndpointContext, Page, guarded};
+use crate::observer::guarded;
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
 use crate::region::{Region, RegionMap};
 use crate::scan::Scan;
 use crate::scanner::Scanner;
 use crate::table::Table;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, show_scan};
 
 /// A half-open range of rows; `None` at the end means open.
 type RowRange = (Vec<u8>, Option<Vec<u8>>);
@@ -222,11 +223,13 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
     }
 
     fn scan(&self, mut scan: Scan) -> Result<Scanner> {
+        let observers = show_scan(self.call.table, &mut scan)?;
         if scan.start.as_slice() < self.region.start() {
             scan.start = self.region.start().to_vec();
         }
         scan.stop = earlier_stop(scan.stop, self.region.stop());
-        self.call.transaction.open_scanner(self.call.table, scan, Some(self.call.stopped))
+        let call = &self.call;
+        call.transaction.open_scanner(call.table, scan, observers, Some(call.stopped))
     }
 
     fn note_rows(&self, rows: u64) -> Result<bool> {

@@ -23,10 +23,11 @@ use smallvec::smallvec;
 use crate::cell::CellBatch;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
-use crate::engine::{Engine, Writes};
+use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
+use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
 use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
@@ -35,7 +36,7 @@ use crate::scanner::ScanRules;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
-use crate::transaction::staging::Staging;
+use crate::transaction::staging::{KeptBatch, Staging};
 use crate::wal::DurableTicket;
 
 pub use crate::mutation::{
@@ -218,10 +219,18 @@ impl Transaction {
     /// Appends one row to `out`; returns whether it exists.
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let table = self.engine.table(table)?;
+        match table.observers().chain_for(Hooks::GET) {
+            None => self.read_row(&table, get, out),
+            Some(chain) => chain.around_get(get, out, |get, row| self.read_row(&table, get, row)),
+        }
+    }
+
+    /// Reads a row without its observers.
+    fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.spec(get.time_range, get.max_versions, false);
         let staged = self.staged_of(table.id());
         let consistency = self.options.consistency;
-        let found = self.get_in(&table, (get, &spec), consistency, staged.as_ref(), out)?;
+        let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
         self.check_snapshot()?;
         Ok(found)
     }
@@ -234,19 +243,33 @@ impl Transaction {
     /// Returns whether a row exists, as far as `get` looks at it. Reads no more than the first cell
     /// of each family, unless a filter or an offset must see more.
     pub fn exists(&self, table: TableId, get: &Get) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        match table.observers().chain_for(Hooks::EXISTS) {
+            None => self.look_for_row(&table, get),
+            Some(chain) => chain.around_exists(get, |get| self.look_for_row(&table, get)),
+        }
+    }
+
+    fn look_for_row(&self, table: &Table, get: &Get) -> Result<bool> {
         let mut found = CellBatch::new();
         match (&get.filter, get.cells.offset) {
             (None, 0) => {
                 let cells = CellWindow { limit: get.cells.limit.min(1), ..get.cells };
-                self.get(table, &Get { cells, ..get.clone() }, &mut found)
+                self.read_row(table, &Get { cells, ..get.clone() }, &mut found)
             }
-            _ => self.get(table, get, &mut found),
+            _ => self.read_row(table, get, &mut found),
         }
     }
 
     /// Appends those of the rows that exist to `out`, in the order of `gets`.
     pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         let table = self.engine.table(table)?;
+        if let Some(chain) = table.observers().chain_for(Hooks::GET) {
+            for get in gets {
+                chain.around_get(get, out, |get, row| self.read_row(&table, get, row))?;
+            }
+            return Ok(());
+        }
         let staged = self.staged_of(table.id());
         for get in gets {
             let spec = self.spec(get.time_range, get.max_versions, false);
@@ -271,16 +294,18 @@ impl Transaction {
     }
 
     /// Opens a scan over all regions of its range, in row order.
-    pub fn scan(&self, table: TableId, scan: Scan) -> Result<Scanner> {
+    pub fn scan(&self, table: TableId, mut scan: Scan) -> Result<Scanner> {
         let table = self.engine.table(table)?;
-        self.open_scanner(&table, scan, None)
+        let observers = show_scan(&table, &mut scan)?;
+        self.open_scanner(&table, scan, observers, None)
     }
 
-    /// Opens a scan that also ends when `stopped` is set.
+    /// Opens a scan that these observers were shown, and that also ends when `stopped` is set.
     fn open_scanner(
         &self,
         table: &Table,
         scan: Scan,
+        observers: Option<Arc<RegionChain>>,
         stopped: Option<&Arc<AtomicBool>>,
     ) -> Result<Scanner> {
         let spec = self.spec(scan.time_range, scan.max_versions, scan.raw);
@@ -295,6 +320,7 @@ impl Transaction {
             staged: self.staged_of(table.id()).unwrap_or_default(),
             consistency: self.options.consistency,
             cancelled,
+            observers,
         };
         Scanner::open(Arc::clone(&table.regions()), scan, &table.descriptor(), rules)
     }
@@ -386,9 +412,11 @@ impl Transaction {
     /// Forgets all but the first `count` edits.
     fn unstage(&self, count: u64) {
         let mut staging = self.staging.lock();
-        staging.roll_back_to(count);
+        let undone = staging.roll_back_to(count);
         // Less than before is never refused.
         drop(self.charge(&mut staging));
+        drop(staging);
+        tell(&undone, Fate::Undone);
     }
 
     /// Counts the memory of the transaction, if it is not about what was counted before.
@@ -418,29 +446,36 @@ impl Transaction {
     /// The transaction is to be rolled back then. After a commit it is empty and used no more.
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
-        if staging.is_empty() {
-            self.release_locks();
+        let kept = staging.take_kept();
+        let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
+        kept.iter().for_each(KeptBatch::committed);
+        self.release_locks();
+        tell(&kept, Fate::Committed);
+        let Some(place) = written else {
             let timestamp = self.engine.last_timestamp();
             let durable = self.engine.wal.wait_for(Sequence(0));
             return Ok(Commit { sequence: None, timestamp, durable });
+        };
+        // Other threads may still be applying earlier commits; new snapshots are up to those.
+        self.engine.wait_applied(place.sequence);
+        let durable = self.engine.wal.wait_for(place.sequence);
+        Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
+    }
+
+    /// Writes what is staged; returns its place, `None` if it is nothing.
+    fn write(&self, mut staging: Staging) -> Result<Option<CommitClock>> {
+        if staging.is_empty() {
+            return Ok(None);
         }
         if let Some(charge) = &mut staging.charge {
             charge.begin_commit();
         }
         let writes = self.prepare(&staging)?;
         let durability = self.durability(&staging);
-        let (kept, _charge) = (staging.take_kept(), staging.charge.take());
+        let _charge = staging.charge.take();
         // Its cells are in `writes`, and about to be copied twice.
         drop(staging);
-        let place = self.engine.commit(writes, durability)?;
-        for kept in kept {
-            kept.chain.post_batch(kept.table, &kept.batch);
-        }
-        self.release_locks();
-        // Other threads may still be applying earlier commits; new snapshots are up to those.
-        self.engine.wait_applied(place.sequence);
-        let durable = self.engine.wal.wait_for(place.sequence);
-        Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
+        self.engine.commit(writes, durability).map(Some)
     }
 
     /// Returns what is to be written, once memory and all regions are there for it.
@@ -483,7 +518,8 @@ impl Transaction {
 
     /// Forgets all that was staged and gives the locks back.
     pub fn rollback(&self) {
-        *self.staging.lock() = Staging::default();
+        let mut staging = std::mem::take(&mut *self.staging.lock());
+        tell(&staging.take_kept(), Fate::Undone);
         self.release_locks();
     }
 
@@ -500,6 +536,20 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        tell(&self.staging.get_mut().take_kept(), Fate::Undone);
         self.release_locks();
     }
+}
+
+/// Shows a scan to the observers of its table, who may change it; returns them if they want to see
+/// more of it.
+fn show_scan(table: &Table, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>> {
+    let observers = table.observers().chain_for(Hooks::SCAN);
+    observers.iter().try_for_each(|chain| chain.pre_scanner_open(scan))?;
+    Ok(observers)
+}
+
+/// Tells the observers of batches what became of them.
+fn tell(kept: &[KeptBatch], fate: Fate) {
+    kept.iter().for_each(|kept| kept.ended(fate));
 }

@@ -12,10 +12,12 @@ use crate::cell::{CellBatch, CellRef, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::mutation::{Edit, LockMode, LockWait, Mutation};
+use crate::observer::{Flow, Hooks, RegionChain};
 use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
 use crate::scan::{Get, TimeRange};
 use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::transaction::write::Origin;
 
 /// A row mutation that is being carried out.
 struct Work<'a> {
@@ -25,6 +27,8 @@ struct Work<'a> {
     time_range: TimeRange,
     /// The version of edits without one; `None` for the commit time.
     timestamp: Option<Timestamp>,
+    /// Whether observers have seen the changes as what they are.
+    is_seen: bool,
     /// What is not staged yet.
     pending: Mutation,
     written: Vec<Written>,
@@ -72,7 +76,9 @@ impl Transaction {
     ) -> Result<i64> {
         let written = self.mutate_row(table, RowMutation::new(row).increment(column, amount))?;
         let sum = written.first().and_then(Written::number);
-        Ok(sum.expect("an increment writes a number"))
+        sum.ok_or_else(|| {
+            Error::InvalidRequest("a coprocessor answered an increment without a number".into())
+        })
     }
 
     /// Adds bytes to the end of a value; returns the new value.
@@ -100,12 +106,54 @@ impl Transaction {
         let table = self.engine.table(table)?;
         self.check_writable()?;
         self.lock_in(&table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?;
+        let before = self.staging.lock().count();
+        let done = match table.observers().chain_for(Hooks::ROW_CHANGE) {
+            None => self.check_and_change(&table, None, condition, mutation),
+            Some(chain) => self.change_observed(&table, &chain, condition, mutation),
+        };
+        if done.is_err() {
+            self.unstage(before);
+        }
+        done
+    }
+
+    /// Changes a row, with the hooks around the look at a condition.
+    fn change_observed(
+        &self,
+        table: &Table,
+        chain: &RegionChain,
+        condition: Option<&Condition>,
+        mut mutation: RowMutation,
+    ) -> Result<Option<Vec<Written>>> {
+        let Some(condition) = condition else {
+            return self.check_and_change(table, Some(chain), None, mutation);
+        };
+        let (mut condition, row) = (condition.clone(), mutation.row.clone());
+        let write = self.as_write(None);
+        let flow = chain.pre_check_and_mutate(write, &mut condition, &mut mutation)?;
+        if let Flow::Bypass(answer) = flow {
+            return Ok(answer);
+        }
+        check_row(&row, &mutation)?;
+        let mut result = self.check_and_change(table, Some(chain), Some(&condition), mutation)?;
+        chain.post_check_and_mutate(write, &condition, &mut result)?;
+        Ok(result)
+    }
+
+    fn check_and_change(
+        &self,
+        table: &Table,
+        chain: Option<&RegionChain>,
+        condition: Option<&Condition>,
+        mut mutation: RowMutation,
+    ) -> Result<Option<Vec<Written>>> {
         let mut work = Work {
             transaction: self,
-            table: &table,
+            table,
             time_range: mutation.time_range,
             timestamp: None,
-            pending: Mutation::new(mutation.row),
+            is_seen: mutation.changes.iter().any(RowChange::reads_value),
+            pending: Mutation::new(mutation.row.as_slice()),
             written: Vec::new(),
         };
         if let Some(condition) = condition
@@ -113,12 +161,31 @@ impl Transaction {
         {
             return Ok(None);
         }
-        let before = self.staging.lock().count();
-        let done = work.run(mutation.changes, mutation.ttl);
-        if done.is_err() {
-            self.unstage(before);
+        let Some(chain) = chain else {
+            work.run(mutation.changes, mutation.ttl)?;
+            return Ok(Some(work.written));
+        };
+        let (write, row) = (self.as_write(None), mutation.row.clone());
+        if let Flow::Bypass(written) = chain.pre_row_mutation(write, &mut mutation)? {
+            return Ok(Some(written));
         }
-        done.map(|()| Some(work.written))
+        check_row(&row, &mutation)?;
+        work.time_range = mutation.time_range;
+        work.is_seen = mutation.changes.iter().any(RowChange::reads_value);
+        work.run(mutation.changes.clone(), mutation.ttl)?;
+        let mut written = work.written;
+        chain.post_row_mutation(write, &mutation, &mut written)?;
+        Ok(Some(written))
+    }
+}
+
+/// Checks that observers have not put another row in the place of the one that is locked.
+fn check_row(locked: &[u8], mutation: &RowMutation) -> Result<()> {
+    match mutation.row == locked {
+        true => Ok(()),
+        false => Err(Error::InvalidRequest(
+            "a coprocessor cannot change the row of a row mutation, which is locked".into(),
+        )),
     }
 }
 
@@ -250,7 +317,8 @@ impl Work<'_> {
         }
         let rest = Mutation::new(self.pending.row.as_slice());
         let staged = std::mem::replace(&mut self.pending, rest);
-        self.transaction.mutate(self.table.id(), vec![staged])
+        let origin = if self.is_seen { Origin::RowChange } else { Origin::Client };
+        self.transaction.stage_batch(self.table.id(), vec![staged], origin)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cell::{CellType, KeyParts, Sequence, Timestamp, expiring_value};
 use crate::descriptor::TableId;
 use crate::memstore::Memstore;
 use crate::mutation::{Edit, Mutation};
-use crate::observer::Chain;
+use crate::observer::{Fate, RegionChain};
 use crate::pressure::Charge;
 use crate::read_path::StagedFamilies;
 use crate::table::Table;
@@ -43,12 +43,22 @@ pub(crate) struct StagedTable {
 pub(crate) struct KeptBatch {
     /// Edits before it.
     after: u64,
-    /// The table.
-    pub(crate) table: TableId,
     /// Who wants it.
-    pub(crate) chain: Arc<Chain>,
+    chain: Arc<RegionChain>,
     /// The batch.
-    pub(crate) batch: Vec<Mutation>,
+    batch: Vec<Mutation>,
+}
+
+impl KeptBatch {
+    /// Tells its observers that it was committed; the rows are locked still.
+    pub(crate) fn committed(&self) {
+        self.chain.post_batch(&self.batch);
+    }
+
+    /// Tells its observers what became of it.
+    pub(crate) fn ended(&self, fate: Fate) {
+        self.chain.post_mutations(&self.batch, fate);
+    }
 }
 
 impl Staging {
@@ -109,11 +119,11 @@ impl Staging {
     }
 
     /// Keeps a batch for its observers.
-    pub(crate) fn keep(&mut self, table: TableId, chain: Arc<Chain>, batch: Vec<Mutation>) {
+    pub(crate) fn keep(&mut self, chain: Arc<RegionChain>, batch: Vec<Mutation>) {
         // An edit may be missing in an empty batch, so the place before it is one less than the
         // count.
         let after = self.count.saturating_sub(1);
-        self.kept.push(KeptBatch { after, table, chain, batch });
+        self.kept.push(KeptBatch { after, chain, batch });
     }
 
     /// Returns the batches that observers want to see.
@@ -121,10 +131,11 @@ impl Staging {
         std::mem::take(&mut self.kept)
     }
 
-    /// Forgets all but the first `count` edits.
-    pub(crate) fn roll_back_to(&mut self, count: u64) {
+    /// Forgets all but the first `count` edits; returns the batches among what is forgotten that
+    /// observers want to hear of.
+    pub(crate) fn roll_back_to(&mut self, count: u64) -> Vec<KeptBatch> {
         if self.count <= count {
-            return;
+            return Vec::new();
         }
         let from = Sequence(Sequence::STAGED | (count + 1));
         for slot in self.tables.iter_mut().flat_map(|staged| staged.families.iter_mut()) {
@@ -136,7 +147,7 @@ impl Staging {
                 *slot = Some(Arc::new(memstore.copy()));
             }
         }
-        self.kept.retain(|kept| kept.after < count);
+        self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }
 }
 

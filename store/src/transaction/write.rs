@@ -17,19 +17,20 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::Taken;
 use crate::mutation::{Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous};
-use crate::observer::ObserverContext;
+use crate::observer::{Caller, Fate, Hooks, RegionChain, Transacting, Write};
 use crate::scan::Get;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
-/// How far observers may call each other: index of a table whose index table has observers …
-const OBSERVER_DEPTH_MAX: usize = 16;
-
-/// What the observers of a batch are given.
-struct Observed<'a> {
-    transaction: &'a Transaction,
-    table: TableId,
-    depth: usize,
+/// Whose batch it is.
+#[derive(Clone, Copy)]
+pub(super) enum Origin<'a> {
+    /// The client's.
+    Client,
+    /// Of a row mutation whose increments and appends observers have seen as such.
+    RowChange,
+    /// Added by a coprocessor.
+    Coprocessor(&'a Caller<'a>),
 }
 
 impl Transaction {
@@ -40,8 +41,17 @@ impl Transaction {
     /// Nothing of the batch is staged then; locks stay until the end of the transaction.
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
         self.check_writable()?;
+        self.stage_or_not(table, mutations, Origin::Client)
+    }
+
+    fn stage_or_not(
+        &self,
+        table: TableId,
+        mutations: Vec<Mutation>,
+        origin: Origin<'_>,
+    ) -> Result<()> {
         let before = self.staging.lock().count();
-        let staged = self.stage_batch(table, mutations, 0);
+        let staged = self.stage_batch(table, mutations, origin);
         if staged.is_err() {
             self.unstage(before);
         }
@@ -56,30 +66,47 @@ impl Transaction {
         Ok(())
     }
 
-    fn stage_batch(&self, table: TableId, mutations: Vec<Mutation>, depth: usize) -> Result<()> {
+    /// Stages a batch, or a part of it and returns an error.
+    pub(super) fn stage_batch(
+        &self,
+        table: TableId,
+        mutations: Vec<Mutation>,
+        origin: Origin<'_>,
+    ) -> Result<()> {
         let table = self.engine.table(table)?;
-        if depth > OBSERVER_DEPTH_MAX {
-            return Err(Error::InvalidRequest(format!(
-                "observers of table \"{}\" call each other more than {OBSERVER_DEPTH_MAX} deep",
-                table.descriptor().name
-            )));
-        }
+        let caller = match origin {
+            Origin::Coprocessor(caller) => Some(caller),
+            Origin::Client | Origin::RowChange => None,
+        };
+        caller.map_or(Ok(()), Caller::check_depth)?;
         check_batch(&table, &mutations)?;
+        let chain = table.observers().chain_for(Hooks::WRITE);
+        let observers = chain.as_ref().map(|chain| (chain, self.as_write(caller)));
         let mut rest = mutations;
+        if let Some((chain, write)) = observers
+            && !matches!(origin, Origin::RowChange)
+        {
+            chain.pre_mutations(write, &mut rest)?;
+            check_batch(&table, &rest)?;
+        }
         while !rest.is_empty() {
-            let cut = self.lock_batch(&table, &rest)?;
+            let cut = self.lock_batch(&table, &rest, observers.is_some())?;
             let mut batch = rest;
             rest = if cut < batch.len() { batch.split_off(cut) } else { Vec::new() };
             self.check_expectations(&table, &mut batch)?;
-            self.observe_and_stage(&table, batch, depth)?;
+            self.observe_and_stage(&table, batch, observers)?;
         }
         Ok(())
     }
 
+    /// Returns the transaction as observers of a write have it.
+    pub(super) fn as_write<'a>(&'a self, caller: Option<&'a Caller<'a>>) -> Write<'a> {
+        Write { transaction: self, caller }
+    }
+
     /// Locks rows from the front of the batch until one comes for the second time; returns how
     /// many.
-    fn lock_batch(&self, table: &Table, batch: &[Mutation]) -> Result<usize> {
-        let observed = table.is_observed();
+    fn lock_batch(&self, table: &Table, batch: &[Mutation], observed: bool) -> Result<usize> {
         let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();
         let mut seen_count = 0;
         for (index, mutation) in batch.iter().enumerate() {
@@ -121,40 +148,45 @@ impl Transaction {
         &self,
         table: &Arc<Table>,
         mut batch: Vec<Mutation>,
-        depth: usize,
+        observers: Option<(&Arc<RegionChain>, Write<'_>)>,
     ) -> Result<()> {
-        let chain = table.chain();
-        if !chain.is_empty() {
-            let context = Observed { transaction: self, table: table.id(), depth };
-            chain.pre_batch(&context, &mut batch)?;
-            check_batch(table, &batch)?;
+        if let Some((chain, write)) = observers {
+            let agreed = chain.pre_batch(write, &mut batch);
+            if let Err(error) = agreed.and_then(|()| check_batch(table, &batch)) {
+                chain.post_mutations(&batch, Fate::Undone);
+                return Err(error);
+            }
         }
         let mut staging = self.staging.lock();
         self.staged.store(true, Ordering::Release);
         staging.stage(table, &batch);
-        if chain.wants_post_batch() {
-            staging.keep(table.id(), chain, batch);
+        if let Some((chain, _)) = observers
+            && chain.wants(Hooks::AFTER_WRITE)
+        {
+            staging.keep(Arc::clone(chain), batch);
         }
         self.charge(&mut staging)
     }
 }
 
-impl ObserverContext for Observed<'_> {
-    fn table(&self) -> TableId {
-        self.table
+impl Transacting for Transaction {
+    fn newest(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        self.get_locked(table, get, out)
     }
 
-    fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        self.transaction.get_locked(table, get, out)
+    fn lock_exclusively(&self, table: TableId, row: &[u8]) -> Result<()> {
+        self.lock_row(table, row, LockMode::Exclusive, LockWait::Wait).map(drop)
     }
 
-    fn lock(&self, table: TableId, row: &[u8]) -> Result<()> {
-        self.transaction.lock_row(table, row, LockMode::Exclusive, LockWait::Wait)?;
-        Ok(())
+    fn stage(&self, table: TableId, mutations: Vec<Mutation>, by: &Caller<'_>) -> Result<()> {
+        self.stage_or_not(table, mutations, Origin::Coprocessor(by))
     }
 
-    fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
-        self.transaction.stage_batch(table, mutations, self.depth + 1)
+    fn check_cancelled(&self) -> Result<()> {
+        match self.options.cancelled.load(Ordering::Relaxed) {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
+        }
     }
 }
 

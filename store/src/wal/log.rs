@@ -22,20 +22,20 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
 use crate::error::{Error, Result};
-use crate::wal::WalFollower;
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::queue::{Followed, State, Waiter};
 use crate::wal::record::Body;
 use crate::wal::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::wal::writer::{Health, Roll, Writer, prepare};
+use crate::wal::{RollWatcher, WalFollower};
 
 /// How long records of ASYNC commits lie before they are synced.
 const SYNC_DELAY: Duration = Duration::from_millis(50);
@@ -61,6 +61,10 @@ pub(super) struct Log {
     pub(super) state: Mutex<State>,
     pub(super) writer: Mutex<Writer>,
     followers: Mutex<Vec<(Sequence, Arc<dyn WalFollower>)>>,
+    roll_watcher: OnceLock<Arc<dyn RollWatcher>>,
+    /// Number of the segment that is written, and that of which the watcher was told last.
+    active_segment: AtomicU64,
+    told_segment: AtomicU64,
     /// Signalled when there is something for the log's own thread.
     pub(super) work: Condvar,
 }
@@ -75,8 +79,11 @@ impl Log {
             is_followed: AtomicBool::new(false),
             unsynced_bytes_max: writer.options().unsynced_bytes_max,
             state: Mutex::new(State::new(clock)),
-            writer: Mutex::new(writer),
             followers: Mutex::new(Vec::new()),
+            roll_watcher: OnceLock::new(),
+            active_segment: AtomicU64::new(u64::from(writer.active_number())),
+            told_segment: AtomicU64::new(u64::from(writer.active_number())),
+            writer: Mutex::new(writer),
             work: Condvar::new(),
         }
     }
@@ -281,6 +288,7 @@ impl Log {
         raise(&self.synced, writer.synced_through());
         raise(&self.durable, writer.durable());
         self.byte_count.store(writer.byte_count(), Ordering::Relaxed);
+        self.active_segment.store(u64::from(writer.active_number()), Ordering::Relaxed);
         writer.health()
     }
 
@@ -297,6 +305,7 @@ impl Log {
         drop(state);
         wake_all(ready);
         self.tell_followers();
+        self.tell_rolls();
     }
 
     /// Tells those who wait how it went, and lets another one lead.
@@ -317,6 +326,7 @@ impl Log {
         wake_all(ready);
         sync_waiters.into_iter().for_each(Waiter::wake);
         self.tell_followers();
+        self.tell_rolls();
     }
 
     /// Adds a follower of all commits appended from now on; returns the last one before.
@@ -327,6 +337,26 @@ impl Log {
         self.is_followed.store(true, Ordering::Release);
         followers.push((state.clock.sequence, follower));
         state.clock
+    }
+
+    /// Has a watcher told of rolls.
+    pub(super) fn watch_rolls(&self, watcher: Arc<dyn RollWatcher>) {
+        // There is one for each log.
+        drop(self.roll_watcher.set(watcher));
+    }
+
+    /// Tells the watcher if the log went on to another segment.
+    pub(super) fn tell_rolls(&self) {
+        let opened = self.active_segment.load(Ordering::Relaxed);
+        if self.told_segment.load(Ordering::Relaxed) >= opened {
+            return;
+        }
+        let closed = self.told_segment.fetch_max(opened, Ordering::Relaxed);
+        let Some(watcher) = self.roll_watcher.get() else { return };
+        if closed < opened {
+            // Segments are numbered with 32 bits.
+            watcher.rolled(closed as u32, opened as u32);
+        }
     }
 
     fn tell_followers(&self) {

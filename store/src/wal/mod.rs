@@ -66,6 +66,12 @@ pub trait WalFollower: Send + Sync {
     fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>);
 }
 
+/// Told when the log goes on to another segment.
+pub(crate) trait RollWatcher: Send + Sync {
+    /// Called by whoever wrote the log, without a lock. Two rolls may come as one.
+    fn rolled(&self, closed: u32, opened: u32);
+}
+
 /// Figures of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalStatus {
@@ -177,6 +183,11 @@ impl Wal {
         self.log.follow(follower)
     }
 
+    /// Has a watcher told of rolls from now on; the first one set stays.
+    pub(crate) fn watch_rolls(&self, watcher: Arc<dyn RollWatcher>) {
+        self.log.watch_rolls(watcher);
+    }
+
     /// Returns whether anybody follows.
     pub fn is_followed(&self) -> bool {
         self.log.is_followed()
@@ -222,14 +233,16 @@ impl Wal {
         // Without the lock: commits go on meanwhile.
         let next = prepare(&options, number)?;
         let mut writer = self.log.writer.lock();
-        match writer.active_is_obsolete(flushed) {
-            true => writer.close_active(next),
-            false => {
-                drop(writer);
-                self.log.state.lock().prepared = Some(next);
-                Ok(())
-            }
+        if !writer.active_is_obsolete(flushed) {
+            drop(writer);
+            self.log.state.lock().prepared = Some(next);
+            return Ok(());
         }
+        let closed = writer.close_active(next);
+        self.log.note(&writer);
+        drop(writer);
+        self.log.tell_rolls();
+        closed
     }
 
     fn oldest_obsolete(&self, flushed: Sequence) -> Option<u32> {

@@ -306,6 +306,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Returns the number of the segment that is written.
+    pub(super) fn active_number(&self) -> u32 {
+        self.active.number
+    }
+
     /// Returns whether the next segment is soon wanted.
     pub(super) fn is_half_full(&self) -> bool {
         self.active.byte_count >= self.options.segment_bytes / 2

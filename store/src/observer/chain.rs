@@ -1,0 +1,392 @@
+//! The observers of one place in the order in which they run, and how one of them is called.
+//!
+//! ```text
+//!   operation --> Slot: does anybody want this hook?  --no-->  goes on: a load and a bit
+//!                    | yes
+//!                    v
+//!                 Chain: who wants it, by priority --> suspended? --> called, timed, judged
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A panic never leaves a call: it becomes an error of the operation, or of nobody.
+//! 2. An essential observer that is suspended is never passed by where it could refuse.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::observer::context::HookContext;
+use crate::observer::hook::{Flow, Hook, Hooks};
+use crate::observer::master::MasterObserver;
+use crate::observer::meter::{
+    Call, CoprocessorScope, CoprocessorStatus, Failure, Meter, failure_error, guarded, is_failure,
+    panic_text,
+};
+use crate::observer::region::RegionObserver;
+use crate::observer::wal::WalObserver;
+use crate::options::CoprocessorLimits;
+
+/// What the calls of a store share.
+pub(crate) struct Runtime {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) limits: CoprocessorLimits,
+}
+
+/// What the three kinds of observers have in common.
+pub(crate) trait Observing {
+    fn name(&self) -> &str;
+    fn hooks(&self) -> Hooks;
+    fn is_essential(&self) -> bool;
+}
+
+/// Makes a kind of observers one of them.
+macro_rules! observing {
+    ($($kind:ident),*) => {
+        $(impl Observing for dyn $kind {
+            fn name(&self) -> &str {
+                $kind::name(self)
+            }
+
+            fn hooks(&self) -> Hooks {
+                $kind::hooks(self)
+            }
+
+            fn is_essential(&self) -> bool {
+                $kind::is_essential(self)
+            }
+        })*
+    };
+}
+
+observing!(RegionObserver, WalObserver, MasterObserver);
+
+/// Observers with their priorities.
+pub(crate) type Attached<O> = Vec<(i32, Arc<O>)>;
+
+/// Where the chain of a place is, if anybody observes it.
+pub(crate) struct Slot<O: ?Sized> {
+    chain: ArcSwapOption<Chain<O>>,
+    /// The hooks of the chain, so that most operations need not look at it.
+    hooks: AtomicU64,
+}
+
+impl<O: ?Sized> Default for Slot<O> {
+    fn default() -> Slot<O> {
+        Slot { chain: ArcSwapOption::default(), hooks: AtomicU64::new(0) }
+    }
+}
+
+impl<O: ?Sized> Slot<O> {
+    /// Returns whether anybody wants one of these hooks.
+    #[inline]
+    pub(crate) fn wants(&self, hooks: Hooks) -> bool {
+        Hooks::from_bits(self.hooks.load(Ordering::Acquire)).meets(hooks)
+    }
+
+    /// Returns the chain if anybody in it wants one of these hooks.
+    #[inline]
+    pub(crate) fn chain_for(&self, hooks: Hooks) -> Option<Arc<Chain<O>>> {
+        if self.wants(hooks) { self.chain.load_full() } else { None }
+    }
+
+    /// Returns the chain.
+    pub(crate) fn chain(&self) -> Option<Arc<Chain<O>>> {
+        self.chain.load_full()
+    }
+
+    /// Removes the chain and returns it.
+    pub(crate) fn take(&self) -> Option<Arc<Chain<O>>> {
+        self.hooks.store(0, Ordering::Release);
+        self.chain.swap(None)
+    }
+
+    /// Replaces the chain.
+    pub(crate) fn set(&self, chain: Chain<O>) {
+        let hooks = chain.hooks.bits();
+        // Who sees the hooks sees the chain.
+        let chain = (!chain.seats.is_empty()).then(|| Arc::new(chain));
+        self.chain.store(chain);
+        self.hooks.store(hooks, Ordering::Release);
+    }
+}
+
+/// The observers of one place.
+pub(crate) struct Chain<O: ?Sized> {
+    scope: CoprocessorScope,
+    /// Name of the table; of no use elsewhere.
+    pub(super) table_name: Arc<str>,
+    hooks: Hooks,
+    pub(super) seats: Vec<Seat<O>>,
+}
+
+/// An observer in its chain.
+pub(super) struct Seat<O: ?Sized> {
+    pub(super) observer: Arc<O>,
+    pub(super) hooks: Hooks,
+    pub(super) warden: Arc<Warden>,
+}
+
+/// Watches over the calls of one observer.
+pub(super) struct Warden {
+    pub(super) name: String,
+    priority: i32,
+    is_essential: bool,
+    /// Where it is attached, for messages.
+    place: String,
+    meter: Arc<Meter>,
+    runtime: Arc<Runtime>,
+}
+
+impl Warden {
+    /// Returns whether to call the observer.
+    ///
+    /// # Errors
+    ///
+    /// It is suspended, and the hook must not be left out.
+    pub(super) fn admit(&self, hook: Hook) -> Result<bool> {
+        match self.meter.is_suspended() {
+            false => Ok(true),
+            true if self.is_essential && hook.can_refuse() => {
+                Err(self.meter.suspension(&self.name, &self.place))
+            }
+            true => Ok(false),
+        }
+    }
+
+    pub(super) fn now_micros(&self) -> i64 {
+        self.runtime.env.now_micros()
+    }
+
+    pub(super) fn begin(&self) -> HookContext<'_> {
+        HookContext::begin(&*self.runtime.env, self.runtime.limits.time)
+    }
+
+    /// Counts calls.
+    pub(super) fn count(&self, calls: u64, spent_micros: i64, longest_micros: i64) {
+        self.meter.count(calls, spent_micros, longest_micros);
+    }
+
+    /// Takes note of a call that returned.
+    pub(super) fn succeeded(&self, call: Call) {
+        self.meter.succeeded(call);
+    }
+
+    /// Takes note of how a call ended, which took so long, and returns what it comes to.
+    pub(super) fn settle<T>(
+        &self,
+        call: Call,
+        ended: std::thread::Result<Result<T>>,
+        (context, spent_micros): (&HookContext<'_>, i64),
+    ) -> Result<T> {
+        let (name, hook) = (&self.name, call.hook.name());
+        match ended {
+            Err(panic) => {
+                let message = format!("coprocessor \"{name}\" panicked");
+                Err(self.fail(call, Failure::Panic, message, panic_text(&*panic)))
+            }
+            Ok(result) if context.is_overrun(spent_micros) => {
+                let took = spent_micros / 1000;
+                let may = self.runtime.limits.time.unwrap_or_default().as_millis();
+                let message = format!(
+                    "coprocessor \"{name}\" took {took} ms in {hook}, and may take {may} ms"
+                );
+                let detail = result.err().map(|error| error.to_string()).unwrap_or_default();
+                Err(self.fail(call, Failure::Overrun, message, detail))
+            }
+            Ok(Ok(value)) => {
+                self.succeeded(call);
+                Ok(value)
+            }
+            Ok(Err(error)) if !is_failure(name, call.hook, &error) => {
+                self.meter.refused(call);
+                Err(self.signed(error))
+            }
+            Ok(Err(error @ Error::Vetoed(_))) => {
+                self.note(call, Failure::Error, error.to_string());
+                Err(self.signed(error))
+            }
+            Ok(Err(error)) => {
+                let message = format!("coprocessor \"{name}\" failed in {hook}: {error}");
+                Err(self.fail(call, Failure::Error, message, String::new()))
+            }
+        }
+    }
+
+    fn fail(&self, call: Call, failure: Failure, message: String, detail: String) -> Error {
+        let noted = match detail.is_empty() {
+            true => message.clone(),
+            false => format!("{message}: {detail}"),
+        };
+        self.note(call, failure, noted);
+        failure_error(&self.name, message, detail)
+    }
+
+    fn note(&self, call: Call, failure: Failure, message: String) {
+        let (name, place) = (&self.name, &self.place);
+        tracing::warn!(coprocessor = name, place, message, "a coprocessor failed");
+        let now = self.runtime.env.now_micros();
+        if self.meter.failed((call, failure), message, now, self.runtime.limits.failures_max) {
+            tracing::error!(coprocessor = name, place, "a coprocessor is suspended");
+        }
+    }
+
+    /// Puts the coprocessor's name into a veto without one.
+    fn signed(&self, error: Error) -> Error {
+        match error {
+            Error::Vetoed(mut veto) if veto.coprocessor.is_empty() => {
+                veto.coprocessor.clone_from(&self.name);
+                Error::Vetoed(veto)
+            }
+            error => error,
+        }
+    }
+}
+
+impl<O: Observing + ?Sized> Chain<O> {
+    /// Returns the chain of these observers: by priority, lower first, equal ones in the given
+    /// order. Who was in the chain before, or has the name of one that was, goes on with its
+    /// figures and its state.
+    ///
+    /// # Errors
+    ///
+    /// What an observer says of itself when it is asked for its name and hooks panics.
+    pub(crate) fn new(
+        (scope, table_name): (CoprocessorScope, &str),
+        mut observers: Attached<O>,
+        before: Option<&Chain<O>>,
+        runtime: &Arc<Runtime>,
+    ) -> Result<Chain<O>> {
+        observers.sort_by_key(|(priority, _)| *priority);
+        let place = match scope {
+            CoprocessorScope::Table(_) => format!("table \"{table_name}\""),
+            CoprocessorScope::Wal => "the log".to_owned(),
+            CoprocessorScope::Master => "the master".to_owned(),
+        };
+        let mut meters: Vec<(&Seat<O>, bool)> =
+            before.iter().flat_map(|chain| &chain.seats).map(|seat| (seat, false)).collect();
+        let mut take = |same: &dyn Fn(&Seat<O>) -> bool| {
+            let (seat, taken) = meters.iter_mut().find(|(seat, taken)| !taken && same(seat))?;
+            *taken = true;
+            Some(Arc::clone(&seat.warden.meter))
+        };
+        let mut seats = Vec::with_capacity(observers.len());
+        for (priority, observer) in observers {
+            let (name, hooks, is_essential) = guarded("unnamed", || {
+                Ok((observer.name().to_owned(), observer.hooks(), observer.is_essential()))
+            })?;
+            let meter = take(&|seat| is_same(&seat.observer, &observer))
+                .or_else(|| take(&|seat| seat.warden.name == name))
+                .unwrap_or_default();
+            let (place, runtime) = (place.clone(), Arc::clone(runtime));
+            let warden = Warden { name, priority, is_essential, place, meter, runtime };
+            seats.push(Seat { observer, hooks, warden: Arc::new(warden) });
+        }
+        let hooks = seats.iter().fold(Hooks::NONE, |all, seat| all.with(seat.hooks));
+        Ok(Chain { scope, table_name: table_name.into(), hooks, seats })
+    }
+
+    /// Returns the part of this chain that another one does not have: figures and all.
+    pub(crate) fn without(&self, other: Option<&Chain<O>>) -> Chain<O> {
+        let is_there = |seat: &Seat<O>| {
+            let mut others = other.iter().flat_map(|chain| &chain.seats);
+            others.any(|other| is_same(&other.observer, &seat.observer))
+        };
+        let left = self.seats.iter().filter(|seat| !is_there(seat)).map(|seat| Seat {
+            observer: Arc::clone(&seat.observer),
+            hooks: seat.hooks,
+            warden: Arc::clone(&seat.warden),
+        });
+        let table_name = Arc::clone(&self.table_name);
+        Chain { scope: self.scope, table_name, hooks: self.hooks, seats: left.collect() }
+    }
+
+    /// Returns whether anybody wants one of these hooks.
+    pub(crate) fn wants(&self, hooks: Hooks) -> bool {
+        self.hooks.meets(hooks)
+    }
+
+    /// Returns where the chain stands.
+    pub(super) fn scope(&self) -> CoprocessorScope {
+        self.scope
+    }
+
+    /// Calls a hook of all who want it; the first error ends it.
+    pub(super) fn ask(
+        &self,
+        hook: Hook,
+        mut code: impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.seats.iter().try_for_each(|seat| seat.call(hook, &mut code).map(drop))
+    }
+
+    /// The same for a hook that may bypass: who does so ends it, too.
+    pub(super) fn ask_until<T>(
+        &self,
+        hook: Hook,
+        mut code: impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<Flow<T>>,
+    ) -> Result<Flow<T>> {
+        for seat in &self.seats {
+            if let Some(Flow::Bypass(answer)) = seat.call(hook, &mut code)? {
+                return Ok(Flow::Bypass(answer));
+            }
+        }
+        Ok(Flow::Proceed)
+    }
+
+    /// Calls a hook of all who want it, after something that cannot be undone: errors are logged.
+    pub(super) fn tell(
+        &self,
+        hook: Hook,
+        mut code: impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<()>,
+    ) {
+        for seat in &self.seats {
+            if let Err(error) = seat.call(hook, &mut code) {
+                let (coprocessor, place) = (&seat.warden.name, &seat.warden.place);
+                let hook = hook.name();
+                tracing::warn!(%error, coprocessor, place, hook, "a hook came to nothing");
+            }
+        }
+    }
+
+    /// Returns the figures of the observers in the order in which they run.
+    pub(crate) fn status(&self) -> impl Iterator<Item = CoprocessorStatus> {
+        self.seats.iter().map(|seat| {
+            let warden = &seat.warden;
+            let named = (warden.name.as_str(), warden.priority);
+            warden.meter.status(self.scope, named, (seat.hooks, warden.is_essential))
+        })
+    }
+
+    /// Lets the observers of a name be called again; returns whether there are any.
+    pub(crate) fn resume(&self, name: &str) -> bool {
+        let named = self.seats.iter().filter(|seat| seat.warden.name == name);
+        named.map(|seat| seat.warden.meter.resume()).count() > 0
+    }
+}
+
+impl<O: ?Sized> Seat<O> {
+    /// Calls a hook if it is wanted; `None` if it was not called.
+    pub(super) fn call<T>(
+        &self,
+        hook: Hook,
+        code: &mut impl FnMut(&Seat<O>, &HookContext<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if !self.hooks.has(hook) || !self.warden.admit(hook)? {
+            return Ok(None);
+        }
+        let context = self.warden.begin();
+        let ended = catch_unwind(AssertUnwindSafe(|| code(self, &context)));
+        let spent = context.spent_micros();
+        self.warden.count(1, spent, spent);
+        self.warden.settle(hook.into(), ended, (&context, spent)).map(Some)
+    }
+}
+
+fn is_same<O: ?Sized>(one: &Arc<O>, other: &Arc<O>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}

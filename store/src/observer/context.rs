@@ -1,0 +1,243 @@
+//! What hooks are given beside what they are about: time, and for writes a way to the transaction.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::cell::CellBatch;
+use crate::descriptor::{RegionId, TableId};
+use crate::env::Env;
+use crate::error::{Error, Result, Veto};
+use crate::mutation::Mutation;
+use crate::observer::FAILED;
+use crate::scan::Get;
+
+/// How long a call of a hook has taken and may take.
+///
+/// Nothing stops a hook that does not return: the limit is looked at when it has returned. A hook
+/// that loops asks [`HookContext::check_deadline`] from time to time and returns the error.
+pub struct HookContext<'a> {
+    env: &'a dyn Env,
+    started_micros: i64,
+    /// Time in calls back into the store, which may wait for others.
+    away_micros: Cell<i64>,
+    limit_micros: i64,
+}
+
+/// What a hook of a table is told: the table, and the time it has.
+pub struct TableContext<'a> {
+    table: TableId,
+    hook: &'a HookContext<'a>,
+}
+
+/// A region, as observers are shown it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionRef<'a> {
+    /// Its table.
+    pub table: TableId,
+    /// The region.
+    pub region: RegionId,
+    /// Its first row.
+    pub start: &'a [u8],
+    /// The row after its last; `None` for open.
+    pub stop: Option<&'a [u8]>,
+}
+
+impl<'a> HookContext<'a> {
+    pub(super) fn begin(env: &'a dyn Env, limit: Option<Duration>) -> HookContext<'a> {
+        let limit = limit.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
+        HookContext {
+            env,
+            started_micros: env.now_micros(),
+            away_micros: Cell::new(0),
+            limit_micros: limit.unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Returns an error once the hook has taken longer than it may; time that the store took for
+    /// it, waiting for a row lock for example, is not counted.
+    ///
+    /// # Errors
+    ///
+    /// One that the hook is to return: the call counts as an overrun then.
+    pub fn check_deadline(&self) -> Result<()> {
+        match self.spent_micros() > self.limit_micros {
+            true => Err(Error::Vetoed(Box::new(Veto {
+                code: FAILED.into(),
+                message: "the coprocessor has no time left".into(),
+                ..Veto::default()
+            }))),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn spent_micros(&self) -> i64 {
+        let whole = self.env.now_micros().saturating_sub(self.started_micros);
+        // The clock may have been set back.
+        whole.saturating_sub(self.away_micros.get()).max(0)
+    }
+
+    pub(super) fn is_overrun(&self, spent_micros: i64) -> bool {
+        spent_micros > self.limit_micros
+    }
+
+    /// Runs what is not the hook's own work.
+    fn away<T>(&self, work: impl FnOnce() -> T) -> T {
+        let started = self.env.now_micros();
+        let result = work();
+        let took = self.env.now_micros().saturating_sub(started).max(0);
+        self.away_micros.set(self.away_micros.get().saturating_add(took));
+        result
+    }
+}
+
+impl<'a> TableContext<'a> {
+    pub(super) fn new(table: TableId, hook: &'a HookContext<'a>) -> TableContext<'a> {
+        TableContext { table, hook }
+    }
+
+    /// Returns the table whose observer is called.
+    pub fn table(&self) -> TableId {
+        self.table
+    }
+
+    /// Returns an error once the hook has taken longer than it may; see
+    /// [`HookContext::check_deadline`].
+    ///
+    /// # Errors
+    ///
+    /// One that the hook is to return.
+    pub fn check_deadline(&self) -> Result<()> {
+        self.hook.check_deadline()
+    }
+}
+
+/// What an observer may do to the transaction whose write it sees, beside changing the write.
+pub trait ObserverContext {
+    /// The table whose observer is called.
+    fn table(&self) -> TableId;
+
+    /// Appends the current state of a row to `out`: the transaction's own writes over the newest
+    /// committed version. Meant for rows of the batch (locked) and rows locked with
+    /// [`ObserverContext::lock`]. Returns whether the row exists. No observer sees this read.
+    ///
+    /// For a row of the batch whose mutation carries
+    /// [`Mutation::previous`], that is the cheaper answer.
+    fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
+
+    /// Takes the exclusive lock of a row, of any table, until the end of the transaction.
+    fn lock(&self, table: TableId, row: &[u8]) -> Result<()>;
+
+    /// Adds mutations, of any table, to the same transaction; they run through that table's own
+    /// observers.
+    ///
+    /// # Errors
+    ///
+    /// What refuses them, to be returned by the hook. If observers call each other too deep, the
+    /// error names the circle.
+    fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()>;
+
+    /// Returns an error once the hook has taken longer than it may, not counting the time in the
+    /// calls above, or once the statement was cancelled; see [`HookContext::check_deadline`].
+    ///
+    /// # Errors
+    ///
+    /// One that the hook is to return.
+    fn check_deadline(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a transaction does for its observers.
+pub(crate) trait Transacting {
+    /// Reads the newest state of a row.
+    fn newest(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool>;
+    /// Locks a row.
+    fn lock_exclusively(&self, table: TableId, row: &[u8]) -> Result<()>;
+    /// Stages mutations that a coprocessor adds.
+    fn stage(&self, table: TableId, mutations: Vec<Mutation>, by: &Caller<'_>) -> Result<()>;
+    /// Returns [`Error::Cancelled`] once the statement is to stop.
+    fn check_cancelled(&self) -> Result<()>;
+}
+
+/// A coprocessor that adds mutations, behind the one whose additions it saw.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(super) coprocessor: &'a str,
+    pub(super) table_name: &'a str,
+    pub(super) behind: Option<&'a Caller<'a>>,
+}
+
+impl Caller<'_> {
+    /// How far observers may call each other: index of a table whose index table has observers …
+    pub(crate) const DEPTH_MAX: usize = 16;
+
+    fn path(&self) -> impl Iterator<Item = &Caller<'_>> {
+        std::iter::successors(Some(self), |caller| caller.behind)
+    }
+
+    fn is(&self, other: &Caller<'_>) -> bool {
+        (self.coprocessor, self.table_name) == (other.coprocessor, other.table_name)
+    }
+
+    /// Checks that the additions of this one may go on.
+    ///
+    /// # Errors
+    ///
+    /// Names the coprocessors that call each other.
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        if self.path().count() <= Caller::DEPTH_MAX {
+            return Ok(());
+        }
+        // Newest first; the circle goes from this one back to where it was called before.
+        let round = self.path().skip(1).position(|caller| caller.is(self));
+        let shown = round.map_or(Caller::DEPTH_MAX, |length| length + 1);
+        let mut names: Vec<String> = self
+            .path()
+            .take(shown + usize::from(round.is_some()))
+            .map(|caller| format!("\"{}\" of table \"{}\"", caller.coprocessor, caller.table_name))
+            .collect();
+        names.reverse();
+        let how = match round {
+            Some(_) => "in a circle",
+            None => "too deep",
+        };
+        Err(Error::Vetoed(Box::new(Veto {
+            coprocessor: self.coprocessor.to_owned(),
+            code: FAILED.into(),
+            message: format!("coprocessors call each other {how}: {}", names.join(", ")),
+            detail: format!("Additions may cause additions {} times.", Caller::DEPTH_MAX),
+            ..Veto::default()
+        })))
+    }
+}
+
+/// The context of a write, as one coprocessor has it.
+pub(super) struct WriteContext<'a> {
+    pub(super) table: TableId,
+    pub(super) transaction: &'a dyn Transacting,
+    pub(super) caller: Caller<'a>,
+    pub(super) hook: &'a HookContext<'a>,
+}
+
+impl ObserverContext for WriteContext<'_> {
+    fn table(&self) -> TableId {
+        self.table
+    }
+
+    fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        self.hook.away(|| self.transaction.newest(table, get, out))
+    }
+
+    fn lock(&self, table: TableId, row: &[u8]) -> Result<()> {
+        self.hook.away(|| self.transaction.lock_exclusively(table, row))
+    }
+
+    fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
+        self.hook.away(|| self.transaction.stage(table, mutations, &self.caller))
+    }
+
+    fn check_deadline(&self) -> Result<()> {
+        self.hook.check_deadline()?;
+        self.transaction.check_cancelled()
+    }
+}

@@ -1,0 +1,114 @@
+//! The filters that the observers of a table put before a flush or a compaction, as one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::cell::CellRef;
+use crate::compaction::{CellFilter, CellVerdict};
+use crate::error::Result;
+use crate::observer::chain::Warden;
+use crate::observer::hook::Hook;
+use crate::observer::meter::Call;
+
+/// One call in so many is timed: to ask the clock costs as much as a small filter.
+const TIMED_CALLS: u64 = 64;
+
+/// A filter, with what watches over it.
+pub(super) struct WatchedFilter {
+    filter: Box<dyn CellFilter>,
+    warden: Arc<Warden>,
+    call: Call,
+    /// Whether it has failed: then the rewrite ends.
+    failed: bool,
+    calls: u64,
+    spent_micros: i64,
+    longest_micros: i64,
+}
+
+/// Filters one behind the other.
+pub(super) struct Filters(pub(super) Vec<WatchedFilter>);
+
+impl WatchedFilter {
+    /// Returns the filter that a hook of an observer returned.
+    pub(super) fn new(
+        filter: Box<dyn CellFilter>,
+        warden: &Arc<Warden>,
+        hook: Hook,
+    ) -> WatchedFilter {
+        let warden = Arc::clone(warden);
+        WatchedFilter {
+            filter,
+            warden,
+            call: Call { hook, is_filter: true },
+            failed: false,
+            calls: 0,
+            spent_micros: 0,
+            longest_micros: 0,
+        }
+    }
+}
+
+impl WatchedFilter {
+    /// Takes note of a failure. That one cell went well is no news: a filter has done well when
+    /// nothing has failed until the end.
+    fn settle(
+        &mut self,
+        ended: std::thread::Result<Result<CellVerdict>>,
+        spent_micros: i64,
+    ) -> Result<CellVerdict> {
+        let context = self.warden.begin();
+        match ended {
+            Ok(Ok(verdict)) if !context.is_overrun(spent_micros) => Ok(verdict),
+            ended => {
+                self.failed = true;
+                self.warden.settle(self.call, ended, (&context, spent_micros))
+            }
+        }
+    }
+}
+
+impl CellFilter for WatchedFilter {
+    fn judge(&mut self, cell: &CellRef<'_>) -> Result<CellVerdict> {
+        let timed = self.calls.is_multiple_of(TIMED_CALLS);
+        self.calls += 1;
+        let started = timed.then(|| self.warden.now_micros());
+        let ended = catch_unwind(AssertUnwindSafe(|| self.filter.judge(cell)));
+        let spent = match started {
+            None => 0,
+            Some(started) => self.warden.now_micros().saturating_sub(started).max(0),
+        };
+        self.spent_micros = self.spent_micros.saturating_add(spent);
+        self.longest_micros = self.longest_micros.max(spent);
+        match ended {
+            Ok(Ok(verdict)) if !timed => Ok(verdict),
+            ended => self.settle(ended, spent),
+        }
+    }
+}
+
+impl Drop for WatchedFilter {
+    fn drop(&mut self) {
+        let timed = self.calls.div_ceil(TIMED_CALLS).max(1);
+        let calls = i64::try_from(self.calls / timed).unwrap_or(i64::MAX);
+        let spent = self.spent_micros.saturating_mul(calls);
+        self.warden.count(self.calls, spent, self.longest_micros);
+        if self.calls > 0 && !self.failed {
+            self.warden.succeeded(self.call);
+        }
+    }
+}
+
+impl CellFilter for Filters {
+    fn judge(&mut self, cell: &CellRef<'_>) -> Result<CellVerdict> {
+        let mut changed: Option<Vec<u8>> = None;
+        for filter in &mut self.0 {
+            let value = changed.as_deref().unwrap_or(cell.value);
+            match filter.judge(&CellRef { value, ..*cell })? {
+                CellVerdict::Keep => {}
+                CellVerdict::Drop => return Ok(CellVerdict::Drop),
+                CellVerdict::Change(value) => changed = Some(value),
+            }
+        }
+        Ok(changed.map_or(CellVerdict::Keep, CellVerdict::Change))
+    }
+}

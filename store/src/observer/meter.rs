@@ -1,0 +1,276 @@
+//! What is known of a coprocessor at one place where it is attached: figures, and whether it is
+//! suspended.
+//!
+//! A call ends in one of these ways: it returns; it refuses, with an error that is meant for the
+//! client ([`Error::Vetoed`]) or that the store gave to it (a deadlock, say); or it *fails*: it
+//! panics, overruns its time, or returns an error that is its own fault. After so many failures in
+//! a row ([`failures_max`](crate::options::CoprocessorLimits::failures_max)) the coprocessor is
+//! suspended: it is not called any more until it is resumed or attached anew.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::descriptor::TableId;
+use crate::error::{Error, Result, Veto};
+use crate::observer::FAILED;
+use crate::observer::hook::{Hook, Hooks};
+
+/// The code of statements that need a suspended coprocessor: object not in prerequisite state.
+const SUSPENDED: &str = "55000";
+
+/// Whether a coprocessor is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoprocessorState {
+    /// It is.
+    Active,
+    /// It is not, because it failed too often in a row.
+    Suspended,
+}
+
+/// What a coprocessor watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoprocessorScope {
+    /// A table, as a [`RegionObserver`](super::RegionObserver).
+    Table(TableId),
+    /// The log, as a [`WalObserver`](super::WalObserver).
+    Wal,
+    /// The definitions of tables, as a [`MasterObserver`](super::MasterObserver).
+    Master,
+}
+
+/// A coprocessor where it is attached, for system views. Figures are since it was attached first;
+/// one that is replaced by another of the same name leaves them to it.
+#[derive(Debug, Clone)]
+pub struct CoprocessorStatus {
+    /// Where.
+    pub scope: CoprocessorScope,
+    /// Its name.
+    pub name: String,
+    /// Its priority; lower runs first.
+    pub priority: i32,
+    /// Whether operations that it watches fail while it is suspended, rather than go without it.
+    pub is_essential: bool,
+    /// The hooks that it wants.
+    pub hooks: Hooks,
+    /// Whether it is called.
+    pub state: CoprocessorState,
+    /// Calls of its hooks.
+    pub calls: u64,
+    /// Calls that refused what they saw, or that the store refused something.
+    pub refusals: u64,
+    /// Calls that failed with an error of their own making.
+    pub errors: u64,
+    /// Calls that panicked.
+    pub panics: u64,
+    /// Calls that took too long.
+    pub overruns: u64,
+    /// Failures (errors, panics, overruns) since the hook that failed last has not failed.
+    pub failures_in_a_row: u32,
+    /// Time spent in its own code. Of calls for single cells each 64th is measured, and counts for
+    /// all.
+    pub spent: Duration,
+    /// The longest call.
+    pub longest: Duration,
+    /// The message of the last failure.
+    pub last_error: Option<String>,
+    /// When that was: microseconds since 1970.
+    pub last_error_micros: Option<i64>,
+}
+
+/// What is called: a hook, or the filter that it returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) hook: Hook,
+    pub(super) is_filter: bool,
+}
+
+impl Call {
+    /// Returns a number that no other call has.
+    fn code(self) -> u8 {
+        self.hook as u8 | (u8::from(self.is_filter) << 7)
+    }
+}
+
+impl From<Hook> for Call {
+    fn from(hook: Hook) -> Call {
+        Call { hook, is_filter: false }
+    }
+}
+
+const _: () = assert!(Hook::ALL.len() < 0x80, "the top bit tells filters from hooks");
+
+/// How a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    Error,
+    Panic,
+    Overrun,
+}
+
+/// Figures and state of one coprocessor at one place.
+#[derive(Default)]
+pub(super) struct Meter {
+    suspended: AtomicBool,
+    failures_in_a_row: AtomicU32,
+    /// What failed last.
+    failed: AtomicU8,
+    calls: AtomicU64,
+    refusals: AtomicU64,
+    errors: AtomicU64,
+    panics: AtomicU64,
+    overruns: AtomicU64,
+    spent_micros: AtomicU64,
+    longest_micros: AtomicU64,
+    last_error: Mutex<Option<(String, i64)>>,
+}
+
+impl Meter {
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended.load(Relaxed)
+    }
+
+    pub(super) fn resume(&self) {
+        self.failures_in_a_row.store(0, Relaxed);
+        self.suspended.store(false, Relaxed);
+    }
+
+    /// Counts calls that took so long, the longest of them `longest`.
+    pub(super) fn count(&self, calls: u64, spent_micros: i64, longest_micros: i64) {
+        self.calls.fetch_add(calls, Relaxed);
+        if spent_micros > 0 {
+            self.spent_micros.fetch_add(spent_micros.unsigned_abs(), Relaxed);
+            self.longest_micros.fetch_max(longest_micros.unsigned_abs(), Relaxed);
+        }
+    }
+
+    /// Takes note of a call that returned. It ends the row of failures if this is what failed: that
+    /// the other hooks of a coprocessor do well says nothing.
+    pub(super) fn succeeded(&self, call: Call) {
+        // Mostly it is 0, and others read it at the same time.
+        if self.failures_in_a_row.load(Relaxed) > 0 && self.failed.load(Relaxed) == call.code() {
+            self.failures_in_a_row.store(0, Relaxed);
+        }
+    }
+
+    /// Takes note of a call that refused.
+    pub(super) fn refused(&self, call: Call) {
+        self.refusals.fetch_add(1, Relaxed);
+        self.succeeded(call);
+    }
+
+    /// Takes note of a call that failed; returns whether the coprocessor is suspended for it.
+    pub(super) fn failed(
+        &self,
+        (call, failure): (Call, Failure),
+        message: String,
+        now_micros: i64,
+        failures_max: u32,
+    ) -> bool {
+        self.failed.store(call.code(), Relaxed);
+        let counter = match failure {
+            Failure::Error => &self.errors,
+            Failure::Panic => &self.panics,
+            Failure::Overrun => &self.overruns,
+        };
+        counter.fetch_add(1, Relaxed);
+        *self.last_error.lock() = Some((message, now_micros));
+        let in_a_row = self.failures_in_a_row.fetch_add(1, Relaxed).saturating_add(1);
+        in_a_row >= failures_max.max(1) && !self.suspended.swap(true, Relaxed)
+    }
+
+    /// Returns the error of an operation that cannot do without the suspended coprocessor.
+    pub(super) fn suspension(&self, name: &str, place: &str) -> Error {
+        let failures = self.failures_in_a_row.load(Relaxed);
+        let last = self.last_error.lock();
+        let last = last.as_ref().map_or("unknown", |(message, _)| message);
+        Error::Vetoed(Box::new(Veto {
+            coprocessor: name.to_owned(),
+            code: SUSPENDED.into(),
+            message: format!(
+                "coprocessor \"{name}\" of {place} is suspended after {failures} failures in a row"
+            ),
+            detail: format!("The last failure: {last}"),
+            ..Veto::default()
+        }))
+    }
+
+    /// Returns the figures.
+    pub(super) fn status(
+        &self,
+        scope: CoprocessorScope,
+        (name, priority): (&str, i32),
+        (hooks, is_essential): (Hooks, bool),
+    ) -> CoprocessorStatus {
+        let last_error = self.last_error.lock().clone();
+        let (last_error, last_error_micros) = last_error.unzip();
+        CoprocessorStatus {
+            scope,
+            name: name.to_owned(),
+            priority,
+            is_essential,
+            hooks,
+            state: match self.is_suspended() {
+                true => CoprocessorState::Suspended,
+                false => CoprocessorState::Active,
+            },
+            calls: self.calls.load(Relaxed),
+            refusals: self.refusals.load(Relaxed),
+            errors: self.errors.load(Relaxed),
+            panics: self.panics.load(Relaxed),
+            overruns: self.overruns.load(Relaxed),
+            failures_in_a_row: self.failures_in_a_row.load(Relaxed),
+            spent: Duration::from_micros(self.spent_micros.load(Relaxed)),
+            longest: Duration::from_micros(self.longest_micros.load(Relaxed)),
+            last_error,
+            last_error_micros,
+        }
+    }
+}
+
+/// Returns whether an error that a hook returned is a failure of the coprocessor itself.
+///
+/// A veto is meant unless its code says that something broke (class XX, or 38: an external routine)
+/// in this very coprocessor: a failure further down was counted there. What can be mended by trying
+/// again, or by somebody else, is the store's answer and no fault of who asked.
+pub(super) fn is_failure(name: &str, hook: Hook, error: &Error) -> bool {
+    match error {
+        Error::Vetoed(veto) => {
+            let own = veto.coprocessor.is_empty() || veto.coprocessor == name;
+            let broke = veto.code.starts_with("XX") || veto.code.starts_with("38");
+            own && (broke || hook.is_upkeep())
+        }
+        Error::InvalidRequest(_) | Error::NoSuchTable(_) => true,
+        _ => false,
+    }
+}
+
+/// Returns the error of a failed call, which names the coprocessor.
+pub(super) fn failure_error(name: &str, message: String, detail: String) -> Error {
+    Error::Vetoed(Box::new(Veto {
+        coprocessor: name.to_owned(),
+        code: FAILED.into(),
+        message,
+        detail,
+        ..Veto::default()
+    }))
+}
+
+/// Returns what a panic said.
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|reason| (*reason).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
+}
+
+/// Runs the code of an endpoint: a panic becomes an error that names it.
+pub(crate) fn guarded<T>(name: &str, code: impl FnOnce() -> Result<T>) -> Result<T> {
+    let code = std::panic::AssertUnwindSafe(code);
+    std::panic::catch_unwind(code).unwrap_or_else(|panic| {
+        let message = format!("coprocessor \"{name}\" panicked");
+        Err(failure_error(name, message, panic_text(&*panic)))
+    })
+}
