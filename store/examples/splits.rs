@@ -1,0 +1,134 @@
+//! Measures splits and merges: `splits ROWS [WRITERS] [ROUNDS]`. So many rows of 16 + 100 bytes are
+//! loaded into one region; then, while so many threads put rows and one reads them, the largest
+//! region is split and, in turn, all regions are merged into one. Prints for each how long writers
+//! of the region were kept out, how long the call took, and the longest put and get meanwhile.
+//!
+//! The data directory is `$BENNU_DIRECTORY`, or a new one in the working directory.
+
+#![expect(clippy::print_stdout, reason = "this is its purpose")]
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use store::bulk_load::BulkCell;
+use store::descriptor::{Durability, SplitOptions};
+use store::store::SplitPoint;
+use store::{
+    CellBatch, CellType, Column, FamilyDescriptor, Get, Options, PutBatch, Store, TableDescriptor,
+    TableId, Timestamp,
+};
+
+const TABLE: TableId = TableId(1);
+
+fn main() {
+    let words: Vec<u64> = std::env::args().skip(1).map(|word| word.parse().unwrap()).collect();
+    let number = |index: usize, default: u64| words.get(index).copied().unwrap_or(default);
+    let (rows, writers, rounds) = (number(0, 1_000_000), number(1, 2), number(2, 4));
+    let directory = std::env::var_os("BENNU_DIRECTORY").map_or("splits-data".into(), PathBuf::from);
+    drop(std::fs::remove_dir_all(&directory));
+    let store = Store::open(&directory, Options::default()).unwrap();
+    store
+        .create_table(TableDescriptor {
+            id: TABLE,
+            name: "t".into(),
+            families: vec![FamilyDescriptor::new("f")],
+            region_replication: 1,
+            durability: Durability::AsyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
+        })
+        .unwrap();
+    load(&store, rows);
+    let status = store.regions(TABLE).unwrap();
+    println!(
+        "{rows} rows, {} MB in {} files",
+        status[0].file_bytes / 1_000_000,
+        status[0].file_count
+    );
+    let (done, longest_put, longest_get) =
+        (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..writers {
+            let (store, done, longest) = (&store, &done, &longest_put);
+            scope.spawn(move || {
+                let mut n = writer;
+                while !done.load(Ordering::Relaxed) {
+                    n = n.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                    let mut batch = PutBatch::new();
+                    let row = row(n % rows);
+                    let column = Column { row: &row, family: 0, qualifier: b"" };
+                    batch.put(column, Timestamp::LATEST, &[7; 100]);
+                    let began = Instant::now();
+                    store.put(TABLE, batch, None).unwrap();
+                    longest.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        let (reader_store, reader_done, longest) = (&store, &done, &longest_get);
+        scope.spawn(move || {
+            let (mut n, mut batch) = (1_u64, CellBatch::new());
+            while !reader_done.load(Ordering::Relaxed) {
+                n = n.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                batch.clear();
+                let began = Instant::now();
+                assert!(reader_store.get(TABLE, &Get::new(row(n % rows)), &mut batch).unwrap());
+                longest.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+            }
+        });
+        for round in 0..rounds {
+            longest_put.store(0, Ordering::Relaxed);
+            longest_get.store(0, Ordering::Relaxed);
+            let began = Instant::now();
+            let (what, reshaped) = match round % 2 {
+                0 => {
+                    let regions = store.regions(TABLE).unwrap();
+                    let largest = regions.iter().max_by_key(|region| region.file_bytes).unwrap();
+                    ("split", store.split_region(TABLE, SplitPoint::Middle(largest.region)))
+                }
+                _ => {
+                    let regions = store.regions(TABLE).unwrap();
+                    let all: Vec<_> = regions.iter().map(|region| region.region).collect();
+                    ("merge", store.merge_regions(TABLE, &all))
+                }
+            };
+            println!(
+                "{what}: closed for {:.1} ms, {:.0} ms in all; longest put {:.1} ms, get {:.1} ms",
+                reshaped.unwrap().closed_for.as_secs_f64() * 1e3,
+                began.elapsed().as_secs_f64() * 1e3,
+                longest_put.load(Ordering::Relaxed) as f64 / 1e3,
+                longest_get.load(Ordering::Relaxed) as f64 / 1e3,
+            );
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    drop(store);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn row(n: u64) -> [u8; 16] {
+    let mut row = [0; 16];
+    row[8..].copy_from_slice(&n.to_be_bytes());
+    row
+}
+
+fn load(store: &Arc<Store>, rows: u64) {
+    let mut load = store.bulk_load(TABLE).unwrap();
+    let mut value = [0; 100];
+    for n in 0..rows {
+        value[..8].copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        let cell = BulkCell {
+            row: &row(n),
+            family: 0,
+            qualifier: b"",
+            timestamp: None,
+            cell_type: CellType::Put,
+            value: &value,
+        };
+        load.add(cell).unwrap();
+    }
+    load.adopt().unwrap();
+}
