@@ -9,6 +9,7 @@
 mod database;
 mod paths;
 mod schema;
+mod side_by_side;
 mod transactions;
 
 use std::fmt::Write as _;

@@ -31,6 +31,8 @@ pub(crate) struct Budget {
     pub(crate) transactions: u64,
     /// Where ASYNC commits wait for the disk.
     pub(crate) unsynced: u64,
+    /// Part of what is set aside: what region threads have read ahead of statements. A 32nd.
+    pub(crate) read_ahead: u64,
 }
 
 impl Budget {
@@ -43,6 +45,7 @@ impl Budget {
             memstore_hard: fifth * 3,
             cache: fifth * 2,
             transactions: fifth * 2,
+            read_ahead: memory_bytes / 32,
             unsynced: (memory_bytes / 16).min(UNSYNCED_BYTES_MAX),
         }
     }
@@ -59,13 +62,14 @@ mod tests {
     #[test]
     fn shares_stay_within_a_budget_and_a_quarter() {
         for memory_bytes in [1 << 20, 16 << 20, 32 << 20, 256 << 20, 1 << 30, 1 << 40] {
-            let Budget { memstore_soft, memstore_hard, cache, transactions, unsynced } =
+            let Budget { memstore_soft, memstore_hard, cache, transactions, unsynced, read_ahead } =
                 Budget::of(memory_bytes);
             assert!(memstore_soft > 0 && memstore_soft < memstore_hard);
             // Else nobody could write while they have all of it.
             assert!(transactions < memstore_hard);
             assert!(memstore_hard + cache + set_aside(memory_bytes) <= memory_bytes);
             assert!(unsynced <= memory_bytes / 16);
+            assert!(read_ahead < set_aside(memory_bytes));
         }
     }
 }

@@ -37,6 +37,7 @@ use crate::memstore::Spare;
 use crate::observer::{RegionChain, ServerObservers, WalChain, WalCommit, WalEdit};
 use crate::options::Options;
 use crate::pressure::Pressure;
+use crate::read_ahead::Gauge;
 use crate::read_path::ReadPath;
 use crate::region::{Region, Surroundings, Volume};
 use crate::scan::Horizon;
@@ -88,6 +89,8 @@ pub(crate) struct Engine {
     doubtful: AtomicBool,
     /// The endpoint calls that run.
     pub(crate) endpoint_calls: Arc<EndpointCalls>,
+    /// What region threads have read ahead of statements.
+    pub(crate) read_ahead: Arc<Gauge>,
     pool: OnceLock<rayon_core::ThreadPool>,
     /// What memstores leave to the next ones.
     _spare: Spare,
@@ -171,6 +174,7 @@ impl Engine {
             stopped: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
             endpoint_calls: Arc::default(),
+            read_ahead: Arc::new(Gauge::new(budget.read_ahead as usize)),
             pool: OnceLock::new(),
             _spare: Spare::within(budget.memstore_hard),
             _directory_lock: parts.directory_lock,

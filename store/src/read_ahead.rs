@@ -27,7 +27,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -59,6 +59,26 @@ pub struct Bounds {
     pub parts: usize,
 }
 
+/// What all statements together have made ahead and not taken, in bytes.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    used: AtomicUsize,
+    /// Above it none reads ahead any more but what its caller waits for.
+    limit: usize,
+}
+
+impl Gauge {
+    /// Returns a gauge that nothing counts with yet.
+    pub(crate) fn new(limit: usize) -> Gauge {
+        Gauge { used: AtomicUsize::new(0), limit }
+    }
+
+    /// Returns the bytes.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
 /// Which item the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
@@ -78,6 +98,8 @@ pub(crate) struct Shared<P: Producer> {
     bounds: Bounds,
     /// Set to stop the producers, which look at it.
     stopped: Arc<AtomicBool>,
+    /// Shared with others' parts.
+    gauge: Arc<Gauge>,
 }
 
 struct State<P: Producer> {
@@ -117,10 +139,6 @@ impl<P: Producer> State<P> {
         unfinished.take(bounds.parts.max(1)).collect()
     }
 
-    fn has_room(&self, part: usize, bounds: &Bounds) -> bool {
-        self.parts[part].items.len() < bounds.items && self.bytes < bounds.bytes
-    }
-
     fn advance(&mut self) {
         while self.parts.get(self.first).is_some_and(Part::is_done) {
             self.first += 1;
@@ -157,6 +175,7 @@ impl<P: Producer> Shared<P> {
         producers: impl IntoIterator<Item = P>,
         bounds: Bounds,
         stopped: Arc<AtomicBool>,
+        gauge: Arc<Gauge>,
     ) -> Shared<P> {
         let part = |producer| Part {
             producer: Some(producer),
@@ -171,7 +190,7 @@ impl<P: Producer> Shared<P> {
             parallel: false,
             failure: None,
         };
-        Shared { state: Mutex::new(state), changed: Condvar::new(), bounds, stopped }
+        Shared { state: Mutex::new(state), changed: Condvar::new(), bounds, stopped, gauge }
     }
 
     /// Lets region threads work, too. Returns whether they did not until now.
@@ -185,7 +204,7 @@ impl<P: Producer> Shared<P> {
         let mut state = self.state.lock();
         let parts = std::mem::take(&mut state.parts);
         state.first = 0;
-        state.bytes = 0;
+        self.gauge.used.fetch_sub(std::mem::take(&mut state.bytes), Ordering::Relaxed);
         drop(state);
         drop(parts);
     }
@@ -231,7 +250,9 @@ impl<P: Producer> Shared<P> {
         let candidates = state.candidates(take, &self.bounds);
         for &part in &candidates {
             if let Some(item) = state.parts[part].items.pop_front() {
-                state.bytes = state.bytes.saturating_sub(P::byte_count(&item));
+                let bytes = P::byte_count(&item);
+                state.bytes -= bytes;
+                self.gauge.used.fetch_sub(bytes, Ordering::Relaxed);
                 return Step::Take(part, item);
             }
         }
@@ -251,7 +272,7 @@ impl<P: Producer> Shared<P> {
         let mut wanted = state.window(&self.bounds);
         wanted.retain(|&part| {
             let idle = state.parts[part].producer.is_some() && !state.parts[part].queued;
-            idle && state.has_room(part, &self.bounds)
+            idle && self.has_room(state, part)
         });
         wanted.iter().for_each(|&part| state.parts[part].queued = true);
         wanted
@@ -274,13 +295,19 @@ impl<P: Producer> Shared<P> {
         }
     }
 
+    fn has_room(&self, state: &State<P>, part: usize) -> bool {
+        state.parts[part].items.len() < self.bounds.items
+            && state.bytes < self.bounds.bytes
+            && self.gauge.used() < self.gauge.limit
+    }
+
     /// Works on a part, as the pool's queue has it.
     pub(crate) fn work(&self, part: usize) {
         let mut state = self.state.lock();
         let Some(queued) = state.parts.get_mut(part) else { return };
         queued.queued = false;
         // The caller may have been quicker, and what was taken may have been made again.
-        if !state.has_room(part, &self.bounds) || self.stopped.load(Ordering::Relaxed) {
+        if !self.has_room(&state, part) || self.stopped.load(Ordering::Relaxed) {
             return;
         }
         let producer = state.parts[part].producer.take();
@@ -300,7 +327,7 @@ impl<P: Producer> Shared<P> {
                     let ended = next.is_none();
                     let kept = self.keep(&mut state, part, next);
                     let goes_on = kept && !ended && made < count;
-                    if goes_on && state.has_room(part, &self.bounds) {
+                    if goes_on && self.has_room(&state, part) {
                         self.changed.notify_all();
                         continue;
                     }
@@ -336,7 +363,9 @@ impl<P: Producer> Shared<P> {
             return false;
         }
         if let Some(item) = item {
-            state.bytes += P::byte_count(&item);
+            let bytes = P::byte_count(&item);
+            state.bytes += bytes;
+            self.gauge.used.fetch_add(bytes, Ordering::Relaxed);
             state.parts[part].items.push_back(item);
         }
         true
@@ -348,6 +377,12 @@ impl<P: Producer> Shared<P> {
             part.ended = true;
         }
         self.changed.notify_all();
+    }
+}
+
+impl<P: Producer> Drop for Shared<P> {
+    fn drop(&mut self) {
+        self.gauge.used.fetch_sub(self.state.get_mut().bytes, Ordering::Relaxed);
     }
 }
 

@@ -60,6 +60,8 @@ pub struct StoreStatus {
     /// Bytes that open transactions hold: staged cells and row locks, of those that have more than
     /// a few.
     pub transaction_bytes: u64,
+    /// Bytes of rows that region threads have read ahead of statements.
+    pub read_ahead_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// Whether the log cannot be written at present, so that commits are refused.
@@ -339,6 +341,7 @@ impl Store {
             memstore_bytes: self.engine.pressure.bytes(),
             memstore_limit_bytes: self.engine.pressure.soft_limit_bytes(),
             transaction_bytes: self.engine.pressure.transaction_bytes(),
+            read_ahead_bytes: self.engine.read_ahead.used() as u64,
             log_bytes: log.byte_count,
             log_failed: log.failed.is_some(),
             log_failures_mended: log.new_segments,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use coprocessors::row::{decode_batch, families_of, vectors_for};
 use store::{CellBatch, Timestamp};
+use types::expr::EvalContext;
 use types::rowcode::RowLayout;
 use types::vector::VectorData;
 use types::{Batch, Vector};
 
 use crate::error::Result;
-use crate::exec::Context;
 use crate::logical::TIMESTAMP_COLUMN;
 
 /// Microseconds from 1970-01-01 to 2000-01-01: cells count from the one, SQL from the other.
@@ -44,13 +44,13 @@ impl Decoder {
     }
 
     /// Decodes all rows.
-    pub(super) fn decode(&self, cells: &CellBatch, context: &Context) -> Result<Batch> {
+    pub(super) fn decode(&self, cells: &CellBatch, eval: &EvalContext) -> Result<Batch> {
         let row_count = cells.row_count();
         let mut vectors = vectors_for(&self.layout, &self.stored, row_count);
         decode_batch(&self.layout, &self.stored, cells, &mut vectors)?;
         let mut columns: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();
         if !self.timestamps.is_empty() {
-            let times = Arc::new(timestamps(cells, context));
+            let times = Arc::new(timestamps(cells, eval));
             for &position in &self.timestamps {
                 columns.insert(position, Arc::clone(&times));
             }
@@ -60,11 +60,11 @@ impl Decoder {
 }
 
 /// When each row was committed; a row that is not yet has the transaction's own time.
-fn timestamps(cells: &CellBatch, context: &Context) -> Vector {
+fn timestamps(cells: &CellBatch, eval: &EvalContext) -> Vector {
     let time = |row: store::RowRef<'_>| {
         let newest = row.cells().map(|cell| cell.timestamp).max();
         match newest {
-            None | Some(Timestamp::LATEST) => context.eval.transaction_timestamp,
+            None | Some(Timestamp::LATEST) => eval.transaction_timestamp,
             Some(Timestamp(time)) => time.saturating_sub(EPOCH_MICROSECONDS),
         }
     };

@@ -1,59 +1,93 @@
 //! Raw rows along a path: gets, scans of ranges one after the other, or of salt buckets merged.
+//!
+//! # Side by side
+//!
+//! A feed begins by itself. Once it has read so many rows that it will not be at its end in no time,
+//! region threads join in: what is left is cut at the regions, and read ahead, few batches of each.
+//! Where order matters the regions come one after the other, or the buckets are merged; elsewhere
+//! batches come as they are made. If the scan does no more with its rows than decode and filter
+//! them, region threads do that, too.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use store::transaction::Scanner;
-use store::{CellBatch, Get, Scan, TableId, TimeRange};
+use store::read_ahead::{Bounds, Take};
+use store::transaction::{Parallelism, ReadAhead, TableReader};
+use store::{CellBatch, Get, TableId};
+use types::Batch;
 use types::vector::BATCH_ROWS;
 
 use crate::error::Result;
 use crate::exec::Context;
+use crate::exec::decode::Decoder;
 use crate::exec::key_range::{Keys, RowRange, resolve};
-use crate::plan::scan::AccessPath;
+use crate::exec::part_reader::{PartReader, PartRows, RowStage};
+use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
+use crate::plan::scan::{AccessPath, ScanNode};
 
-/// What a feed asks the store for, beside the keys.
-pub(super) struct FeedOptions {
-    /// Families by index; `None` for all.
-    pub families: Option<Vec<u8>>,
-    /// Versions considered.
-    pub time_range: TimeRange,
-    /// Rows wanted at most.
-    pub limit: Option<u64>,
-}
+/// Batches of a region that wait for the session.
+const BATCHES_AHEAD: usize = 4;
+/// Bytes of all batches that wait for a session.
+const BYTES_AHEAD: usize = 4 << 20;
 
 /// The rows of a path, in the order of the path.
 pub(super) struct RowFeed {
     context: Arc<Context>,
     table: TableId,
-    options: FeedOptions,
+    options: RowOptions,
     source: Source,
     left: Option<u64>,
+    /// How to go on with region threads; `None` if that is not to be, or was done.
+    joining: Option<Joining>,
+    rows_read: u64,
+}
+
+/// When and how region threads join in.
+struct Joining {
+    parallelism: Parallelism,
+    take: Take,
+    /// The scan, if all that is done with its rows may be done by region threads.
+    scan: Option<Arc<ScanNode>>,
+}
+
+/// What came of a look at a feed.
+pub(super) enum Fed {
+    /// Some rows, or none yet.
+    Cells,
+    /// What a [`RowStage`] made of some rows.
+    Batch(Batch),
+    /// There are no more.
+    End,
 }
 
 enum Source {
     /// Whole keys, salted.
     Points(std::vec::IntoIter<Vec<u8>>),
-    Ranges(Box<RangeReader>),
+    Ranges(Box<Ranges>),
+    Ahead(ReadAhead<PartReader>, Take),
     Merge(Merge),
 }
 
-/// Scans ranges one after the other.
-struct RangeReader {
-    ranges: VecDeque<RowRange>,
-    scanner: Option<Scanner>,
-    reverse: bool,
-    scratch: CellBatch,
+/// Ranges, one after the other.
+struct Ranges {
+    table: Arc<TableReader>,
+    reader: RangeReader,
+    stopped: Arc<AtomicBool>,
 }
 
 /// The salt buckets, each in key order, as one.
 struct Merge {
     buckets: Vec<Bucket>,
     reverse: bool,
+    /// What reads the buckets ahead, by their numbers, once it does.
+    ahead: Option<ReadAhead<PartReader>>,
+    stopped: Arc<AtomicBool>,
 }
 
 struct Bucket {
-    reader: RangeReader,
+    number: usize,
+    /// `None` once it is read ahead.
+    reader: Option<RangeReader>,
     cells: CellBatch,
     next: usize,
 }
@@ -92,18 +126,20 @@ pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<Row
 }
 
 impl RowFeed {
-    /// Computes the keys of the path.
+    /// Computes the keys of the path. `scan` is given if all that it does with its rows may be done
+    /// by region threads; `side_by_side` says whether these may join in at all.
     pub(super) fn open(
         path: &AccessPath,
-        options: FeedOptions,
+        options: RowOptions,
+        scan: Option<Arc<ScanNode>>,
+        side_by_side: bool,
         context: &Arc<Context>,
     ) -> Result<RowFeed> {
         let layout = &path.layout;
         let buckets = layout.salt_buckets;
-        let reverse = path.reverse;
         let source = match resolve(path, &context.eval)? {
             Keys::Points(mut points) => {
-                if reverse {
+                if options.reverse {
                     points.reverse();
                 }
                 if buckets > 0 {
@@ -113,47 +149,140 @@ impl RowFeed {
                 }
                 Source::Points(points.into_iter())
             }
-            Keys::Ranges(ranges) if buckets == 0 => {
-                Source::Ranges(Box::new(RangeReader::new(ranges, reverse)))
-            }
-            Keys::Ranges(ranges) if path.ordered => {
-                let bucket = |bucket| Bucket {
-                    reader: RangeReader::new(salted_ranges(bucket, &ranges).collect(), reverse),
-                    cells: CellBatch::new(),
-                    next: 0,
-                };
-                Source::Merge(Merge { buckets: (0..buckets).map(bucket).collect(), reverse })
-            }
             Keys::Ranges(ranges) => {
-                let ranges = (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges));
-                Source::Ranges(Box::new(RangeReader::new(ranges.collect(), reverse)))
+                let stopped: Arc<AtomicBool> = Arc::default();
+                let table = context.transaction.reader(path.store_table)?.until(&stopped);
+                let table = Arc::new(table);
+                if buckets > 0 && path.ordered {
+                    let bucket = |number| Bucket {
+                        number: usize::from(number),
+                        reader: Some(RangeReader::new(
+                            &table,
+                            salted_ranges(number, &ranges),
+                            &options,
+                        )),
+                        cells: CellBatch::new(),
+                        next: 0,
+                    };
+                    let reverse = options.reverse;
+                    let buckets = (0..buckets).map(bucket).collect();
+                    Source::Merge(Merge { buckets, reverse, ahead: None, stopped })
+                } else {
+                    let ranges = match buckets {
+                        0 => ranges,
+                        _ => {
+                            (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect()
+                        }
+                    };
+                    let reader = RangeReader::new(&table, ranges, &options);
+                    Source::Ranges(Box::new(Ranges { table, reader, stopped }))
+                }
             }
         };
+        // Who changes rows locks them: in one order, or two such statements wait for each other.
+        let take = if path.ordered || context.ordered { Take::InOrder } else { Take::Any };
+        let parallelism = match source {
+            Source::Ranges(_) | Source::Merge(_) if side_by_side => {
+                context.transaction.parallelism()
+            }
+            _ => None,
+        };
         let left = options.limit;
-        Ok(RowFeed { context: Arc::clone(context), table: path.store_table, options, source, left })
+        Ok(RowFeed {
+            context: Arc::clone(context),
+            table: path.store_table,
+            options,
+            source,
+            left,
+            joining: parallelism.map(|parallelism| Joining { parallelism, take, scan }),
+            rows_read: 0,
+        })
     }
 
-    /// Replaces the content of `out` by the next rows, at most `row_limit`. Returns whether there
-    /// may be more: `false` means that `out` is empty and the feed at its end.
-    pub(super) fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+    /// Replaces the content of `out` by the next rows, at most `row_limit`; region threads give
+    /// batches of their own size, which may go beyond the limit of the feed.
+    pub(super) fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Fed> {
         out.clear();
         let row_limit = match self.left {
-            Some(0) => return Ok(false),
+            Some(0) => return Ok(Fed::End),
             Some(left) => row_limit.min(usize::try_from(left).unwrap_or(usize::MAX)),
             None => row_limit,
         };
-        let (context, options) = (self.context.as_ref(), &self.options);
+        self.join()?;
         let more = match &mut self.source {
             Source::Points(keys) => {
-                read_points(keys, self.table, row_limit, options, context, out)?
+                read_points(keys, self.table, row_limit, &self.options, &self.context, out)?
             }
-            Source::Ranges(reader) => reader.next(self.table, row_limit, options, context, out)?,
-            Source::Merge(merge) => merge.next(self.table, row_limit, options, context, out)?,
+            Source::Ranges(ranges) => ranges.reader.next(row_limit, out)?,
+            Source::Merge(merge) => merge.next(row_limit, out)?,
+            Source::Ahead(ahead, take) => match ahead.next(*take)? {
+                None => false,
+                Some((_, PartRows::Batch(batch))) => return Ok(Fed::Batch(batch)),
+                Some((_, PartRows::Cells(cells))) => {
+                    *out = cells;
+                    true
+                }
+            },
         };
+        self.rows_read += out.row_count() as u64;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(out.row_count() as u64);
         }
-        Ok(more)
+        Ok(if more { Fed::Cells } else { Fed::End })
+    }
+
+    /// Has region threads join in, once enough was read and if there is enough left for them.
+    fn join(&mut self) -> Result<()> {
+        let due = |joining: &mut Joining| self.rows_read >= joining.parallelism.after_rows;
+        let Some(joining) = self.joining.take_if(due) else { return Ok(()) };
+        // Few rows that are left cost less than threads.
+        if self.left.is_some_and(|left| left < joining.parallelism.after_rows) {
+            return Ok(());
+        }
+        let transaction = &self.context.transaction;
+        let stage = joining.scan.map(|scan| {
+            let decoder = Decoder::new(&scan.path.layout, &scan.read);
+            Arc::new(RowStage { node: scan, decoder, eval: self.context.eval.clone() })
+        });
+        match &mut self.source {
+            Source::Ranges(ranges) => {
+                let rest = ranges.reader.rest()?;
+                let rest: Vec<_> =
+                    rest.into_iter().map(|range| (range.start, range.stop)).collect();
+                let mut parts = ranges.table.cut(&rest);
+                if parts.len() < 2 {
+                    return Ok(());
+                }
+                if self.options.reverse {
+                    parts.reverse();
+                }
+                let parts = parts.into_iter().map(|part| {
+                    let part = part.into_iter().map(|(start, stop)| RowRange { start, stop });
+                    let reader = RangeReader::new(&ranges.table, part, &self.options);
+                    PartReader { reader, stage: stage.clone() }
+                });
+                let bounds = Bounds {
+                    items: BATCHES_AHEAD,
+                    bytes: BYTES_AHEAD,
+                    parts: joining.parallelism.threads + 1,
+                };
+                let ahead = transaction.read_ahead(parts, bounds, &ranges.stopped);
+                self.source = Source::Ahead(ahead, joining.take);
+            }
+            Source::Merge(merge) if merge.buckets.len() > 1 => {
+                // Each bucket has a batch in hand besides.
+                let bounds = Bounds { items: 1, bytes: BYTES_AHEAD, parts: usize::MAX };
+                let readers =
+                    merge.buckets.iter_mut().enumerate().filter_map(|(number, bucket)| {
+                        bucket.number = number;
+                        bucket.reader.take().map(|reader| PartReader { reader, stage: None })
+                    });
+                let ahead = transaction.read_ahead(readers, bounds, &merge.stopped);
+                merge.ahead = Some(ahead);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -161,7 +290,7 @@ fn read_points(
     keys: &mut std::vec::IntoIter<Vec<u8>>,
     table: TableId,
     row_limit: usize,
-    options: &FeedOptions,
+    options: &RowOptions,
     context: &Context,
     out: &mut CellBatch,
 ) -> Result<bool> {
@@ -182,97 +311,13 @@ fn read_points(
     Ok(true)
 }
 
-impl RangeReader {
-    fn new(ranges: Vec<RowRange>, reverse: bool) -> RangeReader {
-        let mut ranges: VecDeque<RowRange> = ranges.into();
-        if reverse {
-            ranges.make_contiguous().reverse();
-        }
-        RangeReader { ranges, scanner: None, reverse, scratch: CellBatch::new() }
-    }
-
-    /// Opens the scan of the next range; `false` if there is none.
-    fn advance(
-        &mut self,
-        table: TableId,
-        options: &FeedOptions,
-        context: &Context,
-    ) -> Result<bool> {
-        let Some(range) = self.ranges.pop_front() else { return Ok(false) };
-        let scan = Scan {
-            reverse: self.reverse,
-            families: options.families.clone(),
-            time_range: options.time_range,
-            limit: options.limit,
-            ..Scan::range(range.start, range.stop)
-        };
-        self.scanner = Some(context.transaction.scan(table, scan)?);
-        Ok(true)
-    }
-
-    /// As [`RowFeed::next`]. Short ranges share a batch.
-    fn next(
-        &mut self,
-        table: TableId,
-        row_limit: usize,
-        options: &FeedOptions,
-        context: &Context,
-        out: &mut CellBatch,
-    ) -> Result<bool> {
-        out.clear();
-        loop {
-            let left = row_limit - out.row_count();
-            let Some(scanner) = &mut self.scanner else {
-                if !self.advance(table, options, context)? {
-                    return Ok(!out.is_empty());
-                }
-                continue;
-            };
-            if out.is_empty() {
-                if scanner.next_batch(left, out)? {
-                    // A long range fills its batches by itself.
-                    if self.ranges.is_empty() || out.row_count() * 2 >= row_limit {
-                        return Ok(true);
-                    }
-                } else {
-                    self.scanner = None;
-                }
-                context.check()?;
-                continue;
-            }
-            if left == 0 {
-                return Ok(true);
-            }
-            if scanner.next_batch(left, &mut self.scratch)? {
-                self.scratch.rows().for_each(|row| copy_row(&row, out));
-            } else {
-                self.scanner = None;
-                context.check()?;
-            }
-        }
-    }
-}
-
-fn copy_row(row: &store::RowRef<'_>, out: &mut CellBatch) {
-    out.start_row(row.key());
-    row.cells().for_each(|cell| out.push(cell));
-}
-
 impl Merge {
-    fn next(
-        &mut self,
-        table: TableId,
-        row_limit: usize,
-        options: &FeedOptions,
-        context: &Context,
-        out: &mut CellBatch,
-    ) -> Result<bool> {
+    fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         let batch_rows = row_limit.clamp(1, BATCH_ROWS);
         while out.row_count() < row_limit {
             for bucket in &mut self.buckets {
                 if bucket.next == bucket.cells.row_count() {
-                    bucket.next = 0;
-                    bucket.reader.next(table, batch_rows, options, context, &mut bucket.cells)?;
+                    bucket.refill(batch_rows, &mut self.ahead)?;
                 }
             }
             self.buckets.retain(|bucket| !bucket.cells.is_empty());
@@ -299,6 +344,30 @@ impl Merge {
             buckets.min_by(|(_, a), (_, b)| key_of(a).cmp(key_of(b)))
         };
         first.map(|(position, _)| position)
+    }
+}
+
+impl Bucket {
+    /// Gets the next rows of the bucket; at its end it has none.
+    fn refill(
+        &mut self,
+        batch_rows: usize,
+        ahead: &mut Option<ReadAhead<PartReader>>,
+    ) -> Result<()> {
+        self.next = 0;
+        self.cells.clear();
+        match (&mut self.reader, ahead) {
+            (Some(reader), _) => {
+                reader.next(batch_rows, &mut self.cells)?;
+            }
+            (None, Some(ahead)) => {
+                if let Some((_, PartRows::Cells(cells))) = ahead.next(Take::Of(self.number))? {
+                    self.cells = cells;
+                }
+            }
+            (None, None) => {}
+        }
+        Ok(())
     }
 }
 

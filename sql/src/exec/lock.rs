@@ -39,7 +39,7 @@ pub(super) fn lock_rows<'a>(
         if !context.transaction.get_locked(table, &Get::new(key), &mut cells)? {
             continue;
         }
-        let row = decoder.decode(&cells, context)?;
+        let row = decoder.decode(&cells, &context.eval)?;
         if let Some(recheck) = &lock.recheck
             && recheck.filter_batch(&row, &context.eval)?.is_empty()
         {

@@ -9,8 +9,10 @@
 
 mod memory;
 mod key_range;
-mod feed;
+mod range_reader;
 mod decode;
+mod part_reader;
+mod feed;
 mod lock;
 mod scan;
 mod region_aggregate;
@@ -61,6 +63,9 @@ pub struct Context {
     pub cancelled: Arc<AtomicBool>,
     /// System views.
     pub system: Arc<dyn SystemSource>,
+    /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
+    /// so that two such statements do not wait for each other. Set by the plan.
+    pub ordered: bool,
     /// Bytes that a sort or hash table may take before it counts as large.
     pub work_mem: usize,
 }
@@ -107,11 +112,12 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the context with room for all parameters of the plan.
+    /// Returns the context as a plan needs it: with room for all its parameters.
     fn prepared_for(mut self, plan: &Plan) -> Context {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
+        self.ordered = !matches!(plan.root, Root::Query(_));
         self
     }
 

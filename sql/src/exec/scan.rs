@@ -18,8 +18,9 @@ use types::{Batch, Datum};
 
 use crate::error::Result;
 use crate::exec::decode::{Decoder, EPOCH_MICROSECONDS};
-use crate::exec::feed::{FeedOptions, RowFeed};
+use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::lock::lock_rows;
+use crate::exec::range_reader::RowOptions;
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::{Lookup, ScanNode};
@@ -74,11 +75,14 @@ impl TableScan {
         let decoder = Decoder::new(&node.path.layout, &node.read);
         let left = goal_rows(&node.goal, context)?;
         let exact = !node.has_filter();
-        let options = FeedOptions {
+        let options = RowOptions {
             families: decoder.families(),
             time_range: time_range(&node.as_of, context)?,
             limit: left.filter(|_| exact),
+            reverse: node.path.reverse,
         };
+        let by_itself = node.lookup.is_none() && node.lock.is_none();
+        let scan = by_itself.then(|| Arc::clone(node));
         let batch_rows = match left {
             Some(left) => {
                 let least = if exact { 1 } else { FIRST_BATCH_ROWS };
@@ -87,7 +91,7 @@ impl TableScan {
             None => BATCH_ROWS,
         };
         Ok(TableScan {
-            feed: RowFeed::open(&node.path, options, context)?,
+            feed: RowFeed::open(&node.path, options, scan, node.lock.is_none(), context)?,
             lookup_decoder: node
                 .lookup
                 .as_ref()
@@ -106,7 +110,7 @@ impl TableScan {
     fn process(&mut self) -> Result<Option<Batch>> {
         let node = Arc::clone(&self.node);
         let context = &self.context;
-        let mut batch = self.decoder.decode(&self.cells, context)?;
+        let mut batch = self.decoder.decode(&self.cells, &context.eval)?;
         let mut selection = None;
         if let Some(filter) = &node.filter {
             let kept = filter.filter_batch(&batch, &context.eval)?;
@@ -121,7 +125,7 @@ impl TableScan {
             let entries = narrowed.as_ref().unwrap_or(&batch);
             look_up(&node, lookup, entries, decoder, context, &mut self.rows)?;
             of_rows = &self.rows;
-            batch = decoder.decode(of_rows, context)?;
+            batch = decoder.decode(of_rows, &context.eval)?;
             if let Some(filter) = &lookup.filter {
                 let kept = filter.filter_batch(&batch, &context.eval)?;
                 selection = Some(kept).filter(|kept| kept.len() < batch.row_count);
@@ -171,16 +175,19 @@ impl Operator for TableScan {
     fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
-            if self.left == Some(0) || !self.feed.next(self.batch_rows, &mut self.cells)? {
+            if self.left == Some(0) {
                 return Ok(None);
             }
+            let batch = match self.feed.next(self.batch_rows, &mut self.cells)? {
+                Fed::End => return Ok(None),
+                Fed::Batch(batch) => Some(batch).filter(|batch| batch.row_count > 0),
+                Fed::Cells if self.cells.is_empty() => None,
+                Fed::Cells => self.process()?,
+            };
             if self.left.is_some() {
                 self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
             }
-            if self.cells.is_empty() {
-                continue;
-            }
-            if let Some(batch) = self.process()? {
+            if let Some(batch) = batch {
                 if let Some(left) = &mut self.left {
                     *left = left.saturating_sub(batch.row_count as u64);
                 }

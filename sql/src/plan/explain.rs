@@ -3,6 +3,7 @@
 //! Each line names the operator, the table or index, how keys are found, what is filtered, how many
 //! regions are concerned, and whether the step runs in the regions or in the session.
 
+use store::TableId;
 use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
 
@@ -12,6 +13,9 @@ use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::{Node, Plan, RegionAggregateNode, Root};
 
+/// Returns how many regions a table of the store has now, if that is known.
+pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
+
 /// A step, its columns' names, and the steps below it.
 struct Step {
     line: String,
@@ -20,9 +24,9 @@ struct Step {
 }
 
 /// Returns the plan's lines.
-pub(super) fn lines(plan: &Plan) -> Vec<String> {
+pub(super) fn lines(plan: &Plan, regions: Regions<'_>) -> Vec<String> {
     let step = match &plan.root {
-        Root::Query(node) => named(node, plan),
+        Root::Query(node) => named(node, plan, regions),
         Root::Insert(insert) => {
             let conflict = match &insert.on_conflict {
                 OnConflict::Error => "",
@@ -36,7 +40,7 @@ pub(super) fn lines(plan: &Plan) -> Vec<String> {
                 "Insert"
             };
             let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&insert.source)] }
+            Step { line, names: Vec::new(), inputs: vec![step(&insert.source, regions)] }
         }
         Root::Update(update) => {
             let columns: Vec<&str> = update
@@ -47,11 +51,11 @@ pub(super) fn lines(plan: &Plan) -> Vec<String> {
             let columns = columns.join(", ");
             let line =
                 format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&update.source.node)] }
+            Step { line, names: Vec::new(), inputs: vec![step(&update.source.node, regions)] }
         }
         Root::Delete(delete) => {
             let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&delete.source.node)] }
+            Step { line, names: Vec::new(), inputs: vec![step(&delete.source.node, regions)] }
         }
     };
     let mut lines = Vec::new();
@@ -81,7 +85,7 @@ pub(super) fn summary(plan: &Plan) -> String {
 fn collect(node: &Node, parts: &mut Vec<String>) {
     let inputs = node.inputs();
     if !matches!(node, Node::Project(_)) || inputs.is_empty() {
-        parts.push(step(node).line);
+        parts.push(step(node, &|_| None).line);
     }
     for input in inputs {
         collect(input, parts);
@@ -107,8 +111,8 @@ fn draw(step: &Step, first: &str, rest: &str, lines: &mut Vec<String>) {
 }
 
 /// The root step: a projection is shown with the names that the client sees.
-fn named(node: &Node, plan: &Plan) -> Step {
-    let mut step = step(node);
+fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
+    let mut step = step(node, regions);
     if let Node::Project(_) = node {
         step.names = plan.columns.iter().map(|column| column.name.clone()).collect();
     }
@@ -116,12 +120,12 @@ fn named(node: &Node, plan: &Plan) -> Step {
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
-fn step(node: &Node) -> Step {
-    let inputs: Vec<Step> = node.inputs().into_iter().map(step).collect();
+fn step(node: &Node, regions: Regions<'_>) -> Step {
+    let inputs: Vec<Step> = node.inputs().into_iter().map(|input| step(input, regions)).collect();
     let names: Vec<String> = inputs.iter().flat_map(|input| input.names.iter().cloned()).collect();
     match node {
-        Node::Scan(scan) => scan_step(scan),
-        Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate),
+        Node::Scan(scan) => scan_step(scan, regions),
+        Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate, regions),
         Node::SystemRows(rows) => {
             let arguments = texts(&rows.arguments, &[]);
             let arguments =
@@ -304,7 +308,7 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn scan_step(scan: &ScanNode) -> Step {
+fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     let names = read_names(&scan.read, &layout_names(&scan.table, &scan.path));
     let mut line = format!("Scan: {}", scan.table.name);
     if scan.alias != scan.table.name {
@@ -335,7 +339,7 @@ fn scan_step(scan: &ScanNode) -> Step {
     if scan.lock.is_some() {
         line.push_str(", locks rows");
     }
-    line.push_str(&region_text(&scan.table, &scan.path));
+    line.push_str(&region_text(scan, regions));
     let names = scan.output.iter().map(|&position| names[position].clone()).collect();
     Step { line, names, inputs: Vec::new() }
 }
@@ -366,22 +370,33 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     line
 }
 
-fn region_text(table: &Table, path: &AccessPath) -> String {
-    let mut line = String::new();
-    let buckets = path.layout.salt_buckets;
-    match path.shape {
-        PathShape::Points(_) => {}
-        _ if buckets > 0 => {
-            let merge = if path.ordered { ", merged in key order" } else { "" };
-            line.push_str(&format!(", {buckets} salt buckets{merge}"));
+/// `, 4 regions in parallel`: the regions of the path. One scan of several is begun by the session
+/// alone; with a LIMIT it most often ends so, too.
+fn region_text(scan: &ScanNode, regions: Regions<'_>) -> String {
+    let path = &scan.path;
+    let count = regions(path.store_table).unwrap_or_else(|| path.region_count(&scan.table));
+    let parallel = count > 1 && scan.lock.is_none() && scan.goal.is_none();
+    let parallel = if parallel { " in parallel" } else { "" };
+    let order = |words| if path.ordered { words } else { "" };
+    match (path.shape, path.layout.salt_buckets) {
+        (PathShape::Points(_), _) => String::new(),
+        (PathShape::Full | PathShape::Ranges(_), buckets @ 1..) => {
+            let merged = order(", merged in key order");
+            format!(", {buckets} salt bucket{}{parallel}{merged}", plural(usize::from(buckets)))
         }
-        PathShape::Full => {
-            let count = path.region_count(table);
-            line.push_str(&format!(", {count} region{}", plural(count)));
+        (PathShape::Full, 0) => {
+            let order = if parallel.is_empty() { "" } else { order(", in key order") };
+            format!(", {count} region{}{parallel}{order}", plural(count))
         }
-        PathShape::Ranges(_) => {}
+        // Where the first column is one of some values the regions are few.
+        (PathShape::Ranges(_), 0) => {
+            let wide = path.conditions.first().is_some_and(|first| first.point_count().is_none());
+            if !wide || parallel.is_empty() {
+                return String::new();
+            }
+            format!(", up to {count} regions{parallel}{}", order(", in key order"))
+        }
     }
-    line
 }
 
 fn condition_text(condition: &KeyCondition) -> String {
@@ -407,9 +422,10 @@ fn term_text(name: &str, term: &KeyTerm) -> String {
     }
 }
 
-fn region_aggregate_step(node: &RegionAggregateNode) -> Step {
+fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> Step {
     let names = read_names(&node.read, &layout_names(&node.table, &node.path));
-    let count = node.path.region_count(&node.table);
+    let count =
+        regions(node.path.store_table).unwrap_or_else(|| node.path.region_count(&node.table));
     let (line, output) = aggregate_text(&node.group_by, &node.aggregates, &names);
     let mut scan = format!("Scan: {}", node.table.name);
     if node.alias != node.table.name {

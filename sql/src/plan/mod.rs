@@ -16,6 +16,7 @@ mod explain;
 
 use std::sync::Arc;
 
+use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
@@ -362,9 +363,10 @@ impl Plan {
         }
     }
 
-    /// Returns the plan as text, a line for each step, the last step first.
-    pub fn explain(&self) -> Vec<String> {
-        explain::lines(self)
+    /// Returns the plan as text, a line for each step, the last step first. `regions` tells how many
+    /// a table of the store has now; where it does not, the plan says how many there were at first.
+    pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
+        explain::lines(self, regions)
     }
 
     /// Returns the plan in one line: how rows are found, and what happens to them.

@@ -367,6 +367,7 @@ impl Session {
             eval: self.eval_context(open, parameters),
             cancelled: Arc::clone(&self.stop.stop),
             system: Arc::new(system),
+            ordered: false,
             work_mem: self.settings.work_mem_bytes(),
         }
     }

@@ -286,7 +286,9 @@ impl Session {
         let began = Instant::now();
         let PlannedStatement { planned, parameter_types, .. } =
             self.with_planning(|planning| planning.plan(&explain.statement, &[]))?;
-        let mut lines = planned.plan.explain();
+        let store = self.engine.store();
+        let regions = |table| store.regions(table).ok().map(|regions| regions.len());
+        let mut lines = planned.plan.explain(&regions);
         if explain.analyze {
             if !parameter_types.is_empty() {
                 return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));

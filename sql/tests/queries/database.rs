@@ -94,6 +94,15 @@ impl Database {
         Some(table)
     }
 
+    /// Returns a database whose store has these settings.
+    pub(crate) fn with(options: Options) -> Database {
+        let mut database = Database::default();
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), options).unwrap();
+        database.store = Some((directory, store));
+        database
+    }
+
     /// Opens the store; tables created before are not in it.
     pub(crate) fn open(&mut self) -> Arc<Store> {
         let (_, store) = self.store.get_or_insert_with(|| {
@@ -117,7 +126,7 @@ impl Database {
         for parsed in parse_statements(sql).unwrap() {
             match &parsed.statement {
                 Statement::Explain(explain) => match self.plan(&explain.statement, &[]) {
-                    Ok(plan) => text += &plan.explain().join("\n"),
+                    Ok(plan) => text += &plan.explain(&|_| None).join("\n"),
                     Err(error) => text += &line_of(&error),
                 },
                 statement => {
@@ -192,7 +201,7 @@ impl Database {
     /// Returns a plan's lines.
     pub(crate) fn explain(&self, sql: &str) -> Vec<String> {
         let parsed = parse_statements(sql).unwrap();
-        self.plan(&parsed[0].statement, &[]).unwrap().explain()
+        self.plan(&parsed[0].statement, &[]).unwrap().explain(&|_| None)
     }
 }
 
@@ -225,6 +234,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         eval: EvalContext { parameters, ..EvalContext::default() },
         cancelled: Arc::new(AtomicBool::new(false)),
         system: Arc::new(System),
+        ordered: false,
         work_mem: 4 << 20,
     }
 }

@@ -266,7 +266,7 @@ pub trait RegionObserver: Send + Sync {
     }
 
     /// Before a scan is opened. May change it. Runs once for a scan over all regions, and once in
-    /// each region for that of an endpoint.
+    /// each page of each region for that of an endpoint.
     fn pre_scanner_open(&self, context: &TableContext<'_>, scan: &mut Scan) -> Result<()> {
         Ok(())
     }

@@ -48,7 +48,8 @@ impl Producer for Numbers {
 fn shared(ends: &[u64], bounds: Bounds, at_end: AtEnd) -> (Shared<Numbers>, Arc<AtomicU64>) {
     let made: Arc<AtomicU64> = Arc::default();
     let numbers = |&end| Numbers { next: 0, end, made: Arc::clone(&made), at_end };
-    (Shared::new(ends.iter().map(numbers), bounds, Arc::default()), made)
+    let gauge = Arc::new(Gauge::new(usize::MAX));
+    (Shared::new(ends.iter().map(numbers), bounds, Arc::default(), gauge), made)
 }
 
 const WIDE: Bounds = Bounds { items: 2, bytes: usize::MAX, parts: usize::MAX };
@@ -101,6 +102,27 @@ fn bytes_count_over_all_parts() {
     // What the caller waits for is made all the same.
     let item = parts.next(Take::Of(2), &PlainWait, &mut nobody).unwrap();
     assert_eq!(item, Some((2, 1)));
+}
+
+#[test]
+fn statements_share_a_limit() {
+    let gauge = Arc::new(Gauge::new(15));
+    let made: Arc<AtomicU64> = Arc::default();
+    let numbers = || Numbers { next: 0, end: 9, made: Arc::clone(&made), at_end: AtEnd::Stop };
+    let parts = || Shared::new([numbers()], WIDE, Arc::default(), Arc::clone(&gauge));
+    let (one, other) = (parts(), parts());
+    one.go_parallel();
+    other.go_parallel();
+    one.work(0);
+    other.work(0);
+    assert_eq!((gauge.used(), made.load(Ordering::SeqCst)), (20, 2));
+    assert_eq!(other.next(Take::Any, &PlainWait, &mut nobody), Ok(Some((0, 0))), "by itself");
+    drop(one);
+    assert_eq!(gauge.used(), 0);
+    other.work(0);
+    assert_eq!(gauge.used(), 20);
+    other.stop();
+    assert_eq!(gauge.used(), 0);
 }
 
 #[test]

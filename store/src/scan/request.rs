@@ -165,8 +165,8 @@ impl Scan {
         self
     }
 
-    /// Returns the first row and the row to stop before.
-    pub(crate) fn bounds(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+    /// Returns the first row and the row to stop before; `None`: to the end.
+    pub fn bounds(&self) -> (Vec<u8>, Option<Vec<u8>>) {
         let after = |row: &[u8]| [row, &[0]].concat();
         let start = match self.start_inclusive {
             true => self.start.clone(),

@@ -19,11 +19,10 @@ use crate::read_ahead::{Bounds, Producer, Shared, Take};
 use crate::region::{Region, RegionMap};
 use crate::scan::Scan;
 use crate::scanner::Scanner;
-use crate::table::Table;
-use crate::transaction::{Transaction, show_scan};
+use crate::transaction::{TableReader, Transaction};
 
 /// A half-open range of rows; `None` at the end means open.
-type RowRange = (Vec<u8>, Option<Vec<u8>>);
+pub type RowRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// How long a page holds its thread, about.
 const PAGE_MICROS: i64 = 50_000;
@@ -33,7 +32,7 @@ const PAGES_AHEAD: usize = 2;
 /// What the parts of a call share.
 struct Call<'a, E: Endpoint> {
     transaction: &'a Transaction,
-    table: &'a Table,
+    reader: TableReader,
     endpoint: &'a E,
     request: &'a E::Request,
     progress: &'a Progress,
@@ -77,13 +76,12 @@ impl Transaction {
         request: &E::Request,
         mut take: impl FnMut(E::Response) -> std::result::Result<(), F>,
     ) -> std::result::Result<(), F> {
-        let table = self.engine.table(table)?;
-        // The snapshot is taken here, once, before threads ask for it.
-        self.snapshot();
-        let parts = cut(ranges, &table.regions());
+        let stopped = Arc::new(AtomicBool::new(false));
+        let reader = self.reader(table)?.until(&stopped);
+        let parts = cut(ranges, &reader.regions());
         let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
             call: 0,
-            table: table.id(),
+            table,
             endpoint: endpoint.name().to_owned(),
             transaction: self.owner.0,
             started_micros: self.engine.options().env.now_micros(),
@@ -92,11 +90,10 @@ impl Transaction {
             regions_done: 0,
             regions: parts.len() as u64,
         });
-        let stopped = Arc::new(AtomicBool::new(false));
         let pool = self.engine.pool().filter(|_| parts.len() > 1);
         let call = Call {
             transaction: self,
-            table: &table,
+            reader,
             endpoint,
             request,
             progress: running.progress(),
@@ -107,7 +104,8 @@ impl Transaction {
         let threads = pool.map_or(0, rayon_core::ThreadPool::current_num_threads);
         let bounds = Bounds { items: PAGES_AHEAD, bytes: usize::MAX, parts: threads + 1 };
         let parts = parts.into_iter().map(|rest| Part { call: &call, rest });
-        let shared = Shared::new(parts, bounds, Arc::clone(&stopped));
+        let gauge = Arc::clone(&self.engine.read_ahead);
+        let shared = Shared::new(parts, bounds, Arc::clone(&stopped), gauge);
         let Some(pool) = pool else { return call.run(&shared, &mut take, &mut |_| ()) };
         pool.in_place_scope(|scope| {
             let shared = &shared;
@@ -152,10 +150,7 @@ impl<E: Endpoint> Producer for Part<'_, E> {
     fn next(&mut self) -> Result<Option<E::Response>> {
         let Some((first, _)) = self.rest.first() else { return Ok(None) };
         let call = self.call;
-        let region = {
-            let map = call.table.regions();
-            Arc::clone(map.of_row(first))
-        };
+        let region = call.reader.region_of(first);
         let page = PageCall {
             call,
             region: &region,
@@ -223,13 +218,12 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
     }
 
     fn scan(&self, mut scan: Scan) -> Result<Scanner> {
-        let observers = show_scan(self.call.table, &mut scan)?;
+        let observers = self.call.reader.show(&mut scan)?;
         if scan.start.as_slice() < self.region.start() {
             scan.start = self.region.start().to_vec();
         }
         scan.stop = earlier_stop(scan.stop, self.region.stop());
-        let call = &self.call;
-        call.transaction.open_scanner(call.table, scan, observers, Some(call.stopped))
+        self.call.reader.open(scan, observers)
     }
 
     fn note_rows(&self, rows: u64) -> Result<bool> {

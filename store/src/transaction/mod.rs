@@ -11,6 +11,7 @@ mod collapse;
 mod write;
 mod row;
 mod endpoint;
+mod reader;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use smallvec::smallvec;
 
 use crate::cell::CellBatch;
 use crate::cell::{Sequence, Timestamp};
@@ -32,7 +32,6 @@ use crate::pressure::Charge;
 use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
-use crate::scanner::ScanRules;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
@@ -43,6 +42,8 @@ pub use crate::mutation::{
     Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
 };
 pub use crate::scanner::Scanner;
+pub use endpoint::RowRange;
+pub use reader::{Parallelism, ReadAhead, TableReader};
 
 /// Which snapshot statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,20 @@ struct Statement {
     now_micros: i64,
 }
 
+impl Statement {
+    /// Returns what a read of the newest versions sees.
+    fn spec(&self, snapshot: Sequence) -> ReadSpec {
+        ReadSpec {
+            snapshot,
+            staged_through: self.staged_through,
+            time_range: TimeRange::ALL,
+            max_versions: 1,
+            raw: false,
+            now_micros: self.now_micros,
+        }
+    }
+}
+
 /// What a held lock takes in the lock table and in the list of the transaction.
 const LOCK_BYTES: u64 = 80;
 /// Bytes by which a transaction changes before that is counted: what is smaller spares itself a
@@ -187,14 +202,7 @@ impl Transaction {
             Some(snapshot) => snapshot.sequence(),
             None => self.take_snapshot(&mut statement).sequence(),
         };
-        ReadSpec {
-            snapshot,
-            staged_through: statement.staged_through,
-            time_range,
-            max_versions,
-            raw,
-            now_micros: statement.now_micros,
-        }
+        ReadSpec { time_range, max_versions, raw, ..statement.spec(snapshot) }
     }
 
     fn staged_of(&self, table: TableId) -> Option<StagedFamilies> {
@@ -294,35 +302,8 @@ impl Transaction {
     }
 
     /// Opens a scan over all regions of its range, in row order.
-    pub fn scan(&self, table: TableId, mut scan: Scan) -> Result<Scanner> {
-        let table = self.engine.table(table)?;
-        let observers = show_scan(&table, &mut scan)?;
-        self.open_scanner(&table, scan, observers, None)
-    }
-
-    /// Opens a scan that these observers were shown, and that also ends when `stopped` is set.
-    fn open_scanner(
-        &self,
-        table: &Table,
-        scan: Scan,
-        observers: Option<Arc<RegionChain>>,
-        stopped: Option<&Arc<AtomicBool>>,
-    ) -> Result<Scanner> {
-        let spec = self.spec(scan.time_range, scan.max_versions, scan.raw);
-        let snapshot = self.statement.lock().snapshot.clone();
-        let mut cancelled = smallvec![Arc::clone(&self.options.cancelled)];
-        cancelled.extend(stopped.map(Arc::clone));
-        let rules = ScanRules {
-            table: table.id(),
-            path: Arc::clone(&self.engine.reads),
-            snapshot: snapshot.expect("the spec was made from it"),
-            spec,
-            staged: self.staged_of(table.id()).unwrap_or_default(),
-            consistency: self.options.consistency,
-            cancelled,
-            observers,
-        };
-        Scanner::open(Arc::clone(&table.regions()), scan, &table.descriptor(), rules)
+    pub fn scan(&self, table: TableId, scan: Scan) -> Result<Scanner> {
+        self.reader(table)?.scan(scan)
     }
 
     /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].

@@ -1,0 +1,195 @@
+//! What a statement sees of one table, for scans that are opened later, or by other threads.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use smallvec::SmallVec;
+
+use crate::descriptor::TableId;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::family_store::ReadSpec;
+use crate::mutation::Consistency;
+use crate::observer::{Hooks, RegionChain};
+use crate::read_ahead::{Bounds, Producer, Shared, Take};
+use crate::read_path::{ReadPath, StagedFamilies};
+use crate::region::{Region, RegionMap};
+use crate::scan::Scan;
+use crate::scanner::{ScanRules, Scanner};
+use crate::snapshot::Snapshot;
+use crate::table::Table;
+use crate::transaction::endpoint::{RowRange, cut};
+use crate::transaction::{Transaction, show_scan};
+
+/// Opens scans of one table that all see what the statement saw that the reader was made in: one
+/// snapshot, and what the transaction had staged before. Keeps the snapshot open.
+#[derive(Clone)]
+pub struct TableReader {
+    table: Arc<Table>,
+    path: Arc<ReadPath>,
+    snapshot: Arc<Snapshot>,
+    spec: ReadSpec,
+    staged: StagedFamilies,
+    consistency: Consistency,
+    cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
+}
+
+/// How a transaction may read regions side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parallelism {
+    /// Region threads, which all statements share.
+    pub threads: usize,
+    /// Rows that a statement is to read by itself first.
+    pub after_rows: u64,
+}
+
+/// Parts of a statement's work that region threads do ahead of it; see
+/// [`read_ahead`](crate::read_ahead). Dropping it ends the work: what runs sees its flag and reads
+/// no more, nothing else is begun.
+pub struct ReadAhead<P: Producer + 'static> {
+    parts: Arc<Shared<P>>,
+    engine: Arc<Engine>,
+}
+
+impl TableReader {
+    /// Returns a reader whose scans also end when `stopped` is set.
+    pub fn until(mut self, stopped: &Arc<AtomicBool>) -> TableReader {
+        self.cancelled.push(Arc::clone(stopped));
+        self
+    }
+
+    /// Opens a scan over all regions of its range, in row order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if it asks for what there is not;
+    /// what observers refuse.
+    pub fn scan(&self, mut scan: Scan) -> Result<Scanner> {
+        let observers = self.show(&mut scan)?;
+        self.open(scan, observers)
+    }
+
+    /// Shows a scan to the observers of the table, who may change it. Returns them if they are to
+    /// see its rows, too.
+    pub(super) fn show(&self, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>> {
+        show_scan(&self.table, scan)
+    }
+
+    /// Opens a scan that these observers were shown.
+    pub(super) fn open(&self, scan: Scan, observers: Option<Arc<RegionChain>>) -> Result<Scanner> {
+        let rules = ScanRules {
+            table: self.table.id(),
+            path: Arc::clone(&self.path),
+            snapshot: Arc::clone(&self.snapshot),
+            spec: ReadSpec {
+                time_range: scan.time_range,
+                max_versions: scan.max_versions,
+                raw: scan.raw,
+                ..self.spec
+            },
+            staged: self.staged.clone(),
+            consistency: self.consistency,
+            cancelled: self.cancelled.clone(),
+            observers,
+        };
+        Scanner::open(self.regions(), scan, &self.table.descriptor(), rules)
+    }
+
+    /// Returns the regions of the table now.
+    pub(super) fn regions(&self) -> Arc<RegionMap> {
+        Arc::clone(&self.table.regions())
+    }
+
+    /// Returns the region that holds a row now.
+    pub(super) fn region_of(&self, row: &[u8]) -> Arc<Region> {
+        Arc::clone(self.table.regions().of_row(row))
+    }
+
+    /// Returns the ranges (half-open, ascending, disjoint) by the regions in which they lie now. A
+    /// hint for sharing work: a scan of a part is right whatever becomes of the regions. One part if
+    /// observers of the table see scans: what they see as one stays one.
+    pub fn cut(&self, ranges: &[RowRange]) -> Vec<Vec<RowRange>> {
+        match self.table.observers().chain_for(Hooks::SCAN) {
+            Some(_) => vec![ranges.to_vec()],
+            None => cut(ranges, &self.table.regions()),
+        }
+    }
+}
+
+impl Transaction {
+    /// Returns a reader of a table that sees what the present statement sees.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable).
+    pub fn reader(&self, table: TableId) -> Result<TableReader> {
+        let table = self.engine.table(table)?;
+        let (snapshot, spec) = {
+            let mut statement = self.statement.lock();
+            let snapshot = match &statement.snapshot {
+                Some(snapshot) => Arc::clone(snapshot),
+                None => self.take_snapshot(&mut statement),
+            };
+            let spec = statement.spec(snapshot.sequence());
+            (snapshot, spec)
+        };
+        Ok(TableReader {
+            path: Arc::clone(&self.engine.reads),
+            snapshot,
+            spec,
+            staged: self.staged_of(table.id()).unwrap_or_default(),
+            consistency: self.options.consistency,
+            cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
+            table,
+        })
+    }
+
+    /// Returns how regions may be read side by side; `None` if they may not: there are no threads
+    /// for it, or a replica may answer, and rows are to be a prefix of the history all the same.
+    pub fn parallelism(&self) -> Option<Parallelism> {
+        let options = self.engine.options();
+        let (threads, after_rows) = (options.region_threads, options.parallel_after_rows);
+        let allowed = threads > 1 && self.options.consistency == Consistency::Strong;
+        allowed.then_some(Parallelism { threads, after_rows })
+    }
+
+    /// Has region threads work on these parts from now on, ahead of the caller, who takes what they
+    /// make. The producers are to end when `stopped` is set.
+    pub fn read_ahead<P: Producer + 'static>(
+        &self,
+        parts: impl IntoIterator<Item = P>,
+        bounds: Bounds,
+        stopped: &Arc<AtomicBool>,
+    ) -> ReadAhead<P> {
+        let gauge = Arc::clone(&self.engine.read_ahead);
+        let parts = Shared::new(parts, bounds, Arc::clone(stopped), gauge);
+        if self.engine.pool().is_some() {
+            parts.go_parallel();
+        }
+        ReadAhead { parts: Arc::new(parts), engine: Arc::clone(&self.engine) }
+    }
+}
+
+impl<P: Producer + 'static> ReadAhead<P> {
+    /// Returns the next item, with the part it is of; `None` if there is none any more.
+    ///
+    /// # Errors
+    ///
+    /// The first of any part; it is not to be used after that.
+    pub fn next(&mut self, take: Take) -> std::result::Result<Option<(usize, P::Item)>, P::Error> {
+        let pool = self.engine.pool();
+        let queue = &mut |part| {
+            let Some(pool) = pool else { return };
+            // No more than the parts: the engine must not end on one of its own threads.
+            let parts = Arc::clone(&self.parts);
+            pool.spawn(move || parts.work(part));
+        };
+        self.parts.next(take, &*self.engine.options().blocking, queue)
+    }
+}
+
+impl<P: Producer + 'static> Drop for ReadAhead<P> {
+    fn drop(&mut self) {
+        self.parts.stop();
+    }
+}
