@@ -5,6 +5,7 @@ use store::store::HoldGuard;
 use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{TestServer, connect};
+use crate::raw::{Frames, Raw};
 
 /// Returns the regions of a table, in order.
 fn regions(server: &TestServer, table: &str) -> Vec<RegionId> {
@@ -57,4 +58,88 @@ async fn another_session_sees_how_far_a_call_is_and_stops_it() {
     drop(guard);
     let row = caller.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 250);
+}
+
+/// Rows of the table of [`wide_table`], in four regions.
+const ROWS: u64 = 40_000;
+
+/// Creates a table whose answer is far larger than what a socket takes.
+async fn wide_table(client: &Client) {
+    client
+        .batch_execute(
+            "CREATE TABLE t (a int PRIMARY KEY) SPLIT ON (10000, 20000, 30000);
+             INSERT INTO t SELECT i FROM generate_series(0, 39999) AS x (i)",
+        )
+        .await
+        .unwrap();
+}
+
+const WIDE_QUERY: &str = "SELECT repeat('x', 3000), a FROM t";
+
+fn rows_read(server: &TestServer) -> u64 {
+    let engine = server.database().engine();
+    let table = engine.catalog().table("t").expect("the table is there").id;
+    engine.store().regions(table).unwrap().iter().map(|region| region.load.rows_read).sum()
+}
+
+/// Waits until nobody has read any more while another session was answered a hundred times.
+async fn wait_for_rest(server: &TestServer, other: &Client) -> u64 {
+    loop {
+        let before = rows_read(server);
+        for _ in 0..100 {
+            other.batch_execute("SELECT 1").await.unwrap();
+        }
+        if before > 0 && rows_read(server) == before {
+            return before;
+        }
+    }
+}
+
+/// Waits until no statement is open any more.
+async fn wait_for_end(server: &TestServer, other: &Client) {
+    while !server.database().engine().store().snapshots().is_empty() {
+        other.batch_execute("SELECT 1").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_stops_the_reading() {
+    let server = TestServer::start();
+    let other = connect(server.address()).await;
+    wide_table(&other).await;
+    let mut stalled = Raw::login(server.address());
+    stalled.send(&Frames::new().query(WIDE_QUERY).0);
+    // It does not read at all, and then not on: region threads have joined in by then.
+    let read = wait_for_rest(&server, &other).await;
+    assert!(read < ROWS / 2, "{read}");
+    (0..5_000).for_each(|_| drop(stalled.read().unwrap()));
+    let read = wait_for_rest(&server, &other).await;
+    // What was taken, what the socket took, and four batches of each region.
+    assert!((5_000..ROWS / 4 * 3).contains(&read), "{read}");
+    let ahead = server.database().engine().store().status().read_ahead_bytes;
+    assert!((1..=5 << 20).contains(&ahead), "{ahead}");
+    // It goes.
+    drop(stalled);
+    wait_for_end(&server, &other).await;
+    assert_eq!(rows_read(&server), read, "nothing was read for nobody");
+    assert_eq!(server.database().engine().store().status().read_ahead_bytes, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cursor_that_is_closed_stops_the_reading() {
+    let server = TestServer::start();
+    let (mut client, other) = (connect(server.address()).await, connect(server.address()).await);
+    wide_table(&client).await;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind(WIDE_QUERY, &[]).await.unwrap();
+    let mut seen = 0;
+    while seen < 5_000 {
+        seen += transaction.query_portal(&portal, 500).await.unwrap().len();
+    }
+    let read = wait_for_rest(&server, &other).await;
+    assert!((5_000..ROWS).contains(&read), "{read}");
+    drop(portal);
+    transaction.commit().await.unwrap();
+    wait_for_end(&server, &other).await;
+    assert_eq!(rows_read(&server), read);
 }

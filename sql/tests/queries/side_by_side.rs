@@ -239,7 +239,7 @@ fn side_by_side_and_alone_are_the_same() {
 
 fn rows_read(store: &Store, database: &Database, table: &str) -> u64 {
     let regions = store.regions(database.table(table).id).unwrap();
-    regions.iter().map(|region| region.rows_read).sum()
+    regions.iter().map(|region| region.load.rows_read).sum()
 }
 
 /// Waits until nothing reads any more: whoever does keeps a snapshot open.
