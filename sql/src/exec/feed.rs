@@ -2,8 +2,8 @@
 //!
 //! # Side by side
 //!
-//! A feed begins by itself. Once it has read so many rows that it will not be at its end in no time,
-//! region threads join in: what is left is cut at the regions, and read ahead, few batches of each.
+//! A feed begins by itself. Once it has read so many rows that its end is not near, region threads
+//! join in: what is left is cut at the regions, and read ahead, few batches of each.
 //! Where order matters the regions come one after the other, or the buckets are merged; elsewhere
 //! batches come as they are made. If the scan does no more with its rows than decode and filter
 //! them, region threads do that, too.

@@ -363,8 +363,8 @@ impl Plan {
         }
     }
 
-    /// Returns the plan as text, a line for each step, the last step first. `regions` tells how many
-    /// a table of the store has now; where it does not, the plan says how many there were at first.
+    /// Returns the plan as text, a line for each step, the last step first. `regions` tells how
+    /// many a table of the store has now; where it does not, the text is of those at first.
     pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
         explain::lines(self, regions)
     }

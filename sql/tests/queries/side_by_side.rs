@@ -249,7 +249,7 @@ fn wait_for_readers(store: &Store) {
     }
 }
 
-/// What is read of the 6,000 or 3,000 rows of a table when `act` has taken what it wants of a query.
+/// Returns what was read of the tables when `act` has taken what it wants of a query.
 fn read_by(sql: &str, after_rows: u64, act: impl FnOnce(&mut dyn Operator)) -> u64 {
     let mut database = database(3, after_rows);
     let store = database.open();

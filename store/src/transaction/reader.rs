@@ -106,8 +106,8 @@ impl TableReader {
     }
 
     /// Returns the ranges (half-open, ascending, disjoint) by the regions in which they lie now. A
-    /// hint for sharing work: a scan of a part is right whatever becomes of the regions. One part if
-    /// observers of the table see scans: what they see as one stays one.
+    /// hint for sharing work: a scan of a part is right whatever becomes of the regions. One part
+    /// if observers of the table see scans: what they see as one stays one.
     pub fn cut(&self, ranges: &[RowRange]) -> Vec<Vec<RowRange>> {
         match self.table.observers().chain_for(Hooks::SCAN) {
             Some(_) => vec![ranges.to_vec()],
