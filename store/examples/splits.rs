@@ -49,64 +49,84 @@ fn main() {
         status[0].file_bytes / 1_000_000,
         status[0].file_count
     );
-    let (done, longest_put, longest_get) =
-        (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let watch = Watch::default();
     std::thread::scope(|scope| {
         for writer in 0..writers {
-            let (store, done, longest) = (&store, &done, &longest_put);
-            scope.spawn(move || {
-                let mut n = writer;
-                while !done.load(Ordering::Relaxed) {
-                    n = n.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                    let mut batch = PutBatch::new();
-                    let row = row(n % rows);
-                    let column = Column { row: &row, family: 0, qualifier: b"" };
-                    batch.put(column, Timestamp::LATEST, &[7; 100]);
-                    let began = Instant::now();
-                    store.put(TABLE, batch, None).unwrap();
-                    longest.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
-                }
-            });
+            let (store, watch) = (&store, &watch);
+            scope.spawn(move || write(store, watch, writer, rows));
         }
-        let (reader_store, reader_done, longest) = (&store, &done, &longest_get);
-        scope.spawn(move || {
-            let (mut n, mut batch) = (1_u64, CellBatch::new());
-            while !reader_done.load(Ordering::Relaxed) {
-                n = n.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                batch.clear();
-                let began = Instant::now();
-                assert!(reader_store.get(TABLE, &Get::new(row(n % rows)), &mut batch).unwrap());
-                longest.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
-            }
-        });
-        for round in 0..rounds {
-            longest_put.store(0, Ordering::Relaxed);
-            longest_get.store(0, Ordering::Relaxed);
-            let began = Instant::now();
-            let (what, reshaped) = match round % 2 {
-                0 => {
-                    let regions = store.regions(TABLE).unwrap();
-                    let largest = regions.iter().max_by_key(|region| region.file_bytes).unwrap();
-                    ("split", store.split_region(TABLE, SplitPoint::Middle(largest.region)))
-                }
-                _ => {
-                    let regions = store.regions(TABLE).unwrap();
-                    let all: Vec<_> = regions.iter().map(|region| region.region).collect();
-                    ("merge", store.merge_regions(TABLE, &all))
-                }
-            };
-            println!(
-                "{what}: closed for {:.1} ms, {:.0} ms in all; longest put {:.1} ms, get {:.1} ms",
-                reshaped.unwrap().closed_for.as_secs_f64() * 1e3,
-                began.elapsed().as_secs_f64() * 1e3,
-                longest_put.load(Ordering::Relaxed) as f64 / 1e3,
-                longest_get.load(Ordering::Relaxed) as f64 / 1e3,
-            );
-        }
-        done.store(true, Ordering::Relaxed);
+        scope.spawn(|| read(&store, &watch, rows));
+        (0..rounds).for_each(|round| reshape(&store, &watch, round));
+        watch.done.store(true, Ordering::Relaxed);
     });
     drop(store);
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// What the threads that write and read tell.
+#[derive(Default)]
+struct Watch {
+    done: AtomicBool,
+    longest_put: AtomicU64,
+    longest_get: AtomicU64,
+}
+
+/// Takes note of how long a call took.
+fn note(longest: &AtomicU64, call: impl FnOnce()) {
+    let began = Instant::now();
+    call();
+    longest.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+}
+
+fn next(n: u64) -> u64 {
+    n.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f)
+}
+
+fn write(store: &Arc<Store>, watch: &Watch, writer: u64, rows: u64) {
+    let mut n = writer;
+    while !watch.done.load(Ordering::Relaxed) {
+        n = next(n);
+        let mut batch = PutBatch::new();
+        let row = row(n % rows);
+        let column = Column { row: &row, family: 0, qualifier: b"" };
+        batch.put(column, Timestamp::LATEST, &[7; 100]);
+        note(&watch.longest_put, || drop(store.put(TABLE, batch, None).unwrap()));
+    }
+}
+
+fn read(store: &Store, watch: &Watch, rows: u64) {
+    let (mut n, mut batch) = (1, CellBatch::new());
+    while !watch.done.load(Ordering::Relaxed) {
+        n = next(n);
+        batch.clear();
+        let get = Get::new(row(n % rows));
+        note(&watch.longest_get, || assert!(store.get(TABLE, &get, &mut batch).unwrap()));
+    }
+}
+
+/// Splits the largest region, or merges all.
+fn reshape(store: &Store, watch: &Watch, round: u64) {
+    watch.longest_put.store(0, Ordering::Relaxed);
+    watch.longest_get.store(0, Ordering::Relaxed);
+    let regions = store.regions(TABLE).unwrap();
+    let began = Instant::now();
+    let (what, reshaped) = match round % 2 {
+        0 => {
+            let largest = regions.iter().max_by_key(|region| region.file_bytes).unwrap();
+            ("split", store.split_region(TABLE, SplitPoint::Middle(largest.region)))
+        }
+        _ => {
+            let all: Vec<_> = regions.iter().map(|region| region.region).collect();
+            ("merge", store.merge_regions(TABLE, &all))
+        }
+    };
+    println!(
+        "{what}: closed for {:.1} ms, {:.0} ms in all; longest put {:.1} ms, get {:.1} ms",
+        reshaped.unwrap().closed_for.as_secs_f64() * 1e3,
+        began.elapsed().as_secs_f64() * 1e3,
+        watch.longest_put.load(Ordering::Relaxed) as f64 / 1e3,
+        watch.longest_get.load(Ordering::Relaxed) as f64 / 1e3,
+    );
 }
 
 fn row(n: u64) -> [u8; 16] {
