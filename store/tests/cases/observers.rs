@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use store::cell::CellRef;
 use store::env::Env;
 use store::env::fault::FaultEnv;
 use store::observer::{
-    CoprocessorScope, CoprocessorState, CoprocessorStatus, Hook, Hooks, ObserverContext,
-    RegionObserver, TableContext,
+    CellFilter, CellVerdict, CoprocessorScope, CoprocessorState, CoprocessorStatus, Hook, Hooks,
+    ObserverContext, RegionObserver, Rewrite, TableContext,
 };
 use store::options::BlockingSection;
 use store::transaction::{LockMode, LockWait, TransactionOptions};
 use store::{CellBatch, Error, Get, Mutation, Options, Result, Store, TableDescriptor, TableId};
 
-use crate::cases::{TABLE, begin, descriptor, get, open, options, put};
+use crate::cases::{TABLE, begin, columnar_family, descriptor, get, open, options, put, scan};
 
 const OTHER: TableId = TableId(2);
 
@@ -300,4 +301,53 @@ fn reads_alone_leave_puts_their_short_way() {
     assert!(store.get(TABLE, &Get::new("a"), &mut row).unwrap());
     assert!(begin(&store).exists(TABLE, &Get::new("a")).unwrap());
     assert_eq!(reader.0.load(Ordering::SeqCst), 1);
+}
+
+/// Puts a longer value in the place of each value that begins with `v`.
+struct Lengthen;
+
+impl CellFilter for Lengthen {
+    fn judge(&mut self, cell: &CellRef<'_>) -> Result<CellVerdict> {
+        Ok(match cell.value.starts_with(b"v") {
+            true => CellVerdict::Change([cell.value, b" and more"].concat()),
+            false => CellVerdict::Keep,
+        })
+    }
+}
+
+impl RegionObserver for Lengthen {
+    fn name(&self) -> &str {
+        "lengthen"
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreFlushStore])
+    }
+
+    fn pre_flush_store(
+        &self,
+        _: &TableContext<'_>,
+        _: &Rewrite<'_>,
+    ) -> Result<Option<Box<dyn CellFilter>>> {
+        Ok(Some(Box::new(Lengthen)))
+    }
+}
+
+#[test]
+fn filters_change_values_in_columnar_blocks_too() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    let families = vec![columnar_family()];
+    store.create_table(TableDescriptor { families, ..descriptor(&[], 1) }).unwrap();
+    store.set_observers(TABLE, vec![(0, Arc::new(Lengthen))]).unwrap();
+    let mut expected = Vec::new();
+    for number in 0..300 {
+        let (row, value) = (format!("{number:03}"), ["v", "w"][number % 2]);
+        put(&store, &row, value);
+        let after = if value == "v" { "v and more" } else { "w" };
+        expected.push((row, after.to_owned()));
+    }
+    store.flush(TABLE).unwrap();
+    assert_eq!(scan(&begin(&store)).unwrap(), expected, "by rows and by columns");
+    let figures = figures(&store, TABLE);
+    assert_eq!((figures.calls, figures.errors), (301, 0), "the hook, and each cell");
 }
