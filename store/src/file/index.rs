@@ -4,7 +4,8 @@
 //!
 //! An index block is a row block ([`crate::file::row_block`]) with every entry a restart: the key
 //! is the last cell key below a child, the value is the child's handle. Leaves point at data blocks
-//! or, in the tree of blooms, at bloom blocks. What an open file keeps of it: [`crate::file::tree`].
+//! or, in the tree of blooms, at bloom blocks. What an open file keeps of it:
+//! [`crate::file::tree`].
 
 use crate::file::encoding::{BlockBuilder, Malformed};
 use crate::file::format::BlockHandle;
