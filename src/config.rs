@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use store::options::AdmissionOptions;
 
 use crate::error::{Error, Result};
 
@@ -18,9 +19,11 @@ pub const DEFAULT_DATA: &str = "./bennu-data";
 pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 /// The smallest memory budget that the store can work with.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// More handlers than that are none: all statements work at once.
+const HANDLERS_MAX: usize = 100_000;
 
 /// Settings that may come from the file, from the environment or from flags; later ones win.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Directory that holds the data
@@ -32,6 +35,15 @@ pub struct Source {
     /// Memory for memstores, block cache and queries, for example 512MB
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
+    /// Pieces of statements that are worked on at a time; by default four for each core
+    #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
+    pub handlers: Option<usize>,
+    /// Part of the handlers that reads have to themselves, 0 to 1; by default 0.5
+    #[arg(long, value_name = "RATIO", env = "BENNU_READ_RATIO")]
+    pub read_ratio: Option<f64>,
+    /// Part of the handlers of reads that long scans have to themselves, 0 to 1; by default 0.25
+    #[arg(long, value_name = "RATIO", env = "BENNU_SCAN_RATIO")]
+    pub scan_ratio: Option<f64>,
     /// Certificate chain for TLS, PEM
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
@@ -47,7 +59,7 @@ pub struct Source {
 }
 
 /// The configuration of a server, checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Directory that holds the data.
     pub data: PathBuf,
@@ -55,6 +67,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The store's memory budget.
     pub memory_bytes: u64,
+    /// How many statements work at a time.
+    pub admission: AdmissionOptions,
     /// TLS, if it is to be offered.
     pub tls: Option<TlsFiles>,
     /// The password that clients must give; `None`: none is asked for.
@@ -95,11 +109,32 @@ impl Source {
             data: self.data.or(lower.data),
             listen: self.listen.or(lower.listen),
             memory: self.memory.or(lower.memory),
+            handlers: self.handlers.or(lower.handlers),
+            read_ratio: self.read_ratio.or(lower.read_ratio),
+            scan_ratio: self.scan_ratio.or(lower.scan_ratio),
             tls_cert: self.tls_cert.or(lower.tls_cert),
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
             allow_plaintext: self.allow_plaintext.or(lower.allow_plaintext),
         }
+    }
+
+    fn admission(&self) -> Result<AdmissionOptions> {
+        let default = AdmissionOptions::default();
+        let ratio = |name: &str, given: Option<f64>, default: f64| match given.unwrap_or(default) {
+            ratio if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+            ratio => Err(Error::Usage(format!("{name} is {ratio}; it must be from 0 to 1"))),
+        };
+        let handlers = self.handlers.unwrap_or(default.handlers);
+        if !(1..=HANDLERS_MAX).contains(&handlers) {
+            let message = format!("handlers is {handlers}; it must be from 1 to {HANDLERS_MAX}");
+            return Err(Error::Usage(message));
+        }
+        Ok(AdmissionOptions {
+            handlers,
+            read_ratio: ratio("read_ratio", self.read_ratio, default.read_ratio)?,
+            scan_ratio: ratio("scan_ratio", self.scan_ratio, default.scan_ratio)?,
+        })
     }
 
     /// Checks the settings and fills in the defaults.
@@ -114,6 +149,7 @@ impl Source {
             Some(text) => parse_size(text)?,
             None => DEFAULT_MEMORY_BYTES,
         };
+        let admission = self.admission()?;
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
@@ -139,6 +175,7 @@ impl Source {
             data: self.data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)),
             listen,
             memory_bytes,
+            admission,
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
@@ -220,5 +257,16 @@ mod tests {
         assert!(parse_size("5MB").is_err());
         assert!(parse_size("many").is_err());
         assert!(toml::from_str::<Source>("lisen = 'x'").is_err());
+    }
+
+    #[test]
+    fn handlers_and_ratios_are_checked() {
+        let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
+        let admission = source("handlers = 30\nscan_ratio = 0.5").unwrap().admission;
+        let default = AdmissionOptions::default();
+        assert_eq!(admission, AdmissionOptions { handlers: 30, scan_ratio: 0.5, ..default });
+        for bad in ["handlers = 0", "read_ratio = 1.5", "scan_ratio = -0.1", "read_ratio = nan"] {
+            assert!(source(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use bennu::job::{self, Job};
 use bennu::server::Server;
 use bennu::{demo, server, shell};
 use clap::{Parser, Subcommand};
+use store::Options;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -96,7 +97,8 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     };
     let config = source.over(lower).check()?;
     let runtime = server::runtime()?;
-    let database = Database::open(&config.data, server::options(config.memory_bytes))?;
+    let options = Options { admission: config.admission, ..server::options(config.memory_bytes) };
+    let database = Database::open(&config.data, options)?;
     runtime.block_on(async {
         let server = Server::bind(database.clone(), &config).await?;
         let stop = server::stop_signal()?;

@@ -11,6 +11,8 @@ use std::time::Duration;
 use bennu::Database;
 use bennu::config::{Config, TlsFiles};
 use bennu::server::{self, Server};
+use store::Options;
+use store::options::AdmissionOptions;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio_postgres::{Client, NoTls};
@@ -27,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) password: Option<String>,
     /// Certificate and key, if TLS is offered.
     pub(crate) tls: Option<TlsFiles>,
+    /// How many statements work at a time.
+    pub(crate) admission: AdmissionOptions,
 }
 
 /// A server in this process, on a directory and a port of its own. Stops when dropped.
@@ -47,11 +51,14 @@ impl TestServer {
     /// Starts a server.
     pub(crate) fn start_with(setup: Setup) -> TestServer {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::open(directory.path(), server::options(MEMORY_BYTES)).unwrap();
+        let admission = setup.admission;
+        let options = Options { admission, ..server::options(MEMORY_BYTES) };
+        let database = Database::open(directory.path(), options).unwrap();
         let config = Config {
             data: directory.path().to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
             memory_bytes: MEMORY_BYTES,
+            admission,
             tls: setup.tls,
             password: setup.password,
             tls_required: false,

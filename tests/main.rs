@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "seeds and skipped tests are told to the reader")]
 
+mod admission;
 mod clients;
 mod crash;
 mod harness;

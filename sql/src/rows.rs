@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use store::Transaction;
+use store::admission::Work;
 use types::{Batch, DataType, Datum};
 
 use crate::error::{Error, Result, sqlstate};
@@ -37,8 +39,24 @@ pub(crate) enum Tag {
 enum Source {
     /// The row of a point get, until it is returned.
     Point(Option<Vec<Datum>>),
-    Operator(Box<dyn Operator>),
+    Operator(Running),
     Ready(VecDeque<Batch>),
+}
+
+/// A running plan, and what it runs in.
+pub(crate) struct Running {
+    /// The plan's topmost step.
+    pub(crate) operator: Box<dyn Operator>,
+    /// Takes turns for it.
+    pub(crate) transaction: Arc<Transaction>,
+}
+
+impl Running {
+    /// Returns the next rows. Works only in its turn, and has none while the client reads.
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let _turn = self.transaction.turn(Work::Read)?;
+        self.operator.next()
+    }
 }
 
 /// Rows of a running statement. Independent of the session, so that several portals can be open.
@@ -56,7 +74,7 @@ impl Rows {
     /// Returns the rows of an operator.
     pub(crate) fn streaming(
         columns: Arc<[OutputColumn]>,
-        operator: Box<dyn Operator>,
+        operator: Running,
         tag: Tag,
         stop: Arc<StopFlag>,
     ) -> Rows {
@@ -138,8 +156,8 @@ impl Rows {
     fn fetch(&mut self) -> Result<Option<Batch>> {
         loop {
             let next = match &mut self.source {
-                Source::Operator(operator) => {
-                    operator.next().map_err(|error| stopped(error, &self.stop))?
+                Source::Operator(running) => {
+                    running.next().map_err(|error| stopped(error, &self.stop))?
                 }
                 Source::Ready(batches) => batches.pop_front(),
                 Source::Point(row) => row.take().map(|row| {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use store::options::AdmissionOptions;
 use types::datetime::TimeZone;
 use types::text::TextStyle;
 
@@ -109,6 +110,7 @@ const SPECS: &[Spec] = &[
         false,
         "Floats are always printed with the fewest digits that give the same value.",
     ),
+    spec("handlers", "", Kind::Fixed, false, "Pieces of statements that are worked on at a time."),
     spec("in_hot_standby", "off", Kind::Fixed, true, "Whether this is a standby."),
     spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),
     spec("IntervalStyle", "postgres", Kind::Only(&["postgres"]), true, "Text form of intervals."),
@@ -121,6 +123,20 @@ const SPECS: &[Spec] = &[
         Kind::Milliseconds,
         false,
         "How long a TIMELINE read waits for the primary's region before it asks a replica.",
+    ),
+    spec(
+        "read_ratio",
+        "",
+        Kind::Fixed,
+        false,
+        "Part of the handlers that reads have to themselves.",
+    ),
+    spec(
+        "scan_ratio",
+        "",
+        Kind::Fixed,
+        false,
+        "Part of the handlers of reads that long scans have to themselves.",
     ),
     spec(
         "search_path",
@@ -175,14 +191,24 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the defaults for a user.
-    pub fn new(user: &str) -> Settings {
+    /// Returns the defaults for a user of a server that admits statements like that.
+    pub fn new(user: &str, admission: AdmissionOptions) -> Settings {
         let mut settings = Settings {
             values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
             style: TextStyle::default(),
         };
-        let index = position("session_authorization").expect("it is in SPECS");
-        Arc::make_mut(&mut settings.values)[index] = Arc::from(user);
+        let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
+        let of_server = [
+            ("session_authorization", user.to_owned()),
+            ("handlers", handlers.to_string()),
+            ("read_ratio", read_ratio.to_string()),
+            ("scan_ratio", scan_ratio.to_string()),
+        ];
+        let values = Arc::make_mut(&mut settings.values);
+        for (name, value) in of_server {
+            let index = position(name).expect("it is in SPECS");
+            values[index] = Arc::from(value);
+        }
         settings
     }
 
@@ -423,7 +449,7 @@ mod tests {
 
     #[test]
     fn quantities_print_in_their_largest_unit() {
-        let mut settings = Settings::new("bennu");
+        let mut settings = Settings::new("bennu", AdmissionOptions::default());
         settings.set("statement_timeout", Some("1500")).unwrap();
         assert_eq!(settings.show("statement_timeout").unwrap().1, "1500ms");
         settings.set("statement_timeout", Some("120 s")).unwrap();
@@ -437,7 +463,7 @@ mod tests {
 
     #[test]
     fn what_has_no_effect_is_refused() {
-        let mut settings = Settings::new("bennu");
+        let mut settings = Settings::new("bennu", AdmissionOptions::default());
         let code = |result: Result<()>| result.unwrap_err().sqlstate;
         assert_eq!(code(settings.set("nothing", Some("1"))), "42704");
         assert_eq!(code(settings.set("client_encoding", Some("LATIN1"))), "0A000");

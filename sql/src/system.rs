@@ -7,6 +7,7 @@ mod regions;
 
 use std::sync::Arc;
 
+use store::admission::{Queue, QueueStatus};
 use store::cell::CellType;
 use store::compaction::Reason;
 use store::store::EndpointCallStatus;
@@ -47,6 +48,19 @@ const VIEWS: &[View] = &[
         rows: tables,
     },
     regions::VIEW,
+    View {
+        name: "admission",
+        columns: &[
+            ("queue", DataType::Text),
+            ("handlers", DataType::Int8),
+            ("active", DataType::Int8),
+            ("queued", DataType::Int8),
+            ("admitted", DataType::Int8),
+            ("waited", DataType::Int8),
+            ("waited_seconds", DataType::Float8),
+        ],
+        rows: admission,
+    },
     View {
         name: "compactions",
         columns: &[
@@ -250,6 +264,30 @@ fn store_tables(source: &SystemRowSource) -> Vec<(String, store::TableId)> {
             std::iter::once((table.name.clone(), table.id)).chain(indexes)
         })
         .collect()
+}
+
+fn admission(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let queues = source.engine.store().admission();
+    // One queue for all is called after what it is for.
+    let all = queues.len() == 1;
+    let row = |status: &QueueStatus| {
+        let name = match status.queue {
+            _ if all => "all",
+            Queue::Write => "write",
+            Queue::Read => "read",
+            Queue::Scan => "scan",
+        };
+        vec![
+            text(name),
+            int8(status.handlers as u64),
+            int8(status.active as u64),
+            int8(status.queued as u64),
+            int8(status.admitted),
+            int8(status.waited),
+            Datum::Float8(status.waited_micros as f64 / 1e6),
+        ]
+    };
+    Ok(queues.iter().map(row).collect())
 }
 
 fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -25,6 +25,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLockReadGuard};
 use smallvec::SmallVec;
 
+use crate::admission::Admission;
 use crate::budget::Budget;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, RegionId, TableId};
@@ -62,6 +63,8 @@ pub(crate) struct Engine {
     pub(crate) observers: Arc<ServerObservers>,
     /// Settings, snapshots and replicas.
     pub(crate) reads: Arc<ReadPath>,
+    /// Who may work now.
+    pub(crate) admission: Arc<Admission>,
     /// What regions share.
     pub(crate) context: Arc<StoreContext>,
     /// Where regions keep their files.
@@ -139,6 +142,7 @@ impl RegionWrites {
 /// The parts that an engine is made of.
 pub(crate) struct Parts {
     pub(crate) reads: Arc<ReadPath>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) context: Arc<StoreContext>,
     pub(crate) regions_directory: PathBuf,
     pub(crate) tables: Tables,
@@ -161,6 +165,7 @@ impl Engine {
             schedule: Schedule::new(&parts.context.options),
             pressure: Arc::new(Pressure::new(&budget)),
             reads: parts.reads,
+            admission: parts.admission,
             context: parts.context,
             regions_directory: parts.regions_directory,
             tables: ArcSwap::from_pointee(parts.tables),

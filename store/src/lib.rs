@@ -28,6 +28,7 @@ pub mod env;
 pub mod cell;
 pub mod options;
 mod budget;
+pub mod admission;
 pub mod scan;
 pub mod memstore;
 mod prefetch;

@@ -35,6 +35,8 @@ pub struct Options {
     pub compactions: CompactionLimits,
     /// How much is borne with coprocessors.
     pub coprocessors: CoprocessorLimits,
+    /// How many statements work at a time.
+    pub admission: AdmissionOptions,
     /// Age at which an open snapshot is closed, so that what only it can see need not be kept: its
     /// reads then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Looked at by
     /// flushes and compactions. Default: none.
@@ -119,6 +121,28 @@ impl CompactionLimits {
     }
 }
 
+/// How many statements work at a time, by HBase's names: of those who take turns
+/// ([`crate::admission`]). Each queue has one handler at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdmissionOptions {
+    /// Pieces of statements that are worked on at a time. Default: four for each core, at least 8.
+    pub handlers: usize,
+    /// The part of the handlers that reads have to themselves, 0 to 1; the rest is for writes. With
+    /// 0 all have one queue. Default 0.5.
+    pub read_ratio: f64,
+    /// The part of the handlers of reads that long scans have to themselves, 0 to 1. With 0 they
+    /// have one queue with short reads. Default 0.25: one for every two cores, so that half of them
+    /// are left to what is short.
+    pub scan_ratio: f64,
+}
+
+impl Default for AdmissionOptions {
+    fn default() -> AdmissionOptions {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        AdmissionOptions { handlers: (4 * cores).max(8), read_ratio: 0.5, scan_ratio: 0.25 }
+    }
+}
+
 /// Lets a server know that its thread is about to wait (for a row lock, for memory), so that it can
 /// move its other clients to another thread.
 pub trait BlockingSection: Send + Sync {
@@ -145,6 +169,7 @@ impl Default for Options {
             flush_threads: 1,
             compactions: CompactionLimits::default(),
             coprocessors: CoprocessorLimits::default(),
+            admission: AdmissionOptions::default(),
             wal_archive: None,
             endpoint_page_rows: 256 << 10,
             parallel_after_rows: 4_096,

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
+use crate::admission::worked;
 use crate::cell::CellBatch;
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
@@ -307,12 +308,13 @@ impl Scanner {
             [only] if !held => only.take_columns(row_limit)?,
             _ => None,
         };
+        let rows = slice.as_ref().map_or(0, |slice| slice.row_count() as u64);
         if let Some(slice) = &slice {
-            let rows = slice.row_count() as u64;
             let volume = Volume { rows, cells: rows, bytes: slice.stored_bytes() };
             count_read(&current.region, &current.source, 0, volume);
         }
         self.current = Some(current);
+        worked(rows)?;
         Ok(slice)
     }
 
@@ -536,6 +538,7 @@ impl Scanner {
         }
         if let Some(current) = &self.current {
             count_read(&current.region, &current.source, 0, before.until(out));
+            worked(ROWS_BETWEEN_CHECKS as u64 - looks)?;
         }
         Ok(turn)
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::admission::{Admission, QueueStatus};
 use crate::background::Background;
 use crate::budget::Budget;
 use crate::bulk_load::BulkLoad;
@@ -25,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
 use crate::observer::RewriteKind;
-use crate::options::Options;
+use crate::options::{AdmissionOptions, Options};
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
 use crate::replica::{ReplicaFeed, Replicated};
@@ -366,6 +367,16 @@ impl Store {
         self.engine.context.cache.status()
     }
 
+    /// Returns the figures of the queues of statements.
+    pub fn admission(&self) -> Vec<QueueStatus> {
+        self.engine.admission.status()
+    }
+
+    /// Returns how many statements work at a time.
+    pub fn admission_options(&self) -> AdmissionOptions {
+        self.engine.options().admission
+    }
+
     /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.
     pub fn snapshots(&self) -> Vec<SnapshotStatus> {
         self.engine.reads.snapshots.status()
@@ -584,6 +595,7 @@ fn open_table(
 }
 
 fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
+    let (admission, options) = Admission::new(options);
     let env = Arc::clone(&options.env);
     env.create_directory(directory)?;
     let directory_lock = env.lock(&directory.join("LOCK"))?;
@@ -609,6 +621,7 @@ fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
     let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
     let engine = Engine::new(Parts {
         reads: Arc::new(reads),
+        admission,
         context,
         regions_directory,
         tables,

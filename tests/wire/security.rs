@@ -18,7 +18,7 @@ use crate::harness::{Setup, TestServer, connection_string};
 use crate::raw::{Frames, Raw, startup};
 
 fn with_password(password: &str) -> Setup {
-    Setup { password: Some(password.to_owned()), tls: None }
+    Setup { password: Some(password.to_owned()), ..Setup::default() }
 }
 
 /// A self-signed certificate for `localhost`, of these tests only, good for a hundred years.
@@ -28,7 +28,11 @@ fn tls_files() -> TlsFiles {
 }
 
 fn tls_server(password: Option<&str>) -> TestServer {
-    TestServer::start_with(Setup { password: password.map(str::to_owned), tls: Some(tls_files()) })
+    TestServer::start_with(Setup {
+        password: password.map(str::to_owned),
+        tls: Some(tls_files()),
+        ..Setup::default()
+    })
 }
 
 fn ssl_request() -> Vec<u8> {

@@ -65,6 +65,7 @@ impl Producer for PartReader {
     type Error = Error;
 
     fn next(&mut self) -> Result<Option<PartRows>> {
+        let _turn = self.reader.turn()?;
         let mut cells = CellBatch::new();
         for refused in 1.. {
             if !self.reader.next(BATCH_ROWS, &mut cells)? {

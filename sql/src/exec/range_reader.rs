@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use store::admission::Turn;
 use store::transaction::{Scanner, TableReader};
 use store::{CellBatch, Scan, TimeRange};
 
@@ -50,6 +51,11 @@ impl RangeReader {
             scanner: None,
             scratch: CellBatch::new(),
         }
+    }
+
+    /// Takes a turn to read, for a thread that has none.
+    pub(super) fn turn(&self) -> Result<Turn> {
+        Ok(self.table.turn()?)
     }
 
     /// Opens the scan of the next range; `false` if there is none.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
+use store::admission::Work;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Mutation};
 use types::Datum;
@@ -75,6 +76,8 @@ impl RowWriter {
             return Ok(());
         }
         context.check()?;
+        // Of COPY, which has none yet: its rows come in between.
+        let _turn = context.transaction.turn(Work::Write)?;
         self.refuse_duplicates()?;
         self.ascending = true;
         let batch = std::mem::take(&mut self.pending);

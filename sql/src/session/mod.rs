@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use ahash::AHashMap;
+use store::admission::Work;
 use store::wal::DurableTicket;
 use types::expr::EvalContext;
 use types::text::TextStyle;
@@ -29,7 +30,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
-use crate::rows::{Completion, Rows, Tag, stopped};
+use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
@@ -136,7 +137,7 @@ pub struct Session {
 impl Session {
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
-        let settings = Settings::new(&options.user);
+        let settings = Settings::new(&options.user, engine.store().admission_options());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
         Session {
             constants: session_constants(&options.user, &settings, process_id),
@@ -419,10 +420,12 @@ impl Session {
         let mut context = self.context(open, parameters);
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
+        let _turn = context.transaction.turn(Work::Read)?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
             return Ok(Execution::Rows(Rows::point(columns, row, stop)));
         }
-        let operator = exec::open(&planned.plan, context)?;
+        let transaction = Arc::clone(&context.transaction);
+        let operator = Running { operator: exec::open(&planned.plan, context)?, transaction };
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
     }
 
@@ -438,6 +441,7 @@ impl Session {
         if open.modes.read_only {
             return Err(read_only(tag));
         }
+        let _turn = open.transaction.turn(Work::Write)?;
         open.lock_for_write(table)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;

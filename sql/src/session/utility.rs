@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use store::admission::Work;
 use store::transaction::Isolation;
 use types::expr::EvalContext;
 use types::{Datum, SqlType};
@@ -18,7 +19,7 @@ use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser::ParsedStatement;
-use crate::rows::{Completion, Rows, Tag};
+use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
 use crate::session::{Execution, Parsed, Session, read_only};
@@ -321,11 +322,13 @@ impl Session {
             if open.modes.read_only {
                 return Err(read_only(tag));
             }
+            let _turn = open.transaction.turn(Work::Write)?;
             open.lock_for_write(table)?;
             let open = self.open.as_ref().expect("a statement was begun");
             return Ok(exec::modify(&planned.plan, self.context(open, parameters))?.row_count);
         }
         let open = self.open.as_ref().expect("a statement was begun");
+        let _turn = open.transaction.turn(Work::Read)?;
         let mut operator = exec::open(&planned.plan, self.context(open, parameters))?;
         let mut row_count = 0;
         while let Some(batch) = operator.next()? {
@@ -377,7 +380,10 @@ impl Session {
         let planned = state.load_full();
         self.begin_statement();
         let open = self.open.as_ref().expect("a statement was begun");
+        let transaction = Arc::clone(&open.transaction);
+        let _turn = transaction.turn(Work::Read)?;
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
+        let operator = Running { operator, transaction: Arc::clone(&transaction) };
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let rows = Rows::streaming(columns, operator, Tag::Returned("COPY"), stop);

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::admission::set_aside;
 use crate::descriptor::{RegionId, TableId};
 use crate::endpoint::{Endpoint, EndpointContext, Page};
 use crate::endpoint_calls::{EndpointCallStatus, Progress};
@@ -107,10 +108,13 @@ impl Transaction {
         let gauge = Arc::clone(&self.engine.read_ahead);
         let shared = Shared::new(parts, bounds, Arc::clone(&stopped), gauge);
         let Some(pool) = pool else { return call.run(&shared, &mut take, &mut |_| ()) };
-        pool.in_place_scope(|scope| {
-            let shared = &shared;
-            let queue = &mut |part| scope.spawn(move |_| shared.work(part));
-            call.run(shared, &mut take, queue)
+        // Its end waits for the other threads, which need turns of their own.
+        set_aside(|| {
+            pool.in_place_scope(|scope| {
+                let shared = &shared;
+                let queue = &mut |part| scope.spawn(move |_| shared.work(part));
+                call.run(shared, &mut take, queue)
+            })
         })
     }
 }
@@ -150,6 +154,7 @@ impl<E: Endpoint> Producer for Part<'_, E> {
     fn next(&mut self) -> Result<Option<E::Response>> {
         let Some((first, _)) = self.rest.first() else { return Ok(None) };
         let call = self.call;
+        let _turn = call.reader.turn()?;
         let region = call.reader.region_of(first);
         let page = PageCall {
             call,

@@ -15,11 +15,12 @@ mod reader;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::admission::{StopFlags, Turn, Work, worked};
 use crate::cell::CellBatch;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
@@ -110,6 +111,8 @@ pub struct Transaction {
     staging: Mutex<Staging>,
     /// Whether anything was ever staged: spares reads a look into `staging`.
     staged: AtomicBool,
+    /// Rows that the present statement has read in its turns.
+    rows_read: Arc<AtomicU64>,
     held: Mutex<Vec<LockKey>>,
 }
 
@@ -165,6 +168,7 @@ impl Transaction {
             statement: Mutex::new(statement),
             staging: Mutex::default(),
             staged: AtomicBool::new(false),
+            rows_read: Arc::default(),
             held: Mutex::default(),
         }
     }
@@ -177,11 +181,23 @@ impl Transaction {
             true => self.staging.lock().last_sequence(),
             false => Sequence(Sequence::STAGED),
         };
+        self.rows_read.store(0, Ordering::Relaxed);
         let mut statement = self.statement.lock();
         statement.staged_through = staged_through;
         if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {
             self.take_snapshot(&mut statement);
         }
+    }
+
+    /// Takes a turn to work on a piece of the present statement, once it may: see
+    /// [`crate::admission`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub fn turn(&self, work: Work) -> Result<Turn> {
+        let stop = StopFlags::from_iter([Arc::clone(&self.options.cancelled)]);
+        self.engine.admission.turn(work, &self.rows_read, stop)
     }
 
     fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
@@ -240,6 +256,7 @@ impl Transaction {
         let consistency = self.options.consistency;
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
         self.check_snapshot()?;
+        worked(1)?;
         Ok(found)
     }
 
@@ -282,6 +299,7 @@ impl Transaction {
         for get in gets {
             let spec = self.spec(get.time_range, get.max_versions, false);
             self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
+            worked(1)?;
         }
         self.check_snapshot()
     }

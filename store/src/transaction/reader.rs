@@ -1,10 +1,11 @@
 //! What a statement sees of one table, for scans that are opened later, or by other threads.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use smallvec::SmallVec;
 
+use crate::admission::{Admission, Turn, Work};
 use crate::descriptor::TableId;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -32,6 +33,9 @@ pub struct TableReader {
     staged: StagedFamilies,
     consistency: Consistency,
     cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
+    admission: Arc<Admission>,
+    /// Rows that the statement has read in its turns.
+    rows_read: Arc<AtomicU64>,
 }
 
 /// How a transaction may read regions side by side.
@@ -56,6 +60,16 @@ impl TableReader {
     pub fn until(mut self, stopped: &Arc<AtomicBool>) -> TableReader {
         self.cancelled.push(Arc::clone(stopped));
         self
+    }
+
+    /// Takes a turn to read a piece of what the statement reads, once the thread may: see
+    /// [`crate::admission`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn turn(&self) -> Result<Turn> {
+        self.admission.turn(Work::Read, &self.rows_read, self.cancelled.clone())
     }
 
     /// Opens a scan over all regions of its range, in row order.
@@ -140,6 +154,8 @@ impl Transaction {
             staged: self.staged_of(table.id()).unwrap_or_default(),
             consistency: self.options.consistency,
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
+            admission: Arc::clone(&self.engine.admission),
+            rows_read: Arc::clone(&self.rows_read),
             table,
         })
     }

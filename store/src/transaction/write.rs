@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::admission::wrote;
 use crate::cell::CellBatch;
 use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
@@ -41,6 +42,7 @@ impl Transaction {
     /// Nothing of the batch is staged then; locks stay until the end of the transaction.
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
         self.check_writable()?;
+        wrote(mutations.len() as u64)?;
         self.stage_or_not(table, mutations, Origin::Client)
     }
 
