@@ -3,10 +3,13 @@
 //! Safe by default: only loopback addresses are listened on. Any other address needs TLS and a
 //! password, or the explicit `allow_plaintext`, and a password all the same.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use sql::attach::SERVER_PRIORITY;
+use sql::catalog::record::CoprocessorRecord;
 use store::options::AdmissionOptions;
 
 use crate::error::{Error, Result};
@@ -56,6 +59,46 @@ pub struct Source {
     /// Listen beyond loopback without TLS
     #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
     pub allow_plaintext: Option<bool>,
+    /// Coprocessors of the server, on every table: `[[coprocessor]]` in the file, and only there
+    #[arg(skip)]
+    #[serde(default)]
+    pub coprocessor: Vec<ServerCoprocessor>,
+}
+
+/// A coprocessor that watches every table.
+///
+/// ```toml
+/// [[coprocessor]]
+/// name = "audit"
+/// as = "all_changes"         # the name if it is left out
+/// priority = 300             # 500 if it is left out
+/// with = { table = "audit_log" }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerCoprocessor {
+    /// Which one.
+    pub name: String,
+    /// What it is called, if not by its own name.
+    #[serde(rename = "as")]
+    pub alias: Option<String>,
+    /// Where it stands in the chains.
+    pub priority: Option<i32>,
+    /// Its arguments.
+    #[serde(default)]
+    pub with: BTreeMap<String, ArgumentValue>,
+}
+
+/// The value of an argument.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum ArgumentValue {
+    /// `true`, `false`
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// All else.
+    Text(String),
 }
 
 /// The configuration of a server, checked.
@@ -75,6 +118,8 @@ pub struct Config {
     pub password: Option<String>,
     /// Clients that do not use TLS are turned away.
     pub tls_required: bool,
+    /// Coprocessors on every table.
+    pub coprocessors: Vec<CoprocessorRecord>,
 }
 
 /// Where the server's certificate is.
@@ -116,6 +161,11 @@ impl Source {
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
             allow_plaintext: self.allow_plaintext.or(lower.allow_plaintext),
+            coprocessor: if self.coprocessor.is_empty() {
+                lower.coprocessor
+            } else {
+                self.coprocessor
+            },
         }
     }
 
@@ -179,8 +229,31 @@ impl Source {
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
+            coprocessors: self.coprocessor.into_iter().map(record).collect::<Result<_>>()?,
         })
     }
+}
+
+fn record(written: ServerCoprocessor) -> Result<CoprocessorRecord> {
+    let priority = written.priority.unwrap_or(SERVER_PRIORITY);
+    if priority < 0 {
+        let message = format!("coprocessor \"{}\" has a priority below 0", written.name);
+        return Err(Error::Usage(message));
+    }
+    let arguments = written.with.into_iter().map(|(name, value)| {
+        let value = match value {
+            ArgumentValue::Boolean(value) => value.to_string(),
+            ArgumentValue::Integer(value) => value.to_string(),
+            ArgumentValue::Text(value) => value,
+        };
+        (name, value)
+    });
+    Ok(CoprocessorRecord {
+        name: written.alias.unwrap_or_else(|| written.name.clone()),
+        coprocessor: written.name,
+        priority,
+        arguments: arguments.collect(),
+    })
 }
 
 fn resolve(address: &str) -> Result<SocketAddr> {
@@ -249,6 +322,25 @@ mod tests {
         let plain = Source { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
         assert!(message(plain).contains("--password-file"));
         assert!(listening("127.0.0.1:5433").check().is_ok());
+    }
+
+    #[test]
+    fn coprocessors_of_the_server_come_from_the_file() {
+        let file: Source = toml::from_str(
+            "[[coprocessor]]\nname = 'audit'\nwith = { table = 'log', deep = true, n = 3 }\n\
+             [[coprocessor]]\nname = 'audit'\nas = 'again'\npriority = 7",
+        )
+        .unwrap();
+        let config = Source::default().over(file).check().unwrap();
+        let [first, second] = &config.coprocessors[..] else { panic!("{config:?}") };
+        assert_eq!((first.name.as_str(), first.priority), ("audit", 500));
+        let arguments = [("deep", "true"), ("n", "3"), ("table", "log")];
+        assert_eq!(first.arguments, arguments.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!((second.name.as_str(), second.coprocessor.as_str()), ("again", "audit"));
+        assert_eq!(second.priority, 7);
+        let below = toml::from_str::<Source>("[[coprocessor]]\nname = 'audit'\npriority = -1");
+        assert!(below.unwrap().check().is_err());
+        assert!(toml::from_str::<Source>("[[coprocessor]]\nnama = 'audit'").is_err());
     }
 
     #[test]

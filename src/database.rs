@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sql::Engine;
 use sql::session::{Session, SessionOptions};
+use sql::{Engine, EngineOptions};
 use store::{Options, Store};
 
 use crate::error::Result;
@@ -30,8 +30,21 @@ impl Database {
     ///
     /// What the store reports: the directory is in use, damaged or not accessible.
     pub fn open(directory: &Path, options: Options) -> Result<Database> {
+        Database::open_with(directory, options, EngineOptions::default())
+    }
+
+    /// Opens a data directory with coprocessors of the program's own, or of the server.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Database::open`], and what is wrong with coprocessors of the server.
+    pub fn open_with(
+        directory: &Path,
+        options: Options,
+        engine: EngineOptions,
+    ) -> Result<Database> {
         let store = Store::open(directory, options)?;
-        Ok(Database { engine: Engine::open(store)? })
+        Ok(Database { engine: Engine::open(store, engine)? })
     }
 
     /// Opens a session.

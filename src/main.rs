@@ -6,13 +6,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bennu::config::{DEFAULT_DATA, DEFAULT_MEMORY_BYTES, Source};
+use bennu::config::{Config, DEFAULT_MEMORY_BYTES, Source};
 use bennu::database::{DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
 use bennu::job::{self, Job};
 use bennu::server::Server;
 use bennu::{demo, server, shell};
 use clap::{Parser, Subcommand};
+use sql::EngineOptions;
 use store::Options;
 
 #[global_allocator]
@@ -52,9 +53,12 @@ enum Command {
     },
     /// Run SQL on a data directory, without a server
     Sql {
-        /// Directory that holds the data
-        #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA)]
-        data: PathBuf,
+        /// Directory that holds the data [default: ./bennu-data]
+        #[arg(long, value_name = "DIR", env = "BENNU_DATA")]
+        data: Option<PathBuf>,
+        /// Configuration file of the server, for its data directory and its coprocessors
+        #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
+        config: Option<PathBuf>,
         /// Statements to run
         #[arg(short = 'c', value_name = "SQL", conflicts_with = "file")]
         command: Option<String>,
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
         Command::Serve { source, config } => serve(source, config),
         Command::Demo { once, listen } => run_demo(once, listen),
         Command::Job { job } => job::run(job, &mut std::io::stdout().lock()),
-        Command::Sql { data, command, file } => run_sql(data, command, file),
+        Command::Sql { data, config, command, file } => run_sql(data, config, command, file),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,14 +95,9 @@ fn init_logs() {
 }
 
 fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
-    let lower = match &file {
-        Some(path) => Source::read(path)?,
-        None => Source::default(),
-    };
-    let config = source.over(lower).check()?;
+    let config = read_config(source, file)?;
     let runtime = server::runtime()?;
-    let options = Options { admission: config.admission, ..server::options(config.memory_bytes) };
-    let database = Database::open(&config.data, options)?;
+    let database = open(&config)?;
     runtime.block_on(async {
         let server = Server::bind(database.clone(), &config).await?;
         let stop = server::stop_signal()?;
@@ -106,6 +105,23 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
         server.run(stop).await
     })?;
     database.shut_down()
+}
+
+fn read_config(source: Source, file: Option<PathBuf>) -> Result<Config> {
+    let lower = match &file {
+        Some(path) => Source::read(path)?,
+        None => Source::default(),
+    };
+    source.over(lower).check()
+}
+
+fn open(config: &Config) -> Result<Database> {
+    let engine = EngineOptions {
+        server_coprocessors: config.coprocessors.clone(),
+        ..EngineOptions::default()
+    };
+    let options = Options { admission: config.admission, ..server::options(config.memory_bytes) };
+    Database::open_with(&config.data, options, engine)
 }
 
 fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
@@ -146,7 +162,12 @@ fn announce(server: &Server) -> Result<()> {
     Ok(())
 }
 
-fn run_sql(data: PathBuf, command: Option<String>, file: Option<PathBuf>) -> Result<()> {
+fn run_sql(
+    data: Option<PathBuf>,
+    config: Option<PathBuf>,
+    command: Option<String>,
+    file: Option<PathBuf>,
+) -> Result<()> {
     let text = match (command, file) {
         (Some(text), _) => Some(text),
         (None, Some(path)) => {
@@ -154,7 +175,7 @@ fn run_sql(data: PathBuf, command: Option<String>, file: Option<PathBuf>) -> Res
         }
         (None, None) => None,
     };
-    let database = Database::open(&data, server::options(DEFAULT_MEMORY_BYTES))?;
+    let database = open(&read_config(Source { data, ..Source::default() }, config)?)?;
     let mut session = database.session(DEFAULT_USER);
     let mut out = std::io::stdout().lock();
     match text {

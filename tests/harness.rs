@@ -62,6 +62,7 @@ impl TestServer {
             tls: setup.tls,
             password: setup.password,
             tls_required: false,
+            coprocessors: Vec::new(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, address) = mpsc::channel();

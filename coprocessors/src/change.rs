@@ -25,21 +25,21 @@ type PackedVersion<'a> = (&'a [u8], Timestamp);
 
 /// The newest packed row of each family, with its version.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RowState<'a> {
+pub struct RowState<'a> {
     cells: SmallVec<[Option<PackedVersion<'a>>; 2]>,
 }
 
 /// One row of a batch, before and after.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub struct Change<'a> {
     /// The row key.
-    pub(crate) row: &'a [u8],
+    pub row: &'a [u8],
     /// Before.
-    pub(crate) old: RowState<'a>,
+    pub old: RowState<'a>,
     /// After.
-    pub(crate) new: RowState<'a>,
+    pub new: RowState<'a>,
     /// The version that what follows from this change is written at; `None` is the commit time.
-    pub(crate) timestamp: Option<Timestamp>,
+    pub timestamp: Option<Timestamp>,
 }
 
 impl<'a> RowState<'a> {
@@ -48,7 +48,7 @@ impl<'a> RowState<'a> {
     }
 
     /// Returns the state of a row as the store returned it.
-    pub(crate) fn of(row: &RowRef<'a>, family_count: usize) -> RowState<'a> {
+    pub fn of(row: &RowRef<'a>, family_count: usize) -> RowState<'a> {
         let mut state = RowState::absent(family_count);
         for cell in row.cells() {
             if let Some(slot) = state.cells.get_mut(usize::from(cell.family))
@@ -62,23 +62,23 @@ impl<'a> RowState<'a> {
     }
 
     /// Returns whether there is such a row.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.cells.iter().any(Option::is_some)
     }
 
     /// Returns the packed rows, by family.
-    pub(crate) fn packed(&self) -> PackedCells<'a> {
+    pub fn packed(&self) -> PackedCells<'a> {
         self.cells.iter().map(|cell| cell.map(|(bytes, _)| bytes)).collect()
     }
 
     /// Returns whether both hold the same bytes in these families.
-    pub(crate) fn same_bytes(&self, other: &RowState<'a>, families: &[usize]) -> bool {
+    pub fn same_bytes(&self, other: &RowState<'a>, families: &[usize]) -> bool {
         let bytes = |state: &RowState<'a>, family: usize| state.cells[family].map(|cell| cell.0);
         families.iter().all(|&family| bytes(self, family) == bytes(other, family))
     }
 
     /// Returns the newest version among the cells, or `None` for the commit time.
-    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+    pub fn timestamp(&self) -> Option<Timestamp> {
         let newest = self.cells.iter().flatten().map(|&(_, at)| at).max();
         newest.filter(|&at| at != Timestamp::LATEST)
     }
@@ -143,7 +143,7 @@ fn time(timestamp: Option<Timestamp>) -> Timestamp {
 
 /// Returns an error if what is derived from rows could not follow an edit of the batch: the delete
 /// of a single version, which may show an older one, or a cell that goes by itself.
-pub(crate) fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
+pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
     let edits = batch.iter().flat_map(|mutation| &mutation.edits);
     for edit in edits {
         let what = match edit {
@@ -158,9 +158,14 @@ pub(crate) fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Res
     Ok(())
 }
 
+/// Returns the refusal of a bulk load, for `pre_bulk_load` of who must see every row.
+pub fn bulk_load_refused(derived: &str) -> store::Error {
+    store::Error::InvalidRequest(format!("a table with {derived} takes no bulk loads"))
+}
+
 /// Reads the state before of those mutations that do not carry it and for which `is_needed`, and
 /// leaves it in them, so that later observers need not read it again.
-pub(crate) fn load_previous(
+pub fn load_previous(
     context: &dyn ObserverContext,
     batch: &mut [Mutation],
     is_needed: impl Fn(&Mutation) -> bool,
@@ -186,7 +191,7 @@ pub(crate) fn load_previous(
 
 /// Returns the changes of a batch, in its order. A state before that is not known counts as absent:
 /// see [`load_previous`].
-pub(crate) fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
+pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
     let is_ascending = batch.is_sorted_by(|a, b| a.row < b.row);
     let mut last_of_row: AHashMap<&[u8], usize> = AHashMap::new();
     let mut changes: Vec<Change<'_>> = Vec::with_capacity(batch.len());
@@ -218,7 +223,7 @@ pub(crate) fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>
 }
 
 /// Returns the net changes of a batch: one for each row, from before the batch to after it.
-pub(crate) fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
+pub fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
     let changes = changes(family_count, batch);
     if changes.is_sorted_by(|a, b| a.row < b.row) {
         return changes;

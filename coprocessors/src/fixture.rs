@@ -4,15 +4,19 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use store::descriptor::DataBlockEncoding;
+use store::descriptor::{DataBlockEncoding, Durability, SplitOptions};
 use store::observer::ObserverContext;
 use store::transaction::Previous;
-use store::{CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, TableId, Timestamp};
+use store::{
+    CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, TableDescriptor, TableId,
+    Timestamp,
+};
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum};
 
 use crate::index::IndexSpec;
+use crate::registry::{ColumnShape, TableShape};
 
 /// The table under test.
 pub(crate) const TABLE: TableId = TableId(1);
@@ -46,6 +50,33 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
         key: key.to_vec(),
         salt_buckets: salt,
         schema_version: 1,
+    }
+}
+
+/// Returns a table of these columns, all of which take NULL; the first is its key.
+pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableShape {
+    let types: Vec<(DataType, usize)> =
+        columns.iter().map(|&(_, data_type)| (data_type, 0)).collect();
+    let of = |&(name, data_type): &(&str, DataType)| ColumnShape {
+        name: name.to_owned(),
+        sql_type: data_type.into(),
+        not_null: false,
+    };
+    TableShape {
+        id: TABLE,
+        name: name.to_owned(),
+        columns: columns.iter().map(of).collect(),
+        layout: Arc::new(layout(&types, &[key(0, false)], 0)),
+        descriptor: Arc::new(TableDescriptor {
+            id: TABLE,
+            name: name.to_owned(),
+            families: vec![FamilyDescriptor::new("0")],
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
+        }),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What runs inside a region, next to the data: secondary indexes, constraints, aggregates.
+//! What runs inside a region, next to the data: secondary indexes, constraints, aggregates, and
+//! what ATTACH COPROCESSOR adds to a table ([`registry`]).
 //!
 //! Built on the public traits of [`store::observer`] and nothing else; knows types, layouts and
 //! bound expressions, never SQL text, the catalog or sessions.
@@ -13,11 +14,16 @@ mod fixture;
 pub mod row;
 pub mod violation;
 pub mod columns;
-mod change;
+pub mod change;
 pub mod filter;
 pub mod constraint;
 pub mod index;
 pub mod aggregate;
+pub mod registry;
+mod json;
+pub mod audit;
+pub mod summary;
+pub mod shipped;
 
 #[cfg(test)]
 mod aggregate_model;

@@ -17,6 +17,12 @@ pub const NOT_NULL_VIOLATION: &str = "23502";
 pub const UNIQUE_VIOLATION: &str = "23505";
 /// SQLSTATE of a CHECK that is false.
 pub const CHECK_VIOLATION: &str = "23514";
+/// SQLSTATE of an argument that is not as it must be.
+pub const INVALID_PARAMETER_VALUE: &str = "22023";
+/// SQLSTATE of a column that is not there.
+pub const UNDEFINED_COLUMN: &str = "42703";
+/// SQLSTATE of a table that is not there.
+pub const UNDEFINED_TABLE: &str = "42P01";
 /// SQLSTATE of a memory limit that was reached.
 pub const OUT_OF_MEMORY: &str = "53200";
 

@@ -9,7 +9,7 @@ use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum, SqlType};
 
 use crate::binder;
-use crate::catalog::record::{IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::record::{CoprocessorRecords, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::error::Result;
 use crate::parser;
@@ -17,12 +17,12 @@ use crate::parser;
 /// Version written into packed rows; grows when columns can change.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Returns the table that a record describes.
+/// Returns the table that a record describes, with what is attached to it.
 ///
 /// # Errors
 ///
 /// Whatever is wrong with the SQL text of a DEFAULT, CHECK or index key.
-pub fn table(record: &TableRecord) -> Result<Table> {
+pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Result<Table> {
     let names: Vec<(String, SqlType)> = record
         .columns
         .iter()
@@ -55,6 +55,7 @@ pub fn table(record: &TableRecord) -> Result<Table> {
         layout,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
+        coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
     })
 }

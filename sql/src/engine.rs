@@ -1,33 +1,34 @@
-//! The engine: a store, its catalog, and what all sessions share.
+//! The engine: a store, its catalog, and what all sessions share. [`crate::open`] makes one.
 
 use std::sync::Arc;
 
+use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use coprocessors::constraint::ConstraintObserver;
-use coprocessors::index::IndexObserver;
 use parking_lot::Mutex;
-use store::descriptor::Durability;
-use store::descriptor::SplitOptions;
-use store::observer::RegionObserver;
+use store::descriptor::{Durability, SplitOptions};
 use store::transaction::TransactionOptions;
-use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor};
+use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor, TableId};
 
 use crate::assemble;
+use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, FIRST_USER_TABLE, TableRecord};
+use crate::catalog::record::{
+    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, TableRecord, decode,
+};
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::timer::Timer;
 
-/// Where constraints stand in the chain of observers.
-const CONSTRAINT_PRIORITY: i32 = 100;
-/// Where indexes stand: after the constraints, so that a refused row costs no index look-up.
-const INDEX_PRIORITY: i32 = 200;
+/// What is attached to each table that has anything attached.
+type AttachedByTable = AHashMap<TableId, Arc<Vec<Attached>>>;
 
 /// A database: one for each open store.
 pub struct Engine {
     store: Arc<Store>,
     catalog: ArcSwap<Catalog>,
+    pub(crate) coprocessors: Coprocessors,
+    /// As the chains of the store are now, changes of open transactions included.
+    attached: ArcSwap<AttachedByTable>,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
     /// Stops statements that run for too long.
@@ -35,27 +36,22 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Reads the catalog of a store, attaches the coprocessors of its tables and removes what a
-    /// crashed DDL statement left behind.
-    pub fn open(store: Arc<Store>) -> Result<Arc<Engine>> {
+    /// Reads the catalog of a store and removes what a crashed DDL statement left behind. No
+    /// coprocessors are attached yet.
+    pub(crate) fn load(store: Arc<Store>, coprocessors: Coprocessors) -> Result<Engine> {
         if !store.tables().iter().any(|table| table.id == CATALOG_TABLE) {
             store.create_table(catalog_descriptor())?;
         }
-        let mut catalog = Catalog::default();
-        for record in read_records(&store)? {
-            catalog = catalog.with_stored(assemble::table(&record)?, record);
-        }
+        let catalog = read_catalog(&store)?;
         remove_orphans(&store, &catalog)?;
-        let engine = Engine {
+        Ok(Engine {
             store,
             catalog: ArcSwap::from_pointee(catalog),
+            coprocessors,
+            attached: ArcSwap::default(),
             publishing: Mutex::new(()),
             timer: Timer::default(),
-        };
-        for table in engine.catalog().tables() {
-            engine.attach_observers(table)?;
-        }
-        Ok(Arc::new(engine))
+        })
     }
 
     /// Returns the store.
@@ -73,20 +69,46 @@ impl Engine {
         self.catalog.store(catalog);
     }
 
-    /// Attaches to a table in the store what keeps its constraints and indexes.
-    pub(crate) fn attach_observers(&self, table: &Table) -> Result<()> {
-        let mut observers: Vec<(i32, Arc<dyn RegionObserver>)> = Vec::new();
-        let constraints = &table.constraints;
-        if !constraints.not_null.is_empty() || !constraints.checks.is_empty() {
-            let observer = ConstraintObserver::new(constraints.as_ref().clone());
-            observers.push((CONSTRAINT_PRIORITY, Arc::new(observer)));
-        }
-        for index in &table.indexes {
-            let observer = IndexObserver::new(Arc::clone(&index.spec));
-            observers.push((INDEX_PRIORITY, Arc::new(observer)));
-        }
+    /// Makes the chain of a table anew: what keeps its constraints and indexes, and what is
+    /// attached to it. `catalog` has the tables that coprocessors write to.
+    pub(crate) fn attach_observers(&self, table: &Table, catalog: &Catalog) -> Result<()> {
+        let (observers, attached) = self.coprocessors.chain(table, catalog);
         self.store.set_observers(table.id, observers)?;
+        let attached = Arc::new(attached);
+        self.attached.rcu(|known| {
+            let mut known = AttachedByTable::clone(known);
+            match attached.is_empty() {
+                true => known.remove(&table.id),
+                false => known.insert(table.id, Arc::clone(&attached)),
+            };
+            known
+        });
         Ok(())
+    }
+
+    /// Returns what is attached to a table beside its constraints and indexes.
+    pub fn attached(&self, table: TableId) -> Arc<Vec<Attached>> {
+        self.attached.load().get(&table).cloned().unwrap_or_default()
+    }
+
+    /// Forgets what is attached to a table that is dropped.
+    pub(crate) fn forget_attached(&self, table: TableId) {
+        if self.attached.load().contains_key(&table) {
+            self.attached.rcu(|known| {
+                let mut known = AttachedByTable::clone(known);
+                known.remove(&table);
+                known
+            });
+        }
+    }
+
+    /// Returns the tables with a coprocessor that writes to this one, and the coprocessors.
+    pub(crate) fn writers_to(&self, target: TableId) -> Vec<(TableId, Attached)> {
+        let known = self.attached.load();
+        let all =
+            known.iter().flat_map(|(table, attached)| attached.iter().map(|one| (*table, one)));
+        let writers = all.filter(|(_, attached)| attached.writes.contains(&target));
+        writers.map(|(table, attached)| (table, attached.clone())).collect()
     }
 }
 
@@ -103,20 +125,41 @@ fn catalog_descriptor() -> TableDescriptor {
     }
 }
 
-fn read_records(store: &Arc<Store>) -> Result<Vec<TableRecord>> {
+fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
+    let mut coprocessors: AHashMap<Vec<u8>, Arc<CoprocessorRecords>> = AHashMap::new();
+    read_rows(store, COPROCESSORS_PREFIX, |table, bytes| {
+        coprocessors.insert(table.to_vec(), Arc::new(decode(bytes)?));
+        Ok(())
+    })?;
+    let mut catalog = Catalog::default();
+    read_rows(store, b"t", |name, bytes| {
+        let record: TableRecord = decode(bytes)?;
+        let attached = coprocessors.remove(name).unwrap_or_default();
+        catalog = catalog.with_stored(assemble::table(&record, attached)?, record);
+        Ok(())
+    })?;
+    Ok(catalog)
+}
+
+/// Calls `read` with the rest of the key and the value of each row whose key begins so.
+fn read_rows(
+    store: &Arc<Store>,
+    prefix: &[u8],
+    mut read: impl FnMut(&[u8], &[u8]) -> Result<()>,
+) -> Result<()> {
     let transaction =
         store.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
     transaction.begin_statement();
-    let mut scanner =
-        transaction.scan(CATALOG_TABLE, Scan::range(b"t".to_vec(), Some(b"u".to_vec())))?;
+    let range = Scan::range(prefix.to_vec(), types::keycode::prefix_end(prefix));
+    let mut scanner = transaction.scan(CATALOG_TABLE, range)?;
     let mut batch = CellBatch::new();
-    let mut records = Vec::new();
     while scanner.next_batch(1_000, &mut batch)? {
         for row in batch.rows() {
-            records.push(TableRecord::decode(row.value(0, b"").unwrap_or_default())?);
+            let name = row.key().get(prefix.len()..).unwrap_or_default();
+            read(name, row.value(0, b"").unwrap_or_default())?;
         }
     }
-    Ok(records)
+    Ok(())
 }
 
 /// Drops tables of the store that no catalog entry names: a DDL statement was cut short.

@@ -116,6 +116,8 @@ pub mod sqlstate {
     pub const EXTERNAL_ROUTINE_EXCEPTION: &str = "38000";
     /// `object_not_in_prerequisite_state`
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    /// `dependent_objects_still_exist`
+    pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
     /// `object_in_use`
     pub const OBJECT_IN_USE: &str = "55006";
     /// `lock_not_available`

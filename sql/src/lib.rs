@@ -22,12 +22,15 @@ pub mod exec;
 pub mod settings;
 pub mod timer;
 pub mod rows;
+pub mod attach;
 pub mod engine;
 pub mod ddl;
+pub mod open;
 pub mod system;
 pub mod copy;
 pub mod session;
 
 pub use engine::Engine;
 pub use error::{Error, Result};
+pub use open::EngineOptions;
 pub use session::Session;

@@ -27,7 +27,7 @@ fn run(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Err
 fn answers_are_those_of_row_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
-    let engine = Engine::open(Arc::clone(&store)).unwrap();
+    let engine = Engine::open(Arc::clone(&store), sql::EngineOptions::default()).unwrap();
     let mut session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
     let columns = "(id int PRIMARY KEY, g int, v bigint, t text)";
     let mut create = |table: &str, options: &str| {

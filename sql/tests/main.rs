@@ -2,6 +2,9 @@
 
 mod binder;
 mod columnar;
+mod coprocessors;
 mod parser_limits;
 mod queries;
 mod scripts;
+mod server;
+mod summary;

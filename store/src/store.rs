@@ -22,6 +22,7 @@ use crate::checkpoint;
 use crate::compaction::Request;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::engine::{CommitClock, Engine, Parts, Tables};
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
@@ -290,6 +291,11 @@ impl Store {
             tables.values().map(|table| Arc::clone(&table.descriptor())).collect();
         descriptors.sort_by_key(|descriptor| descriptor.id);
         descriptors
+    }
+
+    /// Returns the system that it runs on: clock and files.
+    pub fn env(&self) -> Arc<dyn Env> {
+        Arc::clone(&self.engine.options().env)
     }
 
     /// Returns what its transactions share.

@@ -1,4 +1,4 @@
-//! CREATE and DROP, as written.
+//! CREATE, ALTER and DROP, as written.
 
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::query::{NullsOrder, SortOrder};
@@ -173,4 +173,30 @@ pub enum AlterTableAction {
     },
     /// `MERGE REGIONS n, m, …`
     MergeRegions(Vec<u64>),
+    /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
+    Coprocessor(AlterCoprocessor),
+}
+
+/// What ALTER TABLE does with the coprocessors of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlterCoprocessor {
+    /// `ATTACH COPROCESSOR`
+    Attach(AttachCoprocessor),
+    /// `DETACH COPROCESSOR name`
+    Detach(Ident),
+    /// `RESUME COPROCESSOR name`
+    Resume(Ident),
+}
+
+/// `ATTACH COPROCESSOR name [AS alias] [PRIORITY n] [WITH (…)]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachCoprocessor {
+    /// Which one.
+    pub coprocessor: Ident,
+    /// What it is called on the table, if not by its own name.
+    pub alias: Option<Ident>,
+    /// Where it stands in the chain; smaller runs first.
+    pub priority: Option<i32>,
+    /// Its arguments; names not yet checked.
+    pub arguments: Vec<TableOption>,
 }

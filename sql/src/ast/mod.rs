@@ -21,8 +21,9 @@ pub mod ddl;
 pub mod session;
 
 pub use ddl::{
-    AlterTable, AlterTableAction, ColumnDefinition, ConstraintKind, CreateIndex, CreateTable,
-    DropIndex, DropTable, IndexKey, KeyColumn, OptionValue, TableConstraint, TableOption,
+    AlterCoprocessor, AlterTable, AlterTableAction, AttachCoprocessor, ColumnDefinition,
+    ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey, KeyColumn,
+    OptionValue, TableConstraint, TableOption,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,

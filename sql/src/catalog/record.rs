@@ -4,6 +4,9 @@
 //! metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms are made
 //! anew when the catalog is read, so that they may change from version to version.
 //!
+//! What is attached to a table is in a row of its own, a [`CoprocessorRecords`] under
+//! [`coprocessors_key`]; without coprocessors there is no such row.
+//!
 //! Another row, [`NEXT_ID_KEY`], counts the table ids given out; ids are never reused.
 
 use store::codec;
@@ -25,6 +28,34 @@ pub const NEXT_ID_KEY: &[u8] = b"n";
 /// Returns the key of a table's row.
 pub fn table_key(name: &str) -> Vec<u8> {
     [b"t", name.as_bytes()].concat()
+}
+
+/// Returns the key of the row with the coprocessors attached to a table.
+pub fn coprocessors_key(table: &str) -> Vec<u8> {
+    [COPROCESSORS_PREFIX, table.as_bytes()].concat()
+}
+
+/// What keys of [`coprocessors_key`] begin with.
+pub const COPROCESSORS_PREFIX: &[u8] = b"c";
+
+/// The coprocessors that ALTER TABLE attached to a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct CoprocessorRecords {
+    /// In the order in which they were attached.
+    pub attached: Vec<CoprocessorRecord>,
+}
+
+/// A coprocessor attached to a table.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct CoprocessorRecord {
+    /// Its name on the table.
+    pub name: String,
+    /// The name of its kind.
+    pub coprocessor: String,
+    /// Where it stands in the chain.
+    pub priority: i32,
+    /// Its arguments, as they were written.
+    pub arguments: Vec<(String, String)>,
 }
 
 /// A table.
@@ -113,6 +144,25 @@ pub struct IndexKeyRecord {
     pub nulls_first: bool,
 }
 
+/// Returns the bytes of a record.
+pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::append_record(record, &mut bytes);
+    bytes
+}
+
+/// Returns the record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
+    codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
+        let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+        Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
+    })
+}
+
 impl ColumnRecord {
     /// Returns the column's type.
     ///
@@ -131,25 +181,6 @@ impl ColumnRecord {
 }
 
 impl TableRecord {
-    /// Returns the bytes of the record.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        codec::append_record(self, &mut bytes);
-        bytes
-    }
-
-    /// Returns the record of some bytes.
-    ///
-    /// # Errors
-    ///
-    /// XX001 if they are not one.
-    pub fn decode(bytes: &[u8]) -> Result<TableRecord> {
-        codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
-            let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
-            Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
-        })
-    }
-
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

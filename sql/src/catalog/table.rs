@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
+use coprocessors::registry::{ColumnShape, TableShape};
 use store::TableDescriptor;
 use store::TableId;
 use types::SqlType;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
+
+use crate::catalog::record::CoprocessorRecords;
 
 /// A table.
 #[derive(Debug, Clone)]
@@ -30,6 +33,8 @@ pub struct Table {
     pub constraints: Arc<ConstraintSpec>,
     /// The indexes, oldest first.
     pub indexes: Vec<Arc<Index>>,
+    /// What ALTER TABLE attached, oldest first.
+    pub coprocessors: Arc<CoprocessorRecords>,
     /// What the store knows of it: families, TTL, versions.
     pub descriptor: Arc<TableDescriptor>,
 }
@@ -69,6 +74,22 @@ pub enum IndexState {
 }
 
 impl Table {
+    /// Returns what coprocessors are told of the table.
+    pub fn shape(&self) -> TableShape {
+        let columns = self.columns.iter().map(|column| ColumnShape {
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+            not_null: column.not_null,
+        });
+        TableShape {
+            id: self.id,
+            name: self.name.clone(),
+            columns: columns.collect(),
+            layout: Arc::clone(&self.layout),
+            descriptor: Arc::clone(&self.descriptor),
+        }
+    }
+
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

@@ -15,6 +15,7 @@ pub mod options;
 pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
+mod coprocessor;
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::assemble;
 use crate::ast;
 use crate::catalog::Catalog;
 use crate::catalog::record::{
-    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
+    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, coprocessors_key, encode, table_key,
 };
 use crate::catalog::table::Table;
 use crate::engine::Engine;
@@ -91,11 +92,13 @@ impl Changes {
         drop_tables(engine, &created);
     }
 
-    /// Takes everything back.
-    pub fn rollback(&mut self, engine: &Engine) {
+    /// Takes everything back and rolls the transaction back.
+    pub fn rollback(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
         let restored = Changes { touched: changes.touched, ..Changes::default() };
+        // Before the locks go: whoever waits for a table is to find its own observers.
         restored.restore_observers(engine);
+        transaction.rollback();
         drop_tables(engine, &changes.created);
     }
 
@@ -114,7 +117,7 @@ impl Changes {
         let catalog = self.catalog(engine);
         for name in &self.touched {
             let Some(table) = catalog.table(name) else { continue };
-            if let Err(error) = engine.attach_observers(table) {
+            if let Err(error) = engine.attach_observers(table, &catalog) {
                 tracing::error!(table = %name, %error, "could not restore the observers of a table");
             }
         }
@@ -124,6 +127,7 @@ impl Changes {
 /// Drops tables from the store. A failure leaves an orphan, which the next start removes.
 fn drop_tables(engine: &Engine, tables: &[TableId]) {
     for table in tables {
+        engine.forget_attached(*table);
         if let Err(error) = engine.store().drop_table(*table) {
             tracing::warn!(table = table.0, %error, "could not drop a table from the store");
         }
@@ -165,26 +169,40 @@ impl Ddl<'_> {
                 format!("relation \"{}\" already exists", name.value),
             ));
         }
+        self.create_new_table(statement, &[])?;
+        Ok(None)
+    }
+
+    /// Creates a table whose name is free. The columns in `nullable` take NULL although they are in
+    /// the primary key, which only tables of coprocessors can have.
+    fn create_new_table(&mut self, statement: &ast::CreateTable, nullable: &[usize]) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
         let first_id = self.next_id()?;
         let mut next_id = first_id;
         let mut take_id = || {
             next_id += 1;
             TableId(next_id - 1)
         };
-        let record = create_table::record(statement, &catalog, &self.eval, &mut take_id)?;
-        let table = assemble::table(&record)?;
+        let mut record = create_table::record(statement, &catalog, &self.eval, &mut take_id)?;
+        for &column in nullable {
+            record.columns[column].not_null = false;
+        }
+        let table = assemble::table(&record, Arc::default())?;
         self.write_next_id(next_id)?;
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;
         }
-        self.store_record(&catalog, table, record)?;
-        Ok(None)
+        self.prepare_server_targets(&table)?;
+        let catalog = self.changes.catalog(self.engine);
+        self.store_record(&catalog, table, record)
     }
 
     /// Drops tables. Returns notices for those that do not exist, if the statement allows that.
     pub fn drop_table(&mut self, statement: &ast::DropTable) -> Result<Vec<String>> {
         let mut notices = Vec::new();
+        let dropped_too: Vec<String> =
+            statement.names.iter().map(|name| name.name.value.clone()).collect();
         for name in &statement.names {
             let catalog = self.lock_catalog()?;
             check_schema(name)?;
@@ -198,11 +216,16 @@ impl Ddl<'_> {
                 return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
             };
             lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-            let row = Mutation::new(table_key(name)).delete_row();
-            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+            self.release_target(&table, statement.cascade, &dropped_too)?;
+            let mut rows = vec![Mutation::new(table_key(name)).delete_row()];
+            if !table.coprocessors.attached.is_empty() {
+                rows.push(Mutation::new(coprocessors_key(name)).delete_row());
+            }
+            self.transaction.mutate(CATALOG_TABLE, rows)?;
             self.changes.dropped.push(table.id);
             let indexes = table.indexes.iter().map(|index| index.spec.store_table);
             self.changes.dropped.extend(indexes);
+            let catalog = self.changes.catalog(self.engine);
             self.changes.catalog = Some(Arc::new(catalog.without_table(name)));
         }
         Ok(notices)
@@ -230,7 +253,7 @@ impl Ddl<'_> {
         self.create_in_store(&index.descriptor)?;
         let mut record = TableRecord::clone(&record);
         record.indexes.push(index);
-        let changed = assemble::table(&record)?;
+        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.last().map(Arc::clone);
         // No writer is under way: the table's lock is exclusive. What was committed before is to be
         // seen whole, also what is applied but not yet durable.
@@ -270,7 +293,8 @@ impl Ddl<'_> {
             self.changes.dropped.extend(dropped.map(|index| index.descriptor.id));
             record.indexes.retain(|index| &index.name != name);
             self.changes.touched.push(table.name.clone());
-            self.store_record(&catalog, assemble::table(&record)?, record)?;
+            let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+            self.store_record(&catalog, changed, record)?;
         }
         Ok(notices)
     }
@@ -318,10 +342,11 @@ impl Ddl<'_> {
 
     /// Writes a table's record, attaches its observers and makes it part of the visible catalog.
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
-        self.engine.attach_observers(&table)?;
-        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), record.encode());
+        let catalog = catalog.with_stored(table.clone(), record.clone());
+        self.engine.attach_observers(&table, &catalog)?;
+        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), encode(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.catalog = Some(Arc::new(catalog.with_stored(table, record)));
+        self.changes.catalog = Some(Arc::new(catalog));
         Ok(())
     }
 }

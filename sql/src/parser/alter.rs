@@ -4,7 +4,9 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
-use crate::ast::{AlterTable, AlterTableAction, OptionValue, Statement};
+use crate::ast::{
+    AlterCoprocessor, AlterTable, AlterTableAction, AttachCoprocessor, OptionValue, Statement,
+};
 
 impl Cursor<'_> {
     pub(super) fn alter(&mut self) -> Result<Statement> {
@@ -56,6 +58,15 @@ impl Cursor<'_> {
         let action = match self.peek_word().as_str() {
             "split" => self.split_regions()?,
             "merge" => self.merge_regions()?,
+            "attach" if self.is_words(&["attach", "coprocessor"]) => {
+                AlterTableAction::Coprocessor(AlterCoprocessor::Attach(self.attach_coprocessor()?))
+            }
+            "resume" if self.take_words(&["resume", "coprocessor"]) => {
+                AlterTableAction::Coprocessor(AlterCoprocessor::Resume(self.name()?))
+            }
+            "detach" if self.take_words(&["detach", "coprocessor"]) => {
+                AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
+            }
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -80,6 +91,32 @@ impl Cursor<'_> {
     fn merge_regions(&mut self) -> Result<AlterTableAction> {
         self.expect_words(&["merge", "regions"])?;
         Ok(AlterTableAction::MergeRegions(self.list(Self::region_id)?))
+    }
+
+    /// Reads `ATTACH COPROCESSOR name [AS alias] [PRIORITY n] [WITH (…)]`.
+    fn attach_coprocessor(&mut self) -> Result<AttachCoprocessor> {
+        self.expect_words(&["attach", "coprocessor"])?;
+        let coprocessor = self.name()?;
+        let alias = if self.take_word("as") { Some(self.label()?) } else { None };
+        let priority = if self.take_word("priority") { Some(self.priority()?) } else { None };
+        let arguments =
+            if self.take_word("with") { self.parenthesized(Self::option)? } else { Vec::new() };
+        if let Some(family) = arguments.iter().find_map(|argument| argument.family.as_ref()) {
+            return Err(self.syntax_error_near(family.position));
+        }
+        Ok(AttachCoprocessor { coprocessor, alias, priority, arguments })
+    }
+
+    fn priority(&mut self) -> Result<i32> {
+        let at = self.position();
+        let number = match self.option_value()? {
+            OptionValue::Number(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.filter(|number: &i32| *number >= 0).ok_or_else(|| {
+            let message = "the priority of a coprocessor is a whole number from 0 to 2147483647";
+            ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, at)
+        })
     }
 
     fn region_id(&mut self) -> Result<u64> {

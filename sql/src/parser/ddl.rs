@@ -335,7 +335,8 @@ impl Cursor<'_> {
         }
     }
 
-    fn option(&mut self) -> Result<TableOption> {
+    /// Reads `name = value` or `family.name = value`.
+    pub(super) fn option(&mut self) -> Result<TableOption> {
         let first = self.label()?;
         let (family, mut name) =
             if self.take(&Token::Period) { (Some(first), self.label()?) } else { (None, first) };

@@ -22,12 +22,12 @@ mod cursor;
 mod type_name;
 mod operator;
 mod expr;
-mod alter;
 mod call;
 mod query;
 mod table;
 mod dml;
 mod ddl;
+mod alter;
 mod session;
 mod copy;
 

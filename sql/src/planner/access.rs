@@ -135,7 +135,7 @@ fn primary(question: &Question<'_>) -> Candidate {
                 key,
                 data_type,
                 name: table.columns[key.column].name.clone(),
-                nullable: false,
+                nullable: !table.columns[key.column].not_null,
             }
         })
         .collect();
@@ -159,9 +159,7 @@ fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
                     data_type,
                     name: spec.key_names.get(key.column).cloned().unwrap_or_default(),
                     nullable: match value {
-                        Expr::Column { index, .. } => {
-                            !table.columns[*index].not_null && !primary_key.contains(index)
-                        }
+                        Expr::Column { index, .. } => !table.columns[*index].not_null,
                         _ => true,
                     },
                 },
@@ -172,7 +170,7 @@ fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
                         key,
                         data_type,
                         name: table.columns[base].name.clone(),
-                        nullable: false,
+                        nullable: !table.columns[base].not_null,
                     }
                 }
             }

@@ -27,10 +27,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
         Expr::Column { index, .. } => match input {
             Logical::Scan(scan) => match scan.columns[*index] {
                 TIMESTAMP_COLUMN => true,
-                column => {
-                    scan.table.columns[column].not_null
-                        || scan.table.key_columns().any(|key| key == column)
-                }
+                column => scan.table.columns[column].not_null,
             },
             Logical::Project { input, expressions } => is_never_null(&expressions[*index], input),
             Logical::Filter { input, .. }

@@ -355,6 +355,14 @@ impl Session {
         open
     }
 
+    /// Locks a table that the statement that was begun is going to write to.
+    fn lock_for_write(&mut self, table: store::TableId) -> Result<()> {
+        match &mut self.open {
+            Some(open) => open.lock_for_write(&self.engine, table),
+            None => Ok(()),
+        }
+    }
+
     /// Returns what the executor needs for one statement. A statement has begun.
     fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
         let system = SystemRowSource {
@@ -442,7 +450,7 @@ impl Session {
             return Err(read_only(tag));
         }
         let _turn = open.transaction.turn(Work::Write)?;
-        open.lock_for_write(table)?;
+        self.lock_for_write(table)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;
         let tag = match tag {

@@ -29,6 +29,7 @@ impl Session {
                 let merged = self.engine.store().merge_regions(table.id, &regions);
                 merged.map(drop).map_err(refused)
             }
+            AlterTableAction::Coprocessor(_) => unreachable!("the caller runs it as DDL"),
         }
     }
 

@@ -143,10 +143,18 @@ impl Open {
     }
 
     /// Locks a table that a statement is going to write to against changes of the table itself.
-    pub(crate) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
-        if !self.locked_tables.contains(&table) {
-            ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
-            self.locked_tables.push(table);
+    /// So are the tables that its coprocessors write to.
+    pub(crate) fn lock_for_write(&mut self, engine: &Engine, table: TableId) -> Result<()> {
+        if self.locked_tables.contains(&table) {
+            return Ok(());
+        }
+        ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
+        self.locked_tables.push(table);
+        // Nobody attaches to the table now.
+        for attached in engine.attached(table).iter() {
+            for &target in &attached.writes {
+                self.lock_for_write(engine, target)?;
+            }
         }
         Ok(())
     }
@@ -221,7 +229,7 @@ impl Open {
         match committed {
             Ok(()) => self.changes.publish(engine),
             Err(error) => {
-                self.changes.rollback(engine);
+                self.changes.rollback(engine, &self.transaction);
                 return Err(error.into());
             }
         }
@@ -230,8 +238,7 @@ impl Open {
 
     /// Rolls back, with the settings that were changed in it.
     pub(crate) fn rollback(mut self, engine: &Engine, settings: &mut Settings) {
-        self.transaction.rollback();
-        self.changes.rollback(engine);
+        self.changes.rollback(engine, &self.transaction);
         *settings = self.settings_before;
     }
 }
@@ -256,5 +263,6 @@ fn options(settings: &Settings, modes: Modes, stop: &StopFlag) -> TransactionOpt
         consistency,
         lock_timeout: settings.duration("lock_timeout"),
         cancelled: Arc::clone(&stop.stop),
+        user: Arc::from(settings.value("session_authorization")),
     }
 }

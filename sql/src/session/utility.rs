@@ -9,7 +9,7 @@ use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
 use crate::ast;
-use crate::ast::{OptionValue, SetScope, Statement};
+use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
 use crate::binder;
 use crate::catalog::table::Table;
 use crate::copy;
@@ -69,7 +69,10 @@ impl Session {
                 let table = self.table(table)?;
                 self.for_each_store_table(&table, |store, id| store.compact(id, *major))?;
             }
-            Statement::AlterTable(alter) => self.run_alter_table(alter)?,
+            Statement::AlterTable(alter) => match &alter.action {
+                AlterTableAction::Coprocessor(_) => self.run_ddl(statement)?,
+                _ => self.run_alter_table(alter)?,
+            },
             Statement::Vacuum { tables, full, analyze } => {
                 self.run_vacuum(tables, *full, *analyze)?;
             }
@@ -181,10 +184,11 @@ impl Session {
             return Err(read_only(statement.tag()));
         }
         let repeatable = open.modes.isolation == Isolation::RepeatableRead;
-        if repeatable && matches!(statement, Statement::CreateIndex(_)) {
+        // They read what is there, and must see all of it.
+        if repeatable && matches!(statement, Statement::CreateIndex(_) | Statement::AlterTable(_)) {
             return Err(Error::not_supported(
-                "CREATE INDEX at REPEATABLE READ",
-                "Create the index in a READ COMMITTED transaction.",
+                format!("{} at REPEATABLE READ", statement.tag()),
+                "Use a READ COMMITTED transaction.",
             ));
         }
         let mut ddl = Ddl {
@@ -195,6 +199,7 @@ impl Session {
         };
         let notices = match statement {
             Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),
+            Statement::AlterTable(alter) => ddl.alter_table(alter)?,
             Statement::DropTable(drop) => ddl.drop_table(drop)?,
             Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
             Statement::DropIndex(drop) => ddl.drop_index(drop)?,
@@ -323,7 +328,7 @@ impl Session {
                 return Err(read_only(tag));
             }
             let _turn = open.transaction.turn(Work::Write)?;
-            open.lock_for_write(table)?;
+            self.lock_for_write(table)?;
             let open = self.open.as_ref().expect("a statement was begun");
             return Ok(exec::modify(&planned.plan, self.context(open, parameters))?.row_count);
         }
@@ -351,7 +356,7 @@ impl Session {
         if open.modes.read_only {
             return Err(read_only("COPY FROM"));
         }
-        open.lock_for_write(table.id)?;
+        self.lock_for_write(table.id)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, Vec::new());
         let style = self.settings.style().clone();

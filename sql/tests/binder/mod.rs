@@ -151,6 +151,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         primary_key_name,
         constraints: Arc::new(constraints),
         indexes: Vec::new(),
+        coprocessors: Arc::default(),
         descriptor: Arc::new(descriptor),
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         primary_key_name,
         constraints: Arc::new(constraints),
         indexes: Vec::new(),
+        coprocessors: Arc::default(),
         descriptor: Arc::new(descriptor),
     }
 }

@@ -136,6 +136,12 @@ pub trait ObserverContext {
     /// error names the circle.
     fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()>;
 
+    /// Returns who writes ([`TransactionOptions::user`](crate::transaction::TransactionOptions));
+    /// empty if nobody said.
+    fn user(&self) -> &str {
+        ""
+    }
+
     /// Returns an error once the hook has taken longer than it may, not counting the time in the
     /// calls above, or once the statement was cancelled; see [`HookContext::check_deadline`].
     ///
@@ -155,6 +161,8 @@ pub(crate) trait Transacting {
     fn lock_exclusively(&self, table: TableId, row: &[u8]) -> Result<()>;
     /// Stages mutations that a coprocessor adds.
     fn stage(&self, table: TableId, mutations: Vec<Mutation>, by: &Caller<'_>) -> Result<()>;
+    /// Returns who writes.
+    fn user(&self) -> &str;
     /// Returns [`Error::Cancelled`] once the statement is to stop.
     fn check_cancelled(&self) -> Result<()>;
 }
@@ -234,6 +242,10 @@ impl ObserverContext for WriteContext<'_> {
 
     fn add(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
         self.hook.away(|| self.transaction.stage(table, mutations, &self.caller))
+    }
+
+    fn user(&self) -> &str {
+        self.transaction.user()
     }
 
     fn check_deadline(&self) -> Result<()> {

@@ -71,6 +71,8 @@ pub struct TransactionOptions {
     /// Set by another thread to stop the running statement with
     /// [`Error::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
+    /// Who writes, as observers are told; empty if nobody said.
+    pub user: Arc<str>,
 }
 
 impl Default for TransactionOptions {
@@ -82,6 +84,7 @@ impl Default for TransactionOptions {
             consistency: Consistency::Strong,
             lock_timeout: None,
             cancelled: Arc::default(),
+            user: Arc::from(""),
         }
     }
 }

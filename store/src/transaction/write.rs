@@ -184,6 +184,10 @@ impl Transacting for Transaction {
         self.stage_or_not(table, mutations, Origin::Coprocessor(by))
     }
 
+    fn user(&self) -> &str {
+        &self.options.user
+    }
+
     fn check_cancelled(&self) -> Result<()> {
         match self.options.cancelled.load(Ordering::Relaxed) {
             true => Err(Error::Cancelled),

@@ -1,0 +1,374 @@
+//! The arguments of a coprocessor: what it takes, and what `WITH (name = value, …)` says.
+//!
+//! The catalog keeps arguments as they were written, names and texts; [`Arguments::read`] checks
+//! them against what the coprocessor takes and the table it is attached to. Every mistake is found
+//! when the coprocessor is attached, not when the first row is written.
+
+use std::collections::BTreeMap;
+
+use types::datetime::TimeZone;
+use types::text::{self, TextStyle};
+use types::{DataType, Datum, Error, Result};
+
+use crate::registry::TableShape;
+use crate::violation::{INVALID_PARAMETER_VALUE, UNDEFINED_COLUMN};
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Any text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`, in the spellings of SQL.
+    Boolean,
+    /// A time that is always as long: an interval without months. A bare number is in seconds.
+    Duration,
+    /// A column of the table.
+    Column,
+    /// Columns of the table, divided by commas, none of them twice.
+    Columns,
+    /// The name of another table.
+    Table,
+}
+
+/// Whether an argument must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It must.
+    Required,
+    /// It may be left out.
+    Optional,
+    /// It may be left out, and is this then.
+    Default(&'static str),
+}
+
+/// One argument that a coprocessor takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// Whether it must be given.
+    pub need: Need,
+    /// What it means, in a few words.
+    pub about: &'static str,
+}
+
+/// A value, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Argument {
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    Duration(i64),
+    Columns(Vec<usize>),
+    Table(String),
+}
+
+/// The arguments of one attachment, checked, with defaults filled in.
+///
+/// Each accessor answers for one kind of argument; of another kind, or of one that was left out,
+/// there is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arguments {
+    values: BTreeMap<&'static str, Argument>,
+}
+
+impl Arguments {
+    /// Checks what was written.
+    ///
+    /// # Errors
+    ///
+    /// `22023` for a name that is not known or comes twice, a value of the wrong kind and what is
+    /// missing; `42703` for a column that the table does not have.
+    pub fn read(
+        coprocessor: &str,
+        parameters: &[Parameter],
+        table: &TableShape,
+        written: &[(String, String)],
+    ) -> Result<Arguments> {
+        let mut values = BTreeMap::new();
+        for (name, value) in written {
+            let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
+                return Err(unknown(coprocessor, parameters, name));
+            };
+            if values.insert(parameter.name, read(parameter, table, value)?).is_some() {
+                return Err(Error::new(
+                    INVALID_PARAMETER_VALUE,
+                    format!("parameter \"{name}\" specified more than once"),
+                ));
+            }
+        }
+        for parameter in parameters {
+            if values.contains_key(parameter.name) {
+                continue;
+            }
+            match parameter.need {
+                Need::Optional => {}
+                Need::Default(value) => {
+                    values.insert(parameter.name, read(parameter, table, value)?);
+                }
+                Need::Required => {
+                    return Err(Error::new(
+                        INVALID_PARAMETER_VALUE,
+                        format!(
+                            "coprocessor \"{coprocessor}\" needs parameter \"{}\"",
+                            parameter.name
+                        ),
+                    )
+                    .with_detail(format!("It is {}.", parameter.about)));
+                }
+            }
+        }
+        Ok(Arguments { values })
+    }
+
+    /// Returns a text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.values.get(name)? {
+            Argument::Text(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns a whole number.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        match self.values.get(name)? {
+            Argument::Integer(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns a truth value.
+    pub fn boolean(&self, name: &str) -> Option<bool> {
+        match self.values.get(name)? {
+            Argument::Boolean(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns a time in microseconds.
+    pub fn duration_micros(&self, name: &str) -> Option<i64> {
+        match self.values.get(name)? {
+            Argument::Duration(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Returns the position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns(name)?.first().copied()
+    }
+
+    /// Returns the positions of columns, in the order in which they were written.
+    pub fn columns(&self, name: &str) -> Option<&[usize]> {
+        match self.values.get(name)? {
+            Argument::Columns(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of another table.
+    pub fn table(&self, name: &str) -> Option<&str> {
+        match self.values.get(name)? {
+            Argument::Table(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns the names of all other tables that arguments name.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.values.values().filter_map(|value| match value {
+            Argument::Table(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+}
+
+fn unknown(coprocessor: &str, parameters: &[Parameter], name: &str) -> Error {
+    let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+    let detail = match known[..] {
+        [] => "It takes none.".to_owned(),
+        _ => format!("It takes {}.", known.join(", ")),
+    };
+    Error::new(
+        INVALID_PARAMETER_VALUE,
+        format!("coprocessor \"{coprocessor}\" has no parameter \"{name}\""),
+    )
+    .with_detail(detail)
+}
+
+fn read(parameter: &Parameter, table: &TableShape, text: &str) -> Result<Argument> {
+    let bad = |why: &str| {
+        Error::new(
+            INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{}\": \"{text}\"", parameter.name),
+        )
+        .with_detail(format!("{why}."))
+    };
+    Ok(match parameter.kind {
+        ArgumentKind::Text => Argument::Text(text.to_owned()),
+        ArgumentKind::Table if text.is_empty() => return Err(bad("It is the name of a table")),
+        ArgumentKind::Table => Argument::Table(text.to_owned()),
+        ArgumentKind::Integer => {
+            Argument::Integer(text.parse().map_err(|_| bad("It is a whole number"))?)
+        }
+        ArgumentKind::Boolean => {
+            let value = text::parse(text, DataType::Bool, &TextStyle::default());
+            let value = value.ok().and_then(|value| value.as_bool());
+            Argument::Boolean(value.ok_or_else(|| bad("It is true or false"))?)
+        }
+        ArgumentKind::Duration => Argument::Duration(
+            duration_micros(text)
+                .ok_or_else(|| bad("It is a time without months, such as '7 days'"))?,
+        ),
+        ArgumentKind::Column | ArgumentKind::Columns => {
+            let names = names(text).ok_or_else(|| bad("It names columns, divided by commas"))?;
+            if parameter.kind == ArgumentKind::Column && names.len() != 1 {
+                return Err(bad("It is the name of one column"));
+            }
+            let mut columns = Vec::with_capacity(names.len());
+            for name in &names {
+                let column = table.column(name).ok_or_else(|| undefined_column(table, name))?;
+                if columns.contains(&column) {
+                    return Err(bad("It names a column twice"));
+                }
+                columns.push(column);
+            }
+            Argument::Columns(columns)
+        }
+    })
+}
+
+/// Returns `column "c" of relation "t" does not exist`.
+fn undefined_column(table: &TableShape, column: &str) -> Error {
+    let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+    Error::new(UNDEFINED_COLUMN, message)
+}
+
+/// Returns the names of a list, folded as SQL folds them; `None` if one is empty or malformed.
+fn names(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let name;
+        if let Some(quoted) = rest.strip_prefix('"') {
+            // A doubled quote stands for one.
+            let mut end = 0;
+            let bytes = quoted.as_bytes();
+            loop {
+                end += quoted.get(end..)?.find('"')?;
+                if bytes.get(end + 1) != Some(&b'"') {
+                    break;
+                }
+                end += 2;
+            }
+            name = quoted[..end].replace("\"\"", "\"");
+            rest = quoted[end + 1..].trim_start();
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            name = rest[..end].trim_end().to_lowercase();
+            rest = &rest[end..];
+        }
+        if name.is_empty() {
+            return None;
+        }
+        names.push(name);
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more.trim_start(),
+            None => return rest.is_empty().then_some(names),
+        }
+    }
+}
+
+/// Returns a time in microseconds; `None` for what is not one, has months or is not above zero.
+fn duration_micros(text: &str) -> Option<i64> {
+    let micros = match text.parse::<i64>() {
+        Ok(seconds) => seconds.checked_mul(1_000_000)?,
+        Err(_) => {
+            let style = TextStyle { time_zone: TimeZone::default(), ..TextStyle::default() };
+            let Ok(Datum::Interval(value)) = text::parse(text, DataType::Interval, &style) else {
+                return None;
+            };
+            if value.months != 0 {
+                return None;
+            }
+            i64::from(value.days).checked_mul(86_400_000_000)?.checked_add(value.microseconds)?
+        }
+    };
+    (micros > 0).then_some(micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::shape;
+
+    const PARAMETERS: &[Parameter] = &[
+        Parameter { name: "table", kind: ArgumentKind::Table, need: Need::Required, about: "x" },
+        Parameter { name: "by", kind: ArgumentKind::Columns, need: Need::Optional, about: "x" },
+        Parameter { name: "at", kind: ArgumentKind::Column, need: Need::Optional, about: "x" },
+        Parameter {
+            name: "after",
+            kind: ArgumentKind::Duration,
+            need: Need::Default("1 hour"),
+            about: "x",
+        },
+        Parameter { name: "count", kind: ArgumentKind::Integer, need: Need::Optional, about: "x" },
+        Parameter { name: "strict", kind: ArgumentKind::Boolean, need: Need::Optional, about: "x" },
+    ];
+
+    fn read_all(written: &[(&str, &str)]) -> Result<Arguments> {
+        let table = shape("t", &[("id", DataType::Int4), ("Größe, x", DataType::Text)]);
+        let written: Vec<(String, String)> =
+            written.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Arguments::read("summary", PARAMETERS, &table, &written)
+    }
+
+    #[test]
+    fn arguments_are_read_by_kind_and_defaults_filled_in() {
+        let arguments = read_all(&[
+            ("table", "s"),
+            ("by", " ID , \"Größe, x\""),
+            ("at", "id"),
+            ("count", "-7"),
+            ("strict", "on"),
+        ])
+        .unwrap();
+        assert_eq!(arguments.table("table"), Some("s"));
+        assert_eq!(arguments.tables().collect::<Vec<_>>(), ["s"]);
+        assert_eq!(arguments.columns("by"), Some(&[0, 1][..]));
+        assert_eq!(arguments.column("at"), Some(0));
+        assert_eq!(arguments.integer("count"), Some(-7));
+        assert_eq!(arguments.boolean("strict"), Some(true));
+        assert_eq!(arguments.duration_micros("after"), Some(3_600_000_000));
+        assert_eq!(arguments.text("table"), None, "it is of another kind");
+    }
+
+    #[test]
+    fn mistakes_have_their_codes() {
+        let code = |written: &[(&str, &str)]| read_all(written).unwrap_err().sqlstate;
+        assert_eq!(code(&[]), "22023");
+        assert_eq!(code(&[("table", "s"), ("colour", "red")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("table", "s")]), "22023");
+        assert_eq!(code(&[("table", "")]), "22023");
+        for bad in ["1 month", "-3", "soon"] {
+            assert_eq!(code(&[("table", "s"), ("after", bad)]), "22023", "{bad}");
+        }
+        assert_eq!(code(&[("table", "s"), ("count", "1.5")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("strict", "perhaps")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("by", "id, id")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("by", "id,")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("by", "\"id")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("at", "id, \"Größe, x\"")]), "22023");
+        assert_eq!(code(&[("table", "s"), ("by", "nothing")]), "42703");
+    }
+
+    #[test]
+    fn quotes_within_names_are_doubled() {
+        assert_eq!(names("\"a\"\"b\" , C"), Some(vec!["a\"b".to_owned(), "c".to_owned()]));
+        assert_eq!(names("\"a\" b"), None);
+    }
+}

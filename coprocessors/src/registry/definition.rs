@@ -1,0 +1,148 @@
+//! The table that a coprocessor writes to: what it must look like.
+
+use types::{Error, Result, SqlType};
+
+use crate::registry::TableShape;
+
+/// SQLSTATE of a table that cannot take what is written to it.
+const WRONG_OBJECT_TYPE: &str = "42809";
+
+/// A table that a coprocessor needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// Its name.
+    pub name: String,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnDefinition>,
+    /// The first so many columns are the primary key.
+    pub key_count: usize,
+    /// Whether all rows are the coprocessor's own: the table must be empty when it is attached,
+    /// and no other coprocessor may write to it.
+    pub is_exclusive: bool,
+}
+
+/// A column of a [`TableDefinition`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// NULL is never written. A key column that is not so has NULL in its key.
+    pub not_null: bool,
+}
+
+impl TableDefinition {
+    /// Checks that a table can take the rows: it has the columns in the same order with the same
+    /// types, takes NULL where it may come, and has the same key. Further columns may follow, if
+    /// they take NULL. Salt buckets, families, versions, directions of the key and indexes are the
+    /// table's own choice.
+    ///
+    /// # Errors
+    ///
+    /// `42809` with what does not fit.
+    pub fn check(&self, coprocessor: &str, table: &TableShape) -> Result<()> {
+        let misfit = |why: String| {
+            let message = format!(
+                "table \"{}\" cannot hold what coprocessor \"{coprocessor}\" writes",
+                table.name
+            );
+            Error::new(WRONG_OBJECT_TYPE, message).with_detail(why)
+        };
+        for (position, wanted) in self.columns.iter().enumerate() {
+            let type_name = wanted.sql_type.base.sql_name();
+            let Some(column) = table.columns.get(position) else {
+                return Err(misfit(format!(
+                    "It lacks column {}, \"{}\" of type {type_name}.",
+                    position + 1,
+                    wanted.name
+                )));
+            };
+            if column.name != wanted.name || column.sql_type != wanted.sql_type {
+                return Err(misfit(format!(
+                    "Column {} is \"{}\" of type {}, and should be \"{}\" of type {type_name}.",
+                    position + 1,
+                    column.name,
+                    column.sql_type.base.sql_name(),
+                    wanted.name
+                )));
+            }
+            if column.not_null && !wanted.not_null {
+                return Err(misfit(format!("Column \"{}\" refuses NULL.", column.name)));
+            }
+        }
+        let more = table.columns.iter().skip(self.columns.len());
+        if let Some(column) = more.into_iter().find(|column| column.not_null) {
+            return Err(misfit(format!(
+                "Column \"{}\" refuses NULL, and the coprocessor does not write it.",
+                column.name
+            )));
+        }
+        let key: Vec<usize> = table.layout.key.iter().map(|key| key.column).collect();
+        if key != Vec::from_iter(0..self.key_count) {
+            let names: Vec<&str> =
+                self.columns[..self.key_count].iter().map(|column| column.name.as_str()).collect();
+            return Err(misfit(format!("Its primary key should be ({}).", names.join(", "))));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::shape;
+    use types::DataType;
+
+    fn definition() -> TableDefinition {
+        let column = |name: &str, data_type: DataType, not_null: bool| ColumnDefinition {
+            name: name.to_owned(),
+            sql_type: data_type.into(),
+            not_null,
+        };
+        TableDefinition {
+            name: "log".to_owned(),
+            columns: vec![column("id", DataType::Int4, true), column("b", DataType::Text, false)],
+            key_count: 1,
+            is_exclusive: false,
+        }
+    }
+
+    fn why(table: &TableShape) -> String {
+        let error = definition().check("audit", table).unwrap_err();
+        assert_eq!(error.sqlstate, "42809");
+        error.detail.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_table_that_fits_may_have_more() {
+        let columns = [("id", DataType::Int4), ("b", DataType::Text), ("remark", DataType::Text)];
+        let mut table = shape("log", &columns);
+        definition().check("audit", &table).unwrap();
+        table.columns[2].not_null = true;
+        assert!(why(&table).starts_with("Column \"remark\" refuses NULL"), "{}", why(&table));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        assert_eq!(
+            why(&shape("log", &[("id", DataType::Int4)])),
+            "It lacks column 2, \"b\" of type text."
+        );
+        assert_eq!(
+            why(&shape("log", &[("id", DataType::Int8), ("b", DataType::Text)])),
+            "Column 1 is \"id\" of type bigint, and should be \"id\" of type integer."
+        );
+        let mut strict = shape("log", &[("id", DataType::Int4), ("b", DataType::Text)]);
+        strict.columns[1].not_null = true;
+        assert_eq!(why(&strict), "Column \"b\" refuses NULL.");
+        let columns = [("id", DataType::Int4), ("b", DataType::Text)];
+        let mut other_key = shape("log", &columns);
+        other_key.layout = std::sync::Arc::new(crate::fixture::layout(
+            &[(DataType::Int4, 0), (DataType::Text, 0)],
+            &[crate::fixture::key(1, false)],
+            0,
+        ));
+        assert_eq!(why(&other_key), "Its primary key should be (id).");
+    }
+}

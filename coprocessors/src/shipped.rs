@@ -1,0 +1,15 @@
+//! The coprocessors of this crate that ATTACH COPROCESSOR knows.
+
+use std::sync::Arc;
+
+use crate::audit::AuditFactory;
+use crate::registry::Registry;
+use crate::summary::SummaryFactory;
+
+/// Returns a registry of them, to which a program may add its own.
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(Arc::new(AuditFactory));
+    registry.add(Arc::new(SummaryFactory));
+    registry
+}

@@ -1,0 +1,444 @@
+//! `summary`: keeps a table of counts and sums for each group of rows, in the transaction that
+//! changes the rows.
+//!
+//! ```sql
+//! ALTER TABLE sale ATTACH COPROCESSOR summary
+//!     WITH (table = 'sale_by_shop', group_by = 'shop, day', sum = 'amount');
+//! -- sale_by_shop: shop, day | row_count | amount_count, amount_sum
+//! ```
+//!
+//! The summary says at any time, and in any snapshot, what this query would:
+//!
+//! ```sql
+//! SELECT shop, day, count(*), count(amount), sum(amount) FROM sale GROUP BY shop, day
+//! ```
+//!
+//! Rows whose group is NULL are a group, as in SQL; a sum without values is NULL; a group without
+//! rows has no row. ATTACH counts the rows that are there already.
+//!
+//! Arguments:
+//!
+//! * `table`: the summary. ATTACH creates it, or takes an empty table that fits.
+//! * `group_by`: the columns of the group, its key.
+//! * `sum`: integer and numeric columns to sum up. Sums of `smallint` and `integer` are `bigint`,
+//!   those of `bigint` and `numeric` are `numeric`.
+//!
+//! # What it costs
+//!
+//! Two transactions that change rows of one group wait for each other: the summary's row is locked
+//! until the end of the transaction. At REPEATABLE READ the second one fails with 40001.
+//!
+//! # What it refuses
+//!
+//! Sums of floats, because adding and taking away is not exact; NaN and infinities, because they
+//! cannot be taken away again; tables with a TTL, because nobody says when a row goes. Whoever
+//! changes the summary's rows by hand finds them wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use store::mutation::Previous;
+use store::observer::{BulkLoadRef, Hook, Hooks, ObserverContext, RegionObserver, TableContext};
+use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
+use types::numeric::Numeric;
+use types::rowcode::{RowDecoder, RowLayout};
+use types::{DataType, Datum, Error, Result};
+
+use crate::change::{RowState, bulk_load_refused, changes, load_previous, refuse_unfollowed};
+use crate::registry::{
+    ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Need, Parameter,
+    TableDefinition,
+};
+use crate::row;
+use crate::violation;
+
+/// Makes `summary`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SummaryFactory;
+
+/// SQLSTATE of a summary that does not fit its table.
+const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+/// SQLSTATE of two columns with one name.
+const DUPLICATE_COLUMN: &str = "42701";
+/// Rows that are read, and groups that are staged, at a time.
+const FILL_ROWS: usize = 1000;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "table",
+        kind: ArgumentKind::Table,
+        need: Need::Required,
+        about: "the table that counts and sums are kept in",
+    },
+    Parameter {
+        name: "group_by",
+        kind: ArgumentKind::Columns,
+        need: Need::Required,
+        about: "the columns whose values make a group",
+    },
+    Parameter {
+        name: "sum",
+        kind: ArgumentKind::Columns,
+        need: Need::Optional,
+        about: "the columns that are summed up",
+    },
+];
+
+impl CoprocessorFactory for SummaryFactory {
+    fn name(&self) -> &str {
+        "summary"
+    }
+
+    fn about(&self) -> &str {
+        "keeps counts and sums of groups of rows in a table"
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        PARAMETERS
+    }
+
+    fn target(&self, attachment: &Attachment<'_>) -> Result<Option<TableDefinition>> {
+        let table = attachment.table;
+        if table.descriptor.families.iter().any(|family| family.ttl.is_some()) {
+            let message = format!("a summary of table \"{}\" is not supported", table.name);
+            return Err(Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_detail("Its rows expire by a TTL, and nobody would take them away."));
+        }
+        let named = |name: String, data_type: DataType, not_null: bool| ColumnDefinition {
+            name,
+            sql_type: data_type.into(),
+            not_null,
+        };
+        let groups = attachment.arguments.columns("group_by").unwrap_or_default();
+        let mut columns: Vec<ColumnDefinition> = Vec::new();
+        for &group in groups {
+            let column = &table.columns[group];
+            columns.push(ColumnDefinition {
+                name: column.name.clone(),
+                sql_type: column.sql_type,
+                not_null: column.not_null,
+            });
+        }
+        columns.push(named("row_count".to_owned(), DataType::Int8, true));
+        for &summed in attachment.arguments.columns("sum").unwrap_or_default() {
+            let column = &table.columns[summed];
+            let sum_type = sum_type(&column.name, column.sql_type.base)?;
+            columns.push(named(format!("{}_count", column.name), DataType::Int8, true));
+            columns.push(named(format!("{}_sum", column.name), sum_type, false));
+        }
+        for (position, column) in columns.iter().enumerate() {
+            if columns[..position].iter().any(|other| other.name == column.name) {
+                let message = format!("a summary would have two columns \"{}\"", column.name);
+                return Err(Error::new(DUPLICATE_COLUMN, message));
+            }
+        }
+        Ok(Some(TableDefinition {
+            name: attachment.arguments.table("table").unwrap_or_default().to_owned(),
+            columns,
+            key_count: groups.len(),
+            is_exclusive: true,
+        }))
+    }
+
+    fn build(&self, attachment: &Attachment<'_>) -> Result<Arc<dyn RegionObserver>> {
+        Ok(Arc::new(SummaryObserver { summary: Summary::new(attachment)? }))
+    }
+
+    fn fill(&self, attachment: &Attachment<'_>, transaction: &Transaction) -> store::Result<()> {
+        let value_error = |error| violation::value_error(attachment.name, error);
+        let summary = Summary::new(attachment).map_err(value_error)?;
+        let families = row::families_of(&summary.layout, &summary.columns);
+        let mut scanner =
+            transaction.scan(attachment.table.id, Scan { families, ..Scan::all() })?;
+        let mut rows = CellBatch::new();
+        let mut groups = Groups::new();
+        while scanner.next_batch(FILL_ROWS, &mut rows)? {
+            for row in rows.rows() {
+                let state = RowState::of(&row, summary.layout.family_count);
+                summary.count(row.key(), &state, 1, &mut groups).map_err(value_error)?;
+            }
+        }
+        let mut groups = groups.into_iter().peekable();
+        while groups.peek().is_some() {
+            let new = groups.by_ref().take(FILL_ROWS).map(|(key, group)| {
+                let mutation = summary.replacement(key, &group.values, &group.delta)?;
+                Ok(Mutation { previous: Previous::Absent, ..mutation })
+            });
+            let new = new.collect::<Result<Vec<_>>>().map_err(value_error)?;
+            transaction.mutate(summary.target, new)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the type of a sum.
+fn sum_type(column: &str, data_type: DataType) -> Result<DataType> {
+    match data_type {
+        DataType::Int2 | DataType::Int4 => Ok(DataType::Int8),
+        DataType::Int8 | DataType::Numeric => Ok(DataType::Numeric),
+        other => {
+            let message =
+                format!("a summary cannot sum column \"{column}\" of type {}", other.sql_name());
+            let error = Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message);
+            Err(match other {
+                DataType::Float4 | DataType::Float8 => error.with_detail(
+                    "Sums of floats depend on the order of additions; numeric columns are exact.",
+                ),
+                _ => error,
+            })
+        }
+    }
+}
+
+/// How a table is summed up.
+struct Summary {
+    /// The name of the attachment.
+    name: String,
+    table_name: String,
+    layout: Arc<RowLayout>,
+    /// The columns that are read: those of the group, then those that are summed.
+    columns: Vec<usize>,
+    group_count: usize,
+    target: TableId,
+    target_name: String,
+    target_layout: Arc<RowLayout>,
+}
+
+/// What changes in a group, or what it is.
+#[derive(Debug, Clone, PartialEq)]
+struct Totals {
+    row_count: i64,
+    /// Of each summed column, the values that are not NULL: how many, and their sum.
+    sums: Vec<(i64, Numeric)>,
+}
+
+/// A group with the values of its columns.
+struct Group {
+    values: Vec<Datum>,
+    delta: Totals,
+}
+
+/// Groups by the row key in the summary: in its order, so that all lock rows in one order.
+type Groups = BTreeMap<Vec<u8>, Group>;
+
+impl Summary {
+    fn new(attachment: &Attachment<'_>) -> Result<Summary> {
+        let groups = attachment.arguments.columns("group_by").unwrap_or_default();
+        let sums = attachment.arguments.columns("sum").unwrap_or_default();
+        let target = attachment.other("table")?;
+        Ok(Summary {
+            name: attachment.name.to_owned(),
+            table_name: attachment.table.name.clone(),
+            layout: Arc::clone(&attachment.table.layout),
+            columns: groups.iter().chain(sums).copied().collect(),
+            group_count: groups.len(),
+            target: target.id,
+            target_name: target.name.clone(),
+            target_layout: Arc::clone(&target.layout),
+        })
+    }
+
+    /// Adds a row to its group (`sign` 1), or takes it away (-1). Nothing for a row that is not.
+    fn count(
+        &self,
+        row: &[u8],
+        state: &RowState<'_>,
+        sign: i64,
+        groups: &mut Groups,
+    ) -> Result<()> {
+        if !state.exists() {
+            return Ok(());
+        }
+        let mut values = vec![Datum::Null; self.columns.len()];
+        let decoder = RowDecoder::new(&self.layout, &self.columns)?;
+        decoder.decode(row, &state.packed(), &mut values[..])?;
+        let summed = values.split_off(self.group_count);
+        let key = self.target_layout.encode_key_values(&values)?;
+        let zero = || Totals::zero(summed.len());
+        let group = groups.entry(key).or_insert_with(|| Group { values, delta: zero() });
+        group.delta.row_count += sign;
+        for ((count, sum), value) in group.delta.sums.iter_mut().zip(&summed) {
+            let Some(value) = self.exact(value)? else { continue };
+            *count += sign;
+            *sum = if sign > 0 { sum.checked_add(&value)? } else { sum.checked_sub(&value)? };
+        }
+        Ok(())
+    }
+
+    /// Returns a value that is to be summed; `None` for NULL.
+    fn exact(&self, value: &Datum) -> Result<Option<Numeric>> {
+        match value {
+            Datum::Null => Ok(None),
+            Datum::Numeric(number) if number.is_finite() => Ok(Some(number.clone())),
+            value => match value.as_i64() {
+                Some(integer) => Ok(Some(Numeric::from_i128(i128::from(integer)))),
+                None => Err(Error::new(
+                    types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!("summary \"{}\" cannot sum NaN or infinities", self.name),
+                )),
+            },
+        }
+    }
+
+    /// Changes a group in the transaction of `context`.
+    fn change(
+        &self,
+        context: &dyn ObserverContext,
+        key: Vec<u8>,
+        group: &Group,
+    ) -> store::Result<Mutation> {
+        let value_error = |error| violation::value_error(&self.name, error);
+        context.lock(self.target, &key)?;
+        let mut cells = CellBatch::new();
+        let found = context.get(self.target, &Get::new(key.as_slice()), &mut cells)?;
+        let mut totals = Totals::zero(group.delta.sums.len());
+        let mut values = None;
+        if found {
+            let row = self.stored(&cells).map_err(value_error)?;
+            totals = self.totals(&row).map_err(value_error)?;
+            values = Some(row);
+        }
+        totals.add(&group.delta).map_err(value_error)?;
+        if !totals.is_possible() {
+            return Err(value_error(self.out_of_step()));
+        }
+        // The group keeps the looks that it has: 1.0 and 1.00 are one group.
+        let values = values.as_deref().unwrap_or(&group.values);
+        let mutation = if totals.row_count == 0 {
+            Mutation::new(key).delete_row()
+        } else {
+            self.replacement(key, values, &totals).map_err(value_error)?
+        };
+        let previous = if found { Previous::Row(Arc::new(cells)) } else { Previous::Absent };
+        Ok(Mutation { previous, ..mutation })
+    }
+
+    fn stored(&self, cells: &CellBatch) -> Result<Vec<Datum>> {
+        let row = cells.row(0);
+        let packed = row::packed_cells(&row, self.target_layout.family_count);
+        self.target_layout.unpack(row.key(), &packed)
+    }
+
+    /// Returns the totals in a row of the summary.
+    fn totals(&self, row: &[Datum]) -> Result<Totals> {
+        let number = |position: usize| row.get(position).and_then(Datum::as_i64);
+        let counted = |count: Option<i64>| count.ok_or_else(|| self.out_of_step());
+        let sum_count = self.columns.len() - self.group_count;
+        let mut sums = Vec::with_capacity(sum_count);
+        for sum in 0..sum_count {
+            let at = self.group_count + 1 + 2 * sum;
+            let value = self.exact(row.get(at + 1).unwrap_or(&Datum::Null))?;
+            sums.push((counted(number(at))?, value.unwrap_or_else(|| Numeric::from_i128(0))));
+        }
+        Ok(Totals { row_count: counted(number(self.group_count))?, sums })
+    }
+
+    /// Returns the mutation that writes a group. Columns that the summary has beside keep their
+    /// values in `values`, or are NULL.
+    fn replacement(&self, key: Vec<u8>, values: &[Datum], totals: &Totals) -> Result<Mutation> {
+        let layout = &self.target_layout;
+        let mut row = values.to_vec();
+        row.resize(layout.columns.len(), Datum::Null);
+        row[self.group_count] = Datum::Int8(totals.row_count);
+        for (position, (count, sum)) in totals.sums.iter().enumerate() {
+            let at = self.group_count + 1 + 2 * position;
+            row[at] = Datum::Int8(*count);
+            row[at + 1] = match layout.columns[at + 1].data_type {
+                _ if *count == 0 => Datum::Null,
+                DataType::Int8 => Datum::Int8(sum.to_i64().ok_or_else(|| {
+                    let code = types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+                    Error::new(code, "bigint out of range")
+                })?),
+                _ => Datum::Numeric(sum.clone()),
+            };
+        }
+        let mut mutation = Mutation::new(key);
+        for family in 0..layout.family_count {
+            mutation = mutation.put(family as u8, b"", layout.pack(family, &row)?);
+        }
+        Ok(mutation)
+    }
+
+    fn out_of_step(&self) -> Error {
+        let message = format!(
+            "summary table \"{}\" does not say what table \"{}\" holds",
+            self.target_name, self.table_name
+        );
+        Error::new(NOT_IN_PREREQUISITE_STATE, message).with_detail(
+            "Its rows were changed by hand. Detach the coprocessor, drop the table and attach again.",
+        )
+    }
+}
+
+impl Totals {
+    fn zero(sum_count: usize) -> Totals {
+        Totals { row_count: 0, sums: vec![(0, Numeric::from_i128(0)); sum_count] }
+    }
+
+    fn is_zero(&self) -> bool {
+        self.row_count == 0 && self.sums.iter().all(|(count, sum)| *count == 0 && sum.is_zero())
+    }
+
+    fn add(&mut self, delta: &Totals) -> Result<()> {
+        self.row_count += delta.row_count;
+        for ((count, sum), (more, addend)) in self.sums.iter_mut().zip(&delta.sums) {
+            *count += more;
+            *sum = sum.checked_add(addend)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether rows could have these totals.
+    fn is_possible(&self) -> bool {
+        self.sums.iter().all(|(count, sum)| {
+            (0..=self.row_count).contains(count) && (*count > 0 || sum.is_zero())
+        }) && self.row_count >= 0
+    }
+}
+
+/// Keeps the summary of one table.
+struct SummaryObserver {
+    summary: Summary,
+}
+
+impl RegionObserver for SummaryObserver {
+    fn name(&self) -> &str {
+        &self.summary.name
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch, Hook::PreBulkLoad])
+    }
+
+    fn is_essential(&self) -> bool {
+        true
+    }
+
+    fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
+        Err(bulk_load_refused("a summary"))
+    }
+
+    fn pre_batch(
+        &self,
+        context: &dyn ObserverContext,
+        batch: &mut [Mutation],
+    ) -> store::Result<()> {
+        let summary = &self.summary;
+        let value_error = |error| violation::value_error(&summary.name, error);
+        refuse_unfollowed("a summary", batch)?;
+        load_previous(context, batch, |_| true)?;
+        let mut groups = Groups::new();
+        for change in changes(summary.layout.family_count, batch) {
+            summary.count(change.row, &change.old, -1, &mut groups).map_err(value_error)?;
+            summary.count(change.row, &change.new, 1, &mut groups).map_err(value_error)?;
+        }
+        let mut mutations = Vec::with_capacity(groups.len());
+        for (key, group) in groups.into_iter().filter(|(_, group)| !group.delta.is_zero()) {
+            mutations.push(summary.change(context, key, &group)?);
+        }
+        match mutations.is_empty() {
+            true => Ok(()),
+            false => context.add(summary.target, mutations),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Coprocessors on tables: which there are, and their observers.
+//!
+//! A table's chain has four kinds of links, by priority, equal ones in this order:
+//!
+//! ```text
+//!   100  constraint          NOT NULL and CHECK of the table
+//!   200  index               one for each index, oldest first
+//!   500  of the server       from the configuration file, on every table
+//!  1000  of the table        ALTER TABLE … ATTACH COPROCESSOR
+//! ```
+//!
+//! The last two have their priorities from whoever attaches them; these are the defaults. So they
+//! see rows that constraints have passed, and whoever wants to change rows before they are checked
+//! says PRIORITY 50.
+//!
+//! # Invariants
+//!
+//! 1. What a coprocessor writes to is known from its arguments ([`Attached::writes`]). Who writes
+//!    to a table holds the shared locks of those tables too, so that CREATE INDEX on one of them
+//!    finds no writer under way.
+//! 2. A coprocessor that cannot be built (the program lacks it, or its table does not fit any more)
+//!    is never left out in silence: an observer that refuses all writes stands in its place, until
+//!    it is detached.
+//! 3. A table that a coprocessor of the server writes to is not watched by coprocessors of the
+//!    server.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coprocessors::constraint::ConstraintObserver;
+use coprocessors::index::IndexObserver;
+use coprocessors::registry::{
+    Arguments, Attachment, CoprocessorFactory, Registry, TableDefinition, TableShape,
+};
+use store::descriptor::{Durability, SplitOptions};
+use store::env::Env;
+use store::error::Veto;
+use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
+use store::{Mutation, TableDescriptor, TableId};
+use types::rowcode::RowLayout;
+
+use crate::catalog::Catalog;
+use crate::catalog::record::CoprocessorRecord;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+
+/// Where constraints stand in the chain of observers.
+pub const CONSTRAINT_PRIORITY: i32 = 100;
+/// Where indexes stand: after the constraints, so that a refused row costs no index look-up.
+pub const INDEX_PRIORITY: i32 = 200;
+/// Where coprocessors of the server stand, unless the configuration says otherwise.
+pub const SERVER_PRIORITY: i32 = 500;
+/// Where coprocessors of a table stand, unless ATTACH says otherwise.
+pub const TABLE_PRIORITY: i32 = 1_000;
+
+/// Observers with their priorities, as [`Store::set_observers`](store::Store::set_observers) takes
+/// them.
+type Chain = Vec<(i32, Arc<dyn RegionObserver>)>;
+
+/// Who attached a coprocessor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The configuration file.
+    Server,
+    /// ALTER TABLE.
+    Table,
+}
+
+/// A coprocessor in the chain of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Who attached it.
+    pub scope: Scope,
+    /// Its name, kind, priority and arguments.
+    pub record: CoprocessorRecord,
+    /// The tables that it writes to.
+    pub writes: Vec<TableId>,
+    /// No one else may write to them.
+    pub is_exclusive: bool,
+    /// Why it cannot be built, if it cannot.
+    pub unavailable: Option<String>,
+}
+
+/// The coprocessors that an engine knows, and those of the server.
+pub(crate) struct Coprocessors {
+    registry: Registry,
+    server: Vec<CoprocessorRecord>,
+    /// The tables that coprocessors of the server write to, by name.
+    server_targets: BTreeSet<String>,
+    env: Arc<dyn Env>,
+}
+
+/// A coprocessor on a table whose arguments were checked.
+pub(crate) struct Checked {
+    pub factory: Arc<dyn CoprocessorFactory>,
+    pub arguments: Arguments,
+    name: String,
+    table: Arc<TableShape>,
+    env: Arc<dyn Env>,
+    others: Vec<Arc<TableShape>>,
+}
+
+impl Coprocessors {
+    /// Checks the coprocessors of the server.
+    ///
+    /// # Errors
+    ///
+    /// One that is not known, comes twice or cannot watch every table; wrong arguments.
+    pub(crate) fn new(
+        registry: Registry,
+        server: Vec<CoprocessorRecord>,
+        env: Arc<dyn Env>,
+    ) -> Result<Coprocessors> {
+        let mut names = BTreeSet::new();
+        let mut server_targets = BTreeSet::new();
+        for record in &server {
+            if !names.insert(&record.name) {
+                return Err(duplicate(&record.name, "the server"));
+            }
+            let factory = factory(&registry, &record.coprocessor)?;
+            if !factory.suits_every_table() {
+                let message =
+                    format!("coprocessor \"{}\" cannot watch every table", record.coprocessor);
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                    .with_hint("Attach it to single tables: ALTER TABLE … ATTACH COPROCESSOR."));
+            }
+            let arguments = Arguments::read(
+                &record.coprocessor,
+                factory.parameters(),
+                &no_table(),
+                &record.arguments,
+            )?;
+            server_targets.extend(arguments.tables().map(str::to_owned));
+        }
+        Ok(Coprocessors { registry, server, server_targets, env })
+    }
+
+    /// Returns a factory by name.
+    pub(crate) fn factory(&self, name: &str) -> Result<&Arc<dyn CoprocessorFactory>> {
+        factory(&self.registry, name)
+    }
+
+    /// Returns the coprocessors of the server that watch a table.
+    pub(crate) fn of_server(&self, table: &str) -> &[CoprocessorRecord] {
+        if self.server_targets.contains(table) { &[] } else { &self.server }
+    }
+
+    /// Returns whether a coprocessor of the server writes to a table.
+    pub(crate) fn server_writes_to(&self, table: &str) -> bool {
+        self.server_targets.contains(table)
+    }
+
+    /// Checks a coprocessor against the table that it is, or is to be, attached to.
+    pub(crate) fn check(
+        &self,
+        record: &CoprocessorRecord,
+        table: &Table,
+        catalog: &Catalog,
+    ) -> Result<Checked> {
+        let factory = Arc::clone(self.factory(&record.coprocessor)?);
+        let table = Arc::new(table.shape());
+        let arguments =
+            Arguments::read(&record.coprocessor, factory.parameters(), &table, &record.arguments)?;
+        let mut checked = Checked {
+            factory,
+            arguments,
+            name: record.name.clone(),
+            table,
+            env: Arc::clone(&self.env),
+            others: Vec::new(),
+        };
+        checked.find_others(catalog);
+        Ok(checked)
+    }
+
+    /// Returns the chain of a table, with what is known of those that were attached.
+    pub(crate) fn chain(&self, table: &Table, catalog: &Catalog) -> (Chain, Vec<Attached>) {
+        let mut observers: Chain = Vec::new();
+        let constraints = &table.constraints;
+        if !constraints.not_null.is_empty() || !constraints.checks.is_empty() {
+            let observer = ConstraintObserver::new(constraints.as_ref().clone());
+            observers.push((CONSTRAINT_PRIORITY, Arc::new(observer)));
+        }
+        for index in &table.indexes {
+            let observer = IndexObserver::new(Arc::clone(&index.spec));
+            observers.push((INDEX_PRIORITY, Arc::new(observer)));
+        }
+        let server = self.of_server(&table.name).iter().map(|record| (Scope::Server, record));
+        let own = table.coprocessors.attached.iter().map(|record| (Scope::Table, record));
+        let mut attached = Vec::new();
+        for (scope, record) in server.chain(own) {
+            let (observer, known) = self.link(scope, record, table, catalog);
+            observers.push((record.priority, observer));
+            attached.push(known);
+        }
+        (observers, attached)
+    }
+
+    fn link(
+        &self,
+        scope: Scope,
+        record: &CoprocessorRecord,
+        table: &Table,
+        catalog: &Catalog,
+    ) -> (Arc<dyn RegionObserver>, Attached) {
+        let mut attached = Attached {
+            scope,
+            record: record.clone(),
+            writes: Vec::new(),
+            is_exclusive: false,
+            unavailable: None,
+        };
+        let built = self.check(record, table, catalog).and_then(|checked| {
+            attached.writes = checked.others.iter().map(|other| other.id).collect();
+            let target = checked.target()?;
+            attached.is_exclusive = target.is_some_and(|definition| definition.is_exclusive);
+            checked.build()
+        });
+        let observer = built.unwrap_or_else(|error| {
+            tracing::error!(
+                table = table.name,
+                coprocessor = record.name,
+                %error,
+                "a coprocessor is not available: writes to its table are refused"
+            );
+            attached.unavailable = Some(error.message.clone());
+            Arc::new(Unavailable {
+                name: record.name.clone(),
+                table: table.name.clone(),
+                why: error.message,
+            })
+        });
+        (observer, attached)
+    }
+}
+
+impl Checked {
+    fn attachment(&self) -> Attachment<'_> {
+        Attachment {
+            name: &self.name,
+            table: &self.table,
+            arguments: &self.arguments,
+            env: &self.env,
+            others: &self.others,
+        }
+    }
+
+    /// Looks the tables that arguments name up in a newer catalog.
+    pub(crate) fn find_others(&mut self, catalog: &Catalog) {
+        let found = self.arguments.tables().filter_map(|name| catalog.table(name));
+        self.others = found.map(|table| Arc::new(table.shape())).collect();
+    }
+
+    /// Returns what the table that it writes to must look like.
+    pub(crate) fn target(&self) -> Result<Option<TableDefinition>> {
+        Ok(self.factory.target(&self.attachment())?)
+    }
+
+    /// Returns the observer.
+    pub(crate) fn build(&self) -> Result<Arc<dyn RegionObserver>> {
+        Ok(self.factory.build(&self.attachment())?)
+    }
+
+    /// Brings what it keeps up to the rows that are there.
+    pub(crate) fn fill(&self, transaction: &store::Transaction) -> Result<()> {
+        Ok(self.factory.fill(&self.attachment(), transaction)?)
+    }
+}
+
+fn factory<'r>(registry: &'r Registry, name: &str) -> Result<&'r Arc<dyn CoprocessorFactory>> {
+    registry.factory(name).ok_or_else(|| {
+        let known: Vec<&str> = registry.factories().map(|factory| factory.name()).collect();
+        Error::new(sqlstate::UNDEFINED_OBJECT, format!("coprocessor \"{name}\" does not exist"))
+            .with_hint(format!("There are: {}.", known.join(", ")))
+    })
+}
+
+/// Returns `coprocessor "audit" of table "t" already exists`.
+pub(crate) fn duplicate(name: &str, owner: &str) -> Error {
+    let message = format!("coprocessor \"{name}\" of {owner} already exists");
+    Error::new(sqlstate::DUPLICATE_OBJECT, message)
+        .with_hint("Give it another name: ATTACH COPROCESSOR … AS name.")
+}
+
+/// A table without columns, to check arguments that must not depend on a table.
+fn no_table() -> TableShape {
+    let layout = RowLayout {
+        columns: Vec::new(),
+        key: Vec::new(),
+        family_count: 0,
+        salt_buckets: 0,
+        schema_version: 0,
+    };
+    TableShape {
+        id: TableId(0),
+        name: "any".to_owned(),
+        columns: Vec::new(),
+        layout: Arc::new(layout),
+        descriptor: Arc::new(TableDescriptor {
+            id: TableId(0),
+            name: "any".to_owned(),
+            families: Vec::new(),
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
+        }),
+    }
+}
+
+/// Stands for a coprocessor that cannot be built.
+struct Unavailable {
+    name: String,
+    table: String,
+    why: String,
+}
+
+impl RegionObserver for Unavailable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch])
+    }
+
+    fn pre_batch(&self, _: &dyn ObserverContext, _: &mut [Mutation]) -> store::Result<()> {
+        Err(store::Error::Vetoed(Box::new(Veto {
+            coprocessor: self.name.clone(),
+            code: sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE.to_owned(),
+            message: format!(
+                "coprocessor \"{}\" of table \"{}\" is not available",
+                self.name, self.table
+            ),
+            detail: format!("{}: start a program that has it, or detach it.", self.why),
+            table: self.table.clone(),
+            ..Veto::default()
+        })))
+    }
+}

@@ -1,0 +1,329 @@
+//! ALTER TABLE … ATTACH and DETACH COPROCESSOR.
+//!
+//! What is attached is a row of the catalog; the chain of the table changes at once, under the
+//! table's exclusive lock, and back again if the transaction is rolled back.
+
+use std::sync::Arc;
+
+use coprocessors::registry::TableDefinition;
+use store::observer::CoprocessorScope;
+use store::transaction::LockMode;
+use store::{CellBatch, Mutation, Scan, TableId};
+
+use crate::ast;
+use crate::ast::{
+    AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
+};
+use crate::attach::{Checked, TABLE_PRIORITY, duplicate};
+use crate::catalog::Catalog;
+use crate::catalog::record::{
+    CATALOG_TABLE, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
+};
+use crate::catalog::table::Table;
+use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Attaches a coprocessor to a table, or detaches one. Returns notices.
+    pub fn alter_table(&mut self, statement: &ast::AlterTable) -> Result<Vec<String>> {
+        let AlterTableAction::Coprocessor(action) = &statement.action else {
+            unreachable!("the caller passes what changes the catalog only")
+        };
+        let catalog = self.lock_catalog()?;
+        check_schema(&statement.name)?;
+        let table = catalog.table(&statement.name.name.value).cloned();
+        let table = table.ok_or_else(|| undefined_table(&statement.name))?;
+        match action {
+            AlterCoprocessor::Attach(attach) => {
+                lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                self.attach(&table, attach)
+            }
+            AlterCoprocessor::Detach(name) => {
+                if !table.coprocessors.attached.iter().any(|one| one.name == name.value) {
+                    return Err(not_attached(&table, name));
+                }
+                lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                self.detach(&table, &name.value)?;
+                Ok(Vec::new())
+            }
+            AlterCoprocessor::Resume(name) => {
+                // At once, whatever becomes of the transaction: it is no property of the catalog.
+                let scope = CoprocessorScope::Table(table.id);
+                match self.engine.store().resume_coprocessor(scope, &name.value)? {
+                    true => Ok(Vec::new()),
+                    false => Err(not_attached(&table, name)),
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, table: &Table, statement: &AttachCoprocessor) -> Result<Vec<String>> {
+        let mut records = CoprocessorRecords::clone(&table.coprocessors);
+        let name = statement.alias.as_ref().unwrap_or(&statement.coprocessor);
+        let coprocessors = &self.engine.coprocessors;
+        coprocessors
+            .factory(&statement.coprocessor.value)
+            .map_err(|error| error.at(statement.coprocessor.position))?;
+        let of_server = coprocessors.of_server(&table.name).iter();
+        if records.attached.iter().chain(of_server).any(|one| one.name == name.value) {
+            let owner = format!("table \"{}\"", table.name);
+            return Err(duplicate(&name.value, &owner).at(name.position));
+        }
+        let record = CoprocessorRecord {
+            name: name.value.clone(),
+            coprocessor: statement.coprocessor.value.clone(),
+            priority: statement.priority.unwrap_or(TABLE_PRIORITY),
+            arguments: statement
+                .arguments
+                .iter()
+                .map(|option| (option.name.value.clone(), argument_text(&option.value)))
+                .collect(),
+        };
+        let catalog = self.changes.catalog(self.engine);
+        let mut checked = coprocessors.check(&record, table, &catalog)?;
+        let notices = self.prepare_target(table, &record, &mut checked)?;
+        checked.build()?;
+        records.attached.push(record);
+        // No writer is under way: the table's lock is exclusive. What was committed before is to be
+        // seen whole, also what is applied but not yet durable.
+        self.engine.store().wait_for_commits()?;
+        self.transaction.begin_statement();
+        self.store_coprocessors(table, records)?;
+        checked.fill(self.transaction)?;
+        Ok(notices)
+    }
+
+    fn detach(&mut self, table: &Table, name: &str) -> Result<()> {
+        let mut records = CoprocessorRecords::clone(&table.coprocessors);
+        records.attached.retain(|one| one.name != name);
+        self.store_coprocessors(table, records)
+    }
+
+    /// Writes what is attached to a table, and makes its chain anew.
+    fn store_coprocessors(&mut self, table: &Table, records: CoprocessorRecords) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let record = catalog.record(&table.name).cloned();
+        let record = record.ok_or_else(|| {
+            let message = format!("no catalog record of table \"{}\"", table.name);
+            Error::new(sqlstate::INTERNAL_ERROR, message)
+        })?;
+        let key = coprocessors_key(&table.name);
+        let row = match records.attached.is_empty() {
+            true => Mutation::new(key).delete_row(),
+            false => Mutation::new(key).put(0, Vec::new(), encode(&records)),
+        };
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
+        let catalog = catalog.with_stored(changed.clone(), record.as_ref().clone());
+        self.changes.touched.push(table.name.clone());
+        self.engine.attach_observers(&changed, &catalog)?;
+        self.changes.catalog = Some(Arc::new(catalog));
+        Ok(())
+    }
+
+    /// Creates or checks the tables that coprocessors of the server write to for this table.
+    pub(crate) fn prepare_server_targets(&mut self, table: &Table) -> Result<()> {
+        for record in self.engine.coprocessors.of_server(&table.name) {
+            let catalog = self.changes.catalog(self.engine);
+            let mut checked = self.engine.coprocessors.check(record, table, &catalog)?;
+            self.prepare_target(table, record, &mut checked)?;
+            checked.build()?;
+        }
+        Ok(())
+    }
+
+    /// Creates or checks the table that a coprocessor writes to. Returns notices.
+    fn prepare_target(
+        &mut self,
+        table: &Table,
+        record: &CoprocessorRecord,
+        checked: &mut Checked,
+    ) -> Result<Vec<String>> {
+        let definition = checked.target()?;
+        let mut notices = Vec::new();
+        let catalog = self.changes.catalog(self.engine);
+        if let Some(definition) = &definition
+            && catalog.table(&definition.name).is_none()
+        {
+            self.create_target(definition)?;
+            notices.push(format!(
+                "table \"{}\" created for coprocessor \"{}\"",
+                definition.name, record.name
+            ));
+        }
+        let catalog = self.changes.catalog(self.engine);
+        for name in checked.arguments.tables() {
+            let other = catalog.table(name).ok_or_else(|| {
+                let message = format!("relation \"{name}\" does not exist");
+                Error::new(sqlstate::UNDEFINED_TABLE, message)
+            })?;
+            if self.reaches(other.id, table.id) {
+                let message =
+                    format!("coprocessor \"{}\" would write to its own table", record.name);
+                return Err(Error::new("42P17", message).with_detail(format!(
+                    "What it writes to table \"{name}\" comes back to table \"{}\".",
+                    table.name
+                )));
+            }
+            let target = definition.as_ref().filter(|definition| definition.name == name);
+            self.check_target(other, target, record)?;
+        }
+        checked.find_others(&catalog);
+        Ok(notices)
+    }
+
+    fn check_target(
+        &self,
+        target: &Table,
+        definition: Option<&TableDefinition>,
+        record: &CoprocessorRecord,
+    ) -> Result<()> {
+        let is_exclusive = definition.is_some_and(|definition| definition.is_exclusive);
+        let catalog = self.changes.catalog(self.engine);
+        // This transaction may have dropped one of them.
+        let writers = self.engine.writers_to(target.id).into_iter();
+        let mut writers = writers.filter(|(writer, _)| table_by_id(&catalog, *writer).is_some());
+        if let Some((_, other)) = writers.find(|(_, one)| is_exclusive || one.is_exclusive) {
+            let message = format!(
+                "table \"{}\" is written to by coprocessor \"{}\"",
+                target.name, other.record.name
+            );
+            return Err(Error::new(sqlstate::OBJECT_IN_USE, message)
+                .with_hint("Name another table, or detach the other coprocessor."));
+        }
+        let Some(definition) = definition else { return Ok(()) };
+        definition.check(&record.coprocessor, &target.shape())?;
+        if is_exclusive {
+            lock_table(self.transaction, target.id, LockMode::Exclusive)?;
+            self.engine.store().wait_for_commits()?;
+            self.transaction.begin_statement();
+            let mut rows = CellBatch::new();
+            if self.transaction.scan(target.id, Scan::all())?.next_batch(1, &mut rows)? {
+                let message = format!("table \"{}\" is not empty", target.name);
+                return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                    .with_hint("Delete its rows, or name a table that does not exist."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether what is written to one table comes to another by coprocessors.
+    fn reaches(&self, from: TableId, to: TableId) -> bool {
+        let mut seen = vec![from];
+        let mut next = 0;
+        while let Some(&table) = seen.get(next) {
+            if table == to {
+                return true;
+            }
+            for attached in self.engine.attached(table).iter() {
+                let new = attached.writes.iter().filter(|write| !seen.contains(write));
+                let new: Vec<TableId> = new.copied().collect();
+                seen.extend(new);
+            }
+            next += 1;
+        }
+        false
+    }
+
+    /// Creates the table that a coprocessor needs.
+    fn create_target(&mut self, definition: &TableDefinition) -> Result<()> {
+        let ident = |name: &str| Ident { value: name.to_owned(), position: 1 };
+        let columns = definition.columns.iter().map(|column| ast::ColumnDefinition {
+            name: ast::ColumnName { family: None, name: ident(&column.name) },
+            type_name: ast::TypeName { sql_type: column.sql_type, position: 1 },
+            not_null: column.not_null,
+            explicit_null: false,
+            default: None,
+        });
+        let key = definition.columns.iter().take(definition.key_count);
+        let key_columns = key.clone().map(|column| ast::KeyColumn {
+            name: ast::ColumnName { family: None, name: ident(&column.name) },
+            order: SortOrder::Ascending,
+            nulls: None,
+        });
+        let statement = ast::CreateTable {
+            if_not_exists: false,
+            name: TableName { schema: None, name: ident(&definition.name) },
+            columns: columns.collect(),
+            constraints: vec![ast::TableConstraint {
+                name: None,
+                kind: ast::ConstraintKind::PrimaryKey(key_columns.collect()),
+                position: 1,
+            }],
+            options: Vec::new(),
+            splits: Vec::new(),
+        };
+        let nullable: Vec<usize> = key
+            .enumerate()
+            .filter(|(_, column)| !column.not_null)
+            .map(|(position, _)| position)
+            .collect();
+        // The positions are of no text that the client sent.
+        self.create_new_table(&statement, &nullable)
+            .map_err(|error| Error { position: None, ..error })
+    }
+
+    /// Before a table is dropped: refuses it if coprocessors of others write to it, or detaches
+    /// those.
+    pub(super) fn release_target(
+        &mut self,
+        target: &Table,
+        cascade: bool,
+        dropped_too: &[String],
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        if self.engine.coprocessors.server_writes_to(&target.name) {
+            let message = format!(
+                "cannot drop table {} because coprocessors of the server write to it",
+                target.name
+            );
+            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                .with_hint("Take them out of the configuration file and start the server anew."));
+        }
+        for (writer, attached) in self.engine.writers_to(target.id) {
+            let Some(table) = table_by_id(&catalog, writer) else { continue };
+            if dropped_too.contains(&table.name) {
+                continue;
+            }
+            let name = &attached.record.name;
+            if !cascade {
+                return Err(Error::new(
+                    sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
+                    format!("cannot drop table {} because other objects depend on it", target.name),
+                )
+                .with_detail(format!(
+                    "coprocessor {name} of table {} depends on table {}",
+                    table.name, target.name
+                ))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            }
+            lock_table(self.transaction, writer, LockMode::Exclusive)?;
+            // Several of its coprocessors may go, one after the other.
+            let catalog = self.changes.catalog(self.engine);
+            if let Some(table) = catalog.table(&table.name).cloned() {
+                self.detach(&table, name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_attached(table: &Table, name: &Ident) -> Error {
+    let message =
+        format!("table \"{}\" has no coprocessor \"{}\" attached", table.name, name.value);
+    Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position)
+}
+
+fn table_by_id(catalog: &Catalog, id: TableId) -> Option<Arc<Table>> {
+    catalog.tables().into_iter().find(|table| table.id == id).cloned()
+}
+
+/// Returns an argument as the catalog keeps it.
+fn argument_text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
+            text.clone()
+        }
+        OptionValue::Boolean(value) => value.to_string(),
+    }
+}

@@ -1,0 +1,83 @@
+//! Opens an engine on a store, with the coprocessors that a program has.
+
+use std::sync::Arc;
+
+use coprocessors::registry::Registry;
+use store::Store;
+use store::transaction::TransactionOptions;
+use types::expr::EvalContext;
+
+use crate::attach::Coprocessors;
+use crate::catalog::record::CoprocessorRecord;
+use crate::ddl::{Changes, Ddl};
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// What an engine has beside what is in the store.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// The coprocessors that ATTACH COPROCESSOR knows. A program adds its own with
+    /// [`Registry::add`]; `examples/coprocessor.rs` does.
+    pub registry: Registry,
+    /// Coprocessors of the server, on all tables. The tables they write to are created with the
+    /// first table that they watch.
+    pub server_coprocessors: Vec<CoprocessorRecord>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            registry: coprocessors::shipped::registry(),
+            server_coprocessors: Vec::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// Reads the catalog of a store, attaches the coprocessors of its tables and removes what a
+    /// crashed DDL statement left behind.
+    ///
+    /// A coprocessor of a table that the registry lacks does not keep the engine from opening:
+    /// writes to that table are refused until it is detached.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports, a damaged catalog, and what is wrong with the coprocessors of the
+    /// server.
+    pub fn open(store: Arc<Store>, options: EngineOptions) -> Result<Arc<Engine>> {
+        let EngineOptions { registry, server_coprocessors } = options;
+        let has_server_coprocessors = !server_coprocessors.is_empty();
+        let coprocessors = Coprocessors::new(registry, server_coprocessors, store.env())?;
+        let engine = Arc::new(Engine::load(store, coprocessors)?);
+        if has_server_coprocessors {
+            engine.prepare_server_targets()?;
+        }
+        let catalog = engine.catalog();
+        for table in catalog.tables() {
+            engine.attach_observers(table, &catalog)?;
+        }
+        Ok(engine)
+    }
+
+    /// Creates the tables that coprocessors of the server write to.
+    fn prepare_server_targets(&self) -> Result<()> {
+        let transaction = Arc::new(self.store().begin(TransactionOptions::default()));
+        transaction.begin_statement();
+        let mut changes = Changes::default();
+        let prepared = self.catalog().tables().into_iter().try_for_each(|table| {
+            let eval = EvalContext::default();
+            Ddl { engine: self, transaction: &transaction, changes: &mut changes, eval }
+                .prepare_server_targets(table)
+        });
+        let committed = prepared.and_then(|()| {
+            let _publishing = self.publishing.lock();
+            transaction.commit()?.durable.wait()?;
+            Ok(())
+        });
+        match committed {
+            Ok(()) => changes.publish(self),
+            Err(_) => changes.rollback(self, &transaction),
+        }
+        committed
+    }
+}

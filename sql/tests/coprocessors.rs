@@ -1,0 +1,196 @@
+//! ATTACH and DETACH COPROCESSOR, and what the shipped coprocessors do.
+//!
+//! `coprocessors/*.txt`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`,
+//! and the answer. A first line `@b` runs the case in session b; the line `@restart` alone opens
+//! the engine anew, `@restart without` with a registry that lacks the coprocessor `refuse`. Each
+//! file begins with no tables. `BENNU_REGOLD=1` writes the answers anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use coprocessors::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
+use sql::EngineOptions;
+use sql::catalog::record::CoprocessorRecord;
+use store::Mutation;
+use store::error::Veto;
+use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
+
+use crate::server::Server;
+
+/// Refuses every write, for tests of the order in which coprocessors run.
+struct Refuse(String, String);
+
+struct RefuseFactory;
+
+const PARAMETERS: &[Parameter] = &[Parameter {
+    name: "message",
+    kind: ArgumentKind::Text,
+    need: Need::Default("refused"),
+    about: "what to say",
+}];
+
+impl CoprocessorFactory for RefuseFactory {
+    fn name(&self) -> &str {
+        "refuse"
+    }
+
+    fn about(&self) -> &str {
+        "refuses every write"
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        PARAMETERS
+    }
+
+    fn build(&self, attachment: &Attachment<'_>) -> types::Result<Arc<dyn RegionObserver>> {
+        let message = attachment.arguments.text("message").unwrap_or_default().to_owned();
+        Ok(Arc::new(Refuse(attachment.name.to_owned(), message)))
+    }
+}
+
+impl RegionObserver for Refuse {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch])
+    }
+
+    fn pre_batch(&self, _: &dyn ObserverContext, _: &mut [Mutation]) -> store::Result<()> {
+        assert!(self.1 != "panic", "as it was told");
+        Err(store::Error::Vetoed(Box::new(Veto {
+            coprocessor: self.0.clone(),
+            code: "23514".to_owned(),
+            message: self.1.clone(),
+            ..Veto::default()
+        })))
+    }
+}
+
+fn with_refuse() -> EngineOptions {
+    let mut options = EngineOptions::default();
+    options.registry.add(Arc::new(RefuseFactory));
+    options
+}
+
+#[test]
+fn scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/coprocessors");
+    let record = std::env::var_os("BENNU_REGOLD").is_some();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let script = fs::read_to_string(&path).unwrap();
+        let mut server = Server::start(with_refuse);
+        let mut recorded = String::new();
+        for case in script.split("\n\n").map(str::trim).filter(|case| !case.is_empty()) {
+            let (question, expected) = case.split_once("\n---").unwrap_or((case, ""));
+            let lines: Vec<&str> = question.lines().filter(|line| !line.starts_with('#')).collect();
+            let answer = case_answer(&mut server, &lines);
+            count += usize::from(!lines.is_empty());
+            if answer.trim() != expected.trim() {
+                wrong.push(format!("{}\n{question}\n---\n{answer}", path.display()));
+            }
+            let divider = if lines.is_empty() { "" } else { "\n---\n" };
+            let _ = write!(recorded, "{question}{divider}{}\n\n", answer.trim());
+        }
+        if record {
+            fs::write(&path, recorded.trim_end().to_owned() + "\n").unwrap();
+        }
+    }
+    assert!(count > 0, "no script was found");
+    assert!(record || wrong.is_empty(), "answers differ:\n{}", wrong.join("\n\n"));
+}
+
+fn case_answer(server: &mut Server, lines: &[&str]) -> String {
+    match lines {
+        [] => String::new(),
+        ["@restart"] => {
+            server.restart_with(with_refuse);
+            "ok\n".to_owned()
+        }
+        ["@restart without"] => {
+            server.restart_with(EngineOptions::default);
+            "ok\n".to_owned()
+        }
+        [first, rest @ ..] => match first.strip_prefix('@') {
+            Some(session) => server.run(session, &rest.join("\n")),
+            None => server.run("a", &lines.join("\n")),
+        },
+    }
+}
+
+fn audit_on_every_table() -> EngineOptions {
+    EngineOptions {
+        server_coprocessors: vec![CoprocessorRecord {
+            name: "audit".to_owned(),
+            coprocessor: "audit".to_owned(),
+            priority: 500,
+            arguments: vec![("table".to_owned(), "everything".to_owned())],
+        }],
+        ..EngineOptions::default()
+    }
+}
+
+#[test]
+fn coprocessors_of_the_server_watch_every_table_but_the_one_they_write_to() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE old (id int PRIMARY KEY)");
+    server.run("a", "INSERT INTO old VALUES (1)");
+    server.restart_with(audit_on_every_table);
+    assert_eq!(server.run("a", "SELECT count(*) FROM everything"), "0\n");
+    server.run("a", "CREATE TABLE new (id int PRIMARY KEY)");
+    server.run("a", "INSERT INTO new VALUES (2); INSERT INTO old VALUES (3)");
+    let log = "SELECT table_name, row_key FROM everything ORDER BY table_name";
+    let entries = "new|{\"id\": 2}\nold|{\"id\": 3}\n";
+    assert_eq!(server.run("a", log), entries);
+    let view = "SELECT table_name, scope, priority, state FROM bennu.coprocessors \
+                WHERE coprocessor = 'audit'";
+    assert_eq!(server.run("a", view), "new|server|500|active\nold|server|500|active\n");
+    let refused = server.run("a", "DROP TABLE everything");
+    assert!(refused.starts_with("error 2BP01: cannot drop table everything because"), "{refused}");
+    let taken = server.run("a", "ALTER TABLE new ATTACH COPROCESSOR audit");
+    assert!(taken.starts_with("error 42710: "), "{taken}");
+    // Without it, the table is one like others.
+    server.restart_with(EngineOptions::default);
+    server.run("a", "INSERT INTO new VALUES (4)");
+    assert_eq!(server.run("a", log), entries);
+    assert_eq!(server.run("a", "DROP TABLE everything"), "ok\n");
+}
+
+#[test]
+fn a_server_with_a_wrong_coprocessor_does_not_open() {
+    let opened = |coprocessor: &str, argument: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::Store::open(directory.path(), store::Options::default()).unwrap();
+        let options = EngineOptions {
+            server_coprocessors: vec![CoprocessorRecord {
+                name: "one".to_owned(),
+                coprocessor: coprocessor.to_owned(),
+                priority: 500,
+                arguments: vec![(argument.to_owned(), "x".to_owned())],
+            }],
+            ..EngineOptions::default()
+        };
+        match sql::engine::Engine::open(store, options) {
+            Ok(_) => "it opened".to_owned(),
+            Err(error) => format!("{} {}", error.sqlstate, error.message),
+        }
+    };
+    assert_eq!(opened("nobody", "table"), "42704 coprocessor \"nobody\" does not exist");
+    assert_eq!(
+        opened("summary", "table"),
+        "22023 coprocessor \"summary\" cannot watch every table"
+    );
+    assert_eq!(
+        opened("audit", "colour"),
+        "22023 coprocessor \"audit\" has no parameter \"colour\""
+    );
+    assert!(opened("audit", "columns").starts_with("42703 "));
+}
