@@ -565,6 +565,24 @@ fn answers_do_not_depend_on_flushes_and_compactions() {
     });
 }
 
+#[test]
+fn what_a_range_ended_stays_ended_where_evictions_are_in_doubt() {
+    let family = FamilyDescriptor { versions: 2, min_versions: 1, ..FamilyDescriptor::new("f") };
+    let w = |row, qualifier, at, kind| {
+        Event::Write(Write { row, qualifier, at, kind, ttl: 1, new_commit: false })
+    };
+    let events = [
+        w(0, 1, 200_000, CellType::Put),
+        w(0, 1, 600_000, CellType::ExpiringPut),
+        w(0, 1, 300_000, CellType::Put),
+        w(0, 0, 600_000, CellType::DeleteFamilyVersion),
+        w(0, 1, 100_000, CellType::Put),
+        w(0, 0, 100_000, CellType::DeleteFamily),
+    ];
+    let reads = [Read { age: 0, min: i64::MIN, max: i64::MAX, max_versions: 2 }];
+    run(&family, &events, &reads);
+}
+
 /// Staged cells are commits that follow the snapshot; `staged_through` cuts them.
 #[test]
 fn staged_cells_are_seen_by_their_owner() {

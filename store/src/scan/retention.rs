@@ -444,7 +444,9 @@ impl Retention {
             return Verdict::Skip;
         }
         if self.column.done {
-            return if self.doubts_evictions() { Verdict::Keep } else { self.leave_column() };
+            // What a range ended stays ended: its marker may go.
+            let in_doubt = self.doubts_evictions() && self.range_mask(put) != Some(Effect::Ends);
+            return if in_doubt { Verdict::Keep } else { self.leave_column() };
         }
         let rewrites = matches!(&self.task, Task::Rewrite(_));
         // A reader asks for one moment.
