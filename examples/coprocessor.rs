@@ -59,8 +59,8 @@ fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     database.shut_down()
 }
 
-/// Makes `max_change`. Its arguments are checked by the registry before [`MaxChangeFactory::build`] sees
-/// them; what only the coprocessor can know, it checks itself.
+/// Makes `max_change`. The registry has checked the arguments before [`MaxChangeFactory::build`]
+/// sees them; what only the coprocessor can know, it checks itself.
 struct MaxChangeFactory;
 
 impl CoprocessorFactory for MaxChangeFactory {

@@ -19,7 +19,7 @@
 //! * `columns`: the columns whose values are logged; all if not given. The key is always logged.
 //!
 //! What it cannot see: rows that go by themselves because a TTL has passed. Deletes of single
-//! versions, cells with a TTL of their own and bulk loads are refused.
+//! versions and bulk loads are refused.
 //!
 //! # For those who copy it
 //!
@@ -42,7 +42,7 @@ use types::rowcode::{RowDecoder, RowLayout};
 use types::{DataType, Datum, Result};
 
 use crate::change::{
-    Change, RowState, bulk_load_refused, changes, load_previous, refuse_unfollowed,
+    Change, RowState, bulk_load_refused, changes, load_previous, refuse_unknown_outcomes,
 };
 use crate::json;
 use crate::registry::{
@@ -236,7 +236,7 @@ impl RegionObserver for AuditObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        refuse_unfollowed("an audit", batch)?;
+        refuse_unknown_outcomes("an audit", batch)?;
         load_previous(context, batch, |_| true)?;
         let entries = self.entries(context.user(), batch);
         let entries = entries.map_err(|error| violation::value_error(&self.name, error))?;

@@ -144,18 +144,27 @@ fn time(timestamp: Option<Timestamp>) -> Timestamp {
 /// Returns an error if what is derived from rows could not follow an edit of the batch: the delete
 /// of a single version, which may show an older one, or a cell that goes by itself.
 pub fn refuse_unfollowed(derived: &str, batch: &[Mutation]) -> store::Result<()> {
-    let edits = batch.iter().flat_map(|mutation| &mutation.edits);
-    for edit in edits {
-        let what = match edit {
-            Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. } => {
-                "single versions cannot be deleted"
-            }
-            Edit::Put { ttl: Some(_), .. } => "cells cannot have a TTL of their own",
-            _ => continue,
-        };
-        return Err(store::Error::InvalidRequest(format!("{what} in a table with {derived}")));
+    refuse_unknown_outcomes(derived, batch)?;
+    let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
+    match edits.any(|edit| matches!(edit, Edit::Put { ttl: Some(_), .. })) {
+        true => Err(refusal("cells cannot have a TTL of their own", derived)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Returns an error if an edit of the batch leaves a row in a state that [`changes`] cannot tell.
+pub fn refuse_unknown_outcomes(derived: &str, batch: &[Mutation]) -> store::Result<()> {
+    let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
+    let is_of_version =
+        |edit: &Edit| matches!(edit, Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. });
+    match edits.any(is_of_version) {
+        true => Err(refusal("single versions cannot be deleted", derived)),
+        false => Ok(()),
+    }
+}
+
+fn refusal(what: &str, derived: &str) -> store::Error {
+    store::Error::InvalidRequest(format!("{what} in a table with {derived}"))
 }
 
 /// Returns the refusal of a bulk load, for `pre_bulk_load` of who must see every row.

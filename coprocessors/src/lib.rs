@@ -23,6 +23,7 @@ pub mod registry;
 mod json;
 pub mod audit;
 pub mod summary;
+pub mod ttl_by_column;
 pub mod shipped;
 
 #[cfg(test)]

@@ -97,6 +97,10 @@ impl CoprocessorFactory for SummaryFactory {
         PARAMETERS
     }
 
+    fn follows_every_row(&self) -> bool {
+        true
+    }
+
     fn target(&self, attachment: &Attachment<'_>) -> Result<Option<TableDefinition>> {
         let table = attachment.table;
         if table.descriptor.families.iter().any(|family| family.ttl.is_some()) {

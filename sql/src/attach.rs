@@ -173,6 +173,33 @@ impl Coprocessors {
         Ok(checked)
     }
 
+    /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go by
+    /// themselves: `added` is about to be attached, or an index to be made.
+    pub(crate) fn check_expiry(
+        &self,
+        table: &Table,
+        added: Option<&CoprocessorRecord>,
+        has_indexes: bool,
+    ) -> Result<()> {
+        let all = || table.coprocessors.attached.iter().chain(added);
+        let is = |record: &&CoprocessorRecord, what: fn(&dyn CoprocessorFactory) -> bool| {
+            self.registry.factory(&record.coprocessor).is_some_and(|factory| what(&**factory))
+        };
+        let Some(expiring) = all().find(|record| is(record, |factory| factory.expires_rows()))
+        else {
+            return Ok(());
+        };
+        let beside = match all().find(|record| is(record, |factory| factory.follows_every_row())) {
+            Some(follower) => format!("coprocessor \"{}\"", follower.name),
+            None if has_indexes => "an index".to_owned(),
+            None => return Ok(()),
+        };
+        Err(Error::not_supported(
+            format!("{beside} beside coprocessor \"{}\"", expiring.name),
+            "Rows that expire leave behind what is kept of them: use only one of the two.",
+        ))
+    }
+
     /// Returns the chain of a table, with what is known of those that were attached.
     pub(crate) fn chain(&self, table: &Table, catalog: &Catalog) -> (Chain, Vec<Attached>) {
         let mut observers: Chain = Vec::new();

@@ -194,3 +194,59 @@ fn a_server_with_a_wrong_coprocessor_does_not_open() {
     );
     assert!(opened("audit", "columns").starts_with("42703 "));
 }
+
+#[test]
+fn rows_expire_when_their_column_says() {
+    let env = store::env::fault::FaultEnv::new(7);
+    let options = store::Options { env: Arc::new(env.clone()), ..store::Options::default() };
+    let store = store::Store::open(Path::new("data"), options).unwrap();
+    let engine = sql::engine::Engine::open(store, EngineOptions::default()).unwrap();
+    let mut session = sql::session::Session::open(
+        &engine,
+        sql::session::SessionOptions { user: "bennu".to_owned() },
+    );
+    let mut ask = |sql: &str| crate::server::answer(&mut session, sql);
+    let second = |n: i64| env.set_now(1_700_000_000_000_000 + n * 1_000_000);
+    let at = |n: i64| format!("to_timestamp({})", 1_700_000_000 + n);
+    second(0);
+    ask(
+        "CREATE TABLE t (id int PRIMARY KEY, until timestamptz, name text, f.more text) WITH (versions = 5)",
+    );
+    // One that was there before.
+    assert_eq!(ask(&format!("INSERT INTO t VALUES (1, {}, 'old', 'x')", at(50))), "ok\n");
+    let attach =
+        "ALTER TABLE t ATTACH COPROCESSOR ttl_by_column WITH (column = 'until', after = 10)";
+    assert_eq!(ask(attach), "ok\n");
+    let insert = |id: i64, n: i64| format!("INSERT INTO t VALUES ({id}, {}, 'new', 'y')", at(n));
+    assert_eq!(ask(&insert(2, 100)), "ok\n");
+    assert_eq!(ask(&insert(3, 100)), "ok\n");
+    assert_eq!(ask(&insert(4, 100)), "ok\n");
+    // Nearer, further, and without an end; of one family only.
+    assert_eq!(ask(&format!("UPDATE t SET until = {} WHERE id = 2", at(60))), "ok\n");
+    assert_eq!(ask(&format!("UPDATE t SET until = {} WHERE id = 3", at(200))), "ok\n");
+    assert_eq!(ask("UPDATE t SET until = NULL WHERE id = 4"), "ok\n");
+    let all = "SELECT id, name, more FROM t ORDER BY id";
+    let rows = ["1|old|x\n", "2|new|y\n", "3|new|y\n", "4|new|y\n"];
+    for flushed in [false, true] {
+        if flushed {
+            ask("FLUSH t");
+        }
+        assert_eq!(ask(all), rows.concat());
+    }
+    for (now, left) in [(59, 0), (61, 1), (69, 1), (71, 2), (150, 2), (211, 3)] {
+        second(now);
+        assert_eq!(ask(all), rows[left..].concat(), "after {now} seconds");
+        assert_eq!(ask("SELECT count(*) FROM t"), format!("{}\n", 4 - left));
+        let one = ask(&format!("SELECT id FROM t WHERE id = {}", left + 1));
+        assert_eq!(one, format!("{}\n", left + 1));
+        if now == 150 {
+            ask("MAJOR COMPACT t");
+            assert_eq!(ask(all), rows[left..].concat(), "compacted");
+        }
+    }
+    // The key is free again, whatever is left of the row.
+    assert_eq!(ask(&insert(3, 300)), "ok\n");
+    assert_eq!(ask("SELECT id FROM t ORDER BY id"), "3\n4\n");
+    ask("FLUSH t; MAJOR COMPACT t");
+    assert_eq!(ask("SELECT count(*) FROM cells('t', true, 9)"), "4\n");
+}

@@ -111,6 +111,23 @@ pub trait CoprocessorFactory: Send + Sync {
         false
     }
 
+    /// Where it stands in the chain unless ATTACH says otherwise; `None`: where all others stand.
+    fn default_priority(&self) -> Option<i32> {
+        None
+    }
+
+    /// Whether rows go by themselves because of it. What is kept of every row (an index, and
+    /// coprocessors that say [`CoprocessorFactory::follows_every_row`]) cannot be on the same
+    /// table.
+    fn expires_rows(&self) -> bool {
+        false
+    }
+
+    /// Whether what it keeps is wrong if a row goes without being deleted.
+    fn follows_every_row(&self) -> bool {
+        false
+    }
+
     /// The table that it writes to, if it has one: named by an argument of kind
     /// [`ArgumentKind::Table`]. ATTACH creates it, or checks that what is there can take the rows.
     ///

@@ -61,9 +61,10 @@ impl Ddl<'_> {
         let mut records = CoprocessorRecords::clone(&table.coprocessors);
         let name = statement.alias.as_ref().unwrap_or(&statement.coprocessor);
         let coprocessors = &self.engine.coprocessors;
-        coprocessors
+        let factory = coprocessors
             .factory(&statement.coprocessor.value)
             .map_err(|error| error.at(statement.coprocessor.position))?;
+        let priority = factory.default_priority().unwrap_or(TABLE_PRIORITY);
         let of_server = coprocessors.of_server(&table.name).iter();
         if records.attached.iter().chain(of_server).any(|one| one.name == name.value) {
             let owner = format!("table \"{}\"", table.name);
@@ -72,13 +73,14 @@ impl Ddl<'_> {
         let record = CoprocessorRecord {
             name: name.value.clone(),
             coprocessor: statement.coprocessor.value.clone(),
-            priority: statement.priority.unwrap_or(TABLE_PRIORITY),
+            priority: statement.priority.unwrap_or(priority),
             arguments: statement
                 .arguments
                 .iter()
                 .map(|option| (option.name.value.clone(), argument_text(&option.value)))
                 .collect(),
         };
+        coprocessors.check_expiry(table, Some(&record), !table.indexes.is_empty())?;
         let catalog = self.changes.catalog(self.engine);
         let mut checked = coprocessors.check(&record, table, &catalog)?;
         let notices = self.prepare_target(table, &record, &mut checked)?;

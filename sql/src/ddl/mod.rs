@@ -247,6 +247,7 @@ impl Ddl<'_> {
             return Ok(Some(format!("relation \"{}\" already exists, skipping", name.value)));
         }
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        self.engine.coprocessors.check_expiry(&table, None, true)?;
         let id = self.next_id()?;
         let index = create_index::record(statement, &record, &catalog, &self.eval, TableId(id))?;
         self.write_next_id(id + 1)?;

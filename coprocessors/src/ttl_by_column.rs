@@ -1,0 +1,266 @@
+//! `ttl_by_column`: rows expire at the time that a column of theirs says.
+//!
+//! ```sql
+//! ALTER TABLE token ATTACH COPROCESSOR ttl_by_column WITH (column = 'valid_until');
+//! ALTER TABLE event ATTACH COPROCESSOR ttl_by_column WITH (column = 'seen_at', after = '7 days');
+//! ```
+//!
+//! Whenever a row is written, its cells get a TTL that ends at the column's value plus `after`.
+//! From then on expiry is the store's own: one rule for reads of all kinds, conditions, row locks,
+//! flushes and compactions. So nobody sees the row after its time, a row of the same key can be
+//! inserted, and the next major compaction frees the room. NULL and `infinity` never expire.
+//! ATTACH writes the rows that are there once more, each with its TTL.
+//!
+//! Arguments:
+//!
+//! * `column`: of type `timestamp` (taken as UTC), `timestamptz` or `date` (its first moment, UTC).
+//! * `after`: how long after that; at once if not given.
+//!
+//! # What readers see
+//!
+//! * A TTL counts from the commit: a row goes later than the column says by the time between its
+//!   statement and its commit. A row that has expired when it is written goes a millisecond after
+//!   its commit.
+//! * A snapshot sees what had not expired when it was taken, as with the TTL of a family.
+//! * An update that brings the end nearer hides the versions before it, too: else they would come
+//!   back when the newest one has gone. `FOR SYSTEM_TIME AS OF` sees them as it sees deleted rows.
+//!
+//! # What it refuses
+//!
+//! Indexes and summaries, whose entries would stay when a row goes; bulk loads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::env::Env;
+use store::observer::{BulkLoadRef, Hook, Hooks, ObserverContext, RegionObserver, TableContext};
+use store::{CellBatch, Edit, Mutation, Scan, Transaction};
+use types::datetime::UNIX_EPOCH_SECONDS;
+use types::rowcode::{RowDecoder, RowLayout};
+use types::{DataType, Datum, Error, Result};
+
+use crate::change::{RowState, bulk_load_refused, changes, load_previous};
+use crate::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
+use crate::violation;
+
+/// Makes `ttl_by_column`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TtlByColumnFactory;
+
+/// Before constraints and all that looks at what is written.
+const PRIORITY: i32 = 50;
+/// The shortest TTL that a cell can have.
+const TTL_MIN: Duration = Duration::from_millis(1);
+const DAY_MICROS: i64 = 86_400_000_000;
+/// Rows that are read and written again at a time.
+const FILL_ROWS: usize = 1000;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "column",
+        kind: ArgumentKind::Column,
+        need: Need::Required,
+        about: "the column that says when a row expires",
+    },
+    Parameter {
+        name: "after",
+        kind: ArgumentKind::Duration,
+        need: Need::Optional,
+        about: "how long after the column's time that is",
+    },
+];
+
+impl CoprocessorFactory for TtlByColumnFactory {
+    fn name(&self) -> &str {
+        "ttl_by_column"
+    }
+
+    fn about(&self) -> &str {
+        "has rows expire at the time that a column says"
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        PARAMETERS
+    }
+
+    fn default_priority(&self) -> Option<i32> {
+        Some(PRIORITY)
+    }
+
+    fn expires_rows(&self) -> bool {
+        true
+    }
+
+    fn build(&self, attachment: &Attachment<'_>) -> Result<Arc<dyn RegionObserver>> {
+        let column = attachment.arguments.column("column").unwrap_or_default();
+        let known = &attachment.table.columns[column];
+        let data_type = known.sql_type.base;
+        if !matches!(data_type, DataType::Timestamp | DataType::Timestamptz | DataType::Date) {
+            let message = format!(
+                "column \"{}\" of type {} does not say when a row expires",
+                known.name,
+                data_type.sql_name()
+            );
+            return Err(Error::new(types::error::sqlstate::DATATYPE_MISMATCH, message)
+                .with_detail("It should be a timestamp or a date."));
+        }
+        Ok(Arc::new(TtlByColumn {
+            name: attachment.name.to_owned(),
+            layout: Arc::clone(&attachment.table.layout),
+            column,
+            after_micros: attachment.arguments.duration_micros("after").unwrap_or(0),
+            env: Arc::clone(attachment.env),
+        }))
+    }
+
+    fn fill(&self, attachment: &Attachment<'_>, transaction: &Transaction) -> store::Result<()> {
+        let mut scanner = transaction.scan(attachment.table.id, Scan::all())?;
+        let mut rows = CellBatch::new();
+        while scanner.next_batch(FILL_ROWS, &mut rows)? {
+            let again = rows.rows().map(|row| {
+                // The versions without a TTL are not to come back.
+                let mut mutation = Mutation::new(row.key()).delete_row();
+                for cell in row.cells() {
+                    mutation = mutation.put(cell.family, cell.qualifier, cell.value.to_vec());
+                }
+                mutation
+            });
+            transaction.mutate(attachment.table.id, again.collect())?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives the cells of a table their TTL.
+struct TtlByColumn {
+    name: String,
+    layout: Arc<RowLayout>,
+    column: usize,
+    after_micros: i64,
+    env: Arc<dyn Env>,
+}
+
+/// When a row expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// Microseconds since 1970.
+    At(i64),
+    Never,
+}
+
+/// What is to be done to a mutation beside giving its puts a TTL.
+struct Plan {
+    end: End,
+    /// Older versions would last longer.
+    is_nearer: bool,
+    /// Packed rows of families that are not written, which must have the same TTL.
+    kept: Vec<(u8, Vec<u8>)>,
+}
+
+impl TtlByColumn {
+    fn plans(&self, batch: &[Mutation]) -> Result<Vec<Option<Plan>>> {
+        let columns = [self.column];
+        let decoder = RowDecoder::new(&self.layout, &columns)?;
+        let end = |row: &[u8], state: &RowState<'_>| {
+            let mut value = [Datum::Null];
+            decoder.decode(row, &state.packed(), &mut value[..])?;
+            Ok(self.end(&value[0]))
+        };
+        let changes = changes(self.layout.family_count, batch);
+        let plans = batch.iter().zip(&changes).map(|(mutation, change)| {
+            if !puts(mutation) || !change.new.exists() {
+                return Ok(None);
+            }
+            let new = end(change.row, &change.new)?;
+            let is_nearer = change.old.exists() && new < end(change.row, &change.old)?;
+            let packed = change.new.packed();
+            let kept = packed.iter().enumerate().filter_map(|(family, packed)| {
+                let family = family as u8;
+                let is_put = mutation.edits.iter().any(|edit| is_put_of(edit, family));
+                packed.filter(|_| !is_put).map(|packed| (family, packed.to_vec()))
+            });
+            Ok(Some(Plan { end: new, is_nearer, kept: kept.collect() }))
+        });
+        plans.collect()
+    }
+
+    fn end(&self, value: &Datum) -> End {
+        let micros = match value {
+            Datum::Timestamp(i64::MAX) | Datum::Timestamptz(i64::MAX) | Datum::Date(i32::MAX) => {
+                return End::Never;
+            }
+            Datum::Timestamp(micros) | Datum::Timestamptz(micros) => *micros,
+            Datum::Date(i32::MIN) => i64::MIN,
+            Datum::Date(days) => i64::from(*days).saturating_mul(DAY_MICROS),
+            _ => return End::Never,
+        };
+        let since_1970 = micros.saturating_add(UNIX_EPOCH_SECONDS * 1_000_000);
+        End::At(since_1970.saturating_add(self.after_micros))
+    }
+
+    fn apply(&self, plan: Plan, mutation: &mut Mutation) {
+        for (family, value) in plan.kept {
+            mutation.edits.push(Edit::Put {
+                family,
+                qualifier: Vec::new(),
+                timestamp: None,
+                value,
+                ttl: None,
+            });
+        }
+        if plan.is_nearer {
+            mutation.edits.insert(0, Edit::DeleteRow { timestamp: None });
+        }
+        let End::At(end) = plan.end else { return };
+        let now = self.env.now_micros();
+        for edit in &mut mutation.edits {
+            if let Edit::Put { timestamp, ttl, .. } = edit {
+                let left = end.saturating_sub(timestamp.map_or(now, |at| at.0));
+                let left = Duration::from_micros(u64::try_from(left).unwrap_or(0)).max(TTL_MIN);
+                *ttl = Some(ttl.map_or(left, |shorter| shorter.min(left)));
+            }
+        }
+    }
+}
+
+fn puts(mutation: &Mutation) -> bool {
+    mutation.edits.iter().any(|edit| matches!(edit, Edit::Put { .. }))
+}
+
+fn is_put_of(edit: &Edit, wanted: u8) -> bool {
+    matches!(edit, Edit::Put { family, qualifier, .. } if *family == wanted && qualifier.is_empty())
+}
+
+impl RegionObserver for TtlByColumn {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::PreBatch, Hook::PreBulkLoad])
+    }
+
+    fn is_essential(&self) -> bool {
+        true
+    }
+
+    fn pre_bulk_load(&self, _: &TableContext<'_>, _: &BulkLoadRef<'_>) -> store::Result<()> {
+        Err(bulk_load_refused("rows that expire by a column"))
+    }
+
+    fn pre_batch(
+        &self,
+        context: &dyn ObserverContext,
+        batch: &mut [Mutation],
+    ) -> store::Result<()> {
+        load_previous(context, batch, puts)?;
+        let plans = self.plans(batch);
+        let plans = plans.map_err(|error| violation::value_error(&self.name, error))?;
+        for (plan, mutation) in plans.into_iter().zip(batch) {
+            if let Some(plan) = plan {
+                self.apply(plan, mutation);
+            }
+        }
+        Ok(())
+    }
+}
