@@ -173,8 +173,8 @@ impl Coprocessors {
         Ok(checked)
     }
 
-    /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go by
-    /// themselves: `added` is about to be attached, or an index to be made.
+    /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go
+    /// by themselves: `added` is about to be attached, or an index to be made.
     pub(crate) fn check_expiry(
         &self,
         table: &Table,
