@@ -7,6 +7,7 @@ mod admission;
 mod clients;
 mod crash;
 mod harness;
+mod quotas;
 mod raw;
 mod side_by_side;
 mod slt;

@@ -12,11 +12,13 @@ use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor, TableId};
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
+use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, TableRecord, decode,
 };
 use crate::catalog::table::Table;
 use crate::error::Result;
+use crate::quotas::Quotas;
 use crate::timer::Timer;
 
 /// What is attached to each table that has anything attached.
@@ -31,6 +33,8 @@ pub struct Engine {
     attached: ArcSwap<AttachedByTable>,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
+    /// The quotas that requests are held to.
+    pub(crate) quotas: Quotas,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
 }
@@ -44,14 +48,17 @@ impl Engine {
         }
         let catalog = read_catalog(&store)?;
         remove_orphans(&store, &catalog)?;
-        Ok(Engine {
+        let engine = Engine {
             store,
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
             publishing: Mutex::new(()),
+            quotas: Quotas::default(),
             timer: Timer::default(),
-        })
+        };
+        engine.quotas.apply(&engine.store, &engine.catalog())?;
+        Ok(engine)
     }
 
     /// Returns the store.
@@ -66,6 +73,9 @@ impl Engine {
 
     /// Makes a committed catalog the current one; the caller holds `publishing`.
     pub(crate) fn publish(&self, catalog: Arc<Catalog>) {
+        if let Err(error) = self.quotas.apply(&self.store, &catalog) {
+            tracing::error!(%error, "could not set the quotas of tables");
+        }
         self.catalog.store(catalog);
     }
 
@@ -136,6 +146,10 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         let record: TableRecord = decode(bytes)?;
         let attached = coprocessors.remove(name).unwrap_or_default();
         catalog = catalog.with_stored(assemble::table(&record, attached)?, record);
+        Ok(())
+    })?;
+    read_rows(store, QUOTA_PREFIX, |subject, bytes| {
+        catalog = catalog.with_quota(QuotaSubject::of_key(subject)?, decode(bytes)?);
         Ok(())
     })?;
     Ok(catalog)

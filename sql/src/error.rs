@@ -110,6 +110,8 @@ pub mod sqlstate {
     pub const INDETERMINATE_DATATYPE: &str = "42P18";
     /// `out_of_memory`
     pub const OUT_OF_MEMORY: &str = "53200";
+    /// `configuration_limit_exceeded`
+    pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
     /// `external_routine_exception`
@@ -214,6 +216,13 @@ impl From<store::Error> for Error {
                     limit_bytes >> 20
                 ))
                 .with_hint("Commit in smaller pieces, or give the server more memory."),
+            Store::QuotaExceeded { quota, per_second, retry_after, .. } => {
+                // Rounded up: whoever comes back then is let in.
+                let millis = retry_after.as_micros().div_ceil(1_000);
+                Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message)
+                    .with_detail(format!("{quota} is {per_second}."))
+                    .with_hint(format!("Retry after {millis} ms."))
+            }
             Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
             Store::SnapshotTooOld => Error::new(sqlstate::SNAPSHOT_TOO_OLD, message),
             Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),

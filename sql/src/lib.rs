@@ -23,6 +23,7 @@ pub mod settings;
 pub mod timer;
 pub mod rows;
 pub mod attach;
+pub mod quotas;
 pub mod engine;
 pub mod ddl;
 pub mod open;

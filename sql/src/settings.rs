@@ -406,6 +406,18 @@ const SIZE_UNITS: Units = &[
     ("TB", 1_024 * 1_024 * 1_024 * 1_024),
 ];
 
+/// Reads a number of bytes, such as `10MB`; a bare number is of bytes.
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+    let is_bare = text.trim().bytes().all(|byte| byte.is_ascii_digit());
+    if is_bare {
+        return text.trim().parse().ok();
+    }
+    let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    let number: u64 = text.trim()[..text.trim().len() - unit.len()].trim_end().parse().ok()?;
+    let (_, size) = SIZE_UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.checked_mul(u64::try_from(*size).ok()?)
+}
+
 /// Returns a quantity such as `10s` in the base unit; a bare number is in the base unit.
 fn parse_quantity(text: &str, units: Units) -> Option<i64> {
     let text = text.trim();
@@ -459,6 +471,16 @@ mod tests {
         assert_eq!(settings.duration("statement_timeout"), None);
         settings.set("work_mem", Some("1MB")).unwrap();
         assert_eq!(settings.work_mem_bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn bytes_are_read_with_and_without_a_unit() {
+        assert_eq!(parse_bytes("1000"), Some(1_000));
+        assert_eq!(parse_bytes(" 2 kB "), Some(2_048));
+        assert_eq!(parse_bytes("3GB"), Some(3 << 30));
+        for bad in ["", "MB", "1.5MB", "-1", "5 parsec", "99999999999TB"] {
+            assert_eq!(parse_bytes(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use types::{DataType, Datum};
 use crate::attach::{CONSTRAINT_PRIORITY, INDEX_PRIORITY, Scope};
 use crate::binder::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
+use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::CoprocessorRecord;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
@@ -63,6 +64,18 @@ const VIEWS: &[View] = &[
             ("waited_seconds", DataType::Float8),
         ],
         rows: admission,
+    },
+    View {
+        name: "quotas",
+        columns: &[
+            ("kind", DataType::Text),
+            ("name", DataType::Text),
+            ("quota", DataType::Text),
+            ("per_second", DataType::Int8),
+            ("available", DataType::Int8),
+            ("refused", DataType::Int8),
+        ],
+        rows: quotas,
     },
     View {
         name: "compactions",
@@ -301,6 +314,31 @@ fn admission(source: &SystemRowSource) -> Result<Vec<Row>> {
         ]
     };
     Ok(queues.iter().map(row).collect())
+}
+
+fn quotas(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let now = source.engine.store().now_micros();
+    let mut rows = Vec::new();
+    for (subject, quota) in source.engine.quotas.all().iter() {
+        let (kind, name) = match subject {
+            QuotaSubject::Role(name) => ("role", text(name)),
+            QuotaSubject::Table(id) => {
+                let table = source.catalog.table_by_id(*id);
+                ("table", table.map_or(Datum::Null, |table| text(&table.name)))
+            }
+        };
+        rows.extend(quota.status(now).iter().map(|status| {
+            vec![
+                text(kind),
+                name.clone(),
+                text(status.kind.name()),
+                int8(status.per_second),
+                int8(status.available),
+                int8(status.refused),
+            ]
+        }));
+    }
+    Ok(rows)
 }
 
 fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {

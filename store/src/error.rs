@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::descriptor::TableId;
 
@@ -44,6 +45,18 @@ pub enum Error {
     OutOfMemory {
         /// Bytes that all open transactions may hold.
         limit_bytes: u64,
+    },
+    /// The request would exceed a quota. Nothing of it was done in the table that it is of; retry
+    /// later.
+    QuotaExceeded {
+        /// Whose quota: a table or a role.
+        subject: String,
+        /// The limit's name.
+        quota: &'static str,
+        /// The limit.
+        per_second: u64,
+        /// When the request would be let in, if no other comes first.
+        retry_after: Duration,
     },
     /// The statement was cancelled.
     Cancelled,
@@ -168,6 +181,7 @@ impl fmt::Display for Error {
                 write!(f, "could not obtain lock on row")
             }
             Error::OutOfMemory { .. } => write!(f, "the transaction is too large"),
+            Error::QuotaExceeded { subject, .. } => write!(f, "quota of {subject} exceeded"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),
             Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),

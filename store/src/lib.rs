@@ -29,6 +29,7 @@ pub mod cell;
 pub mod options;
 mod budget;
 pub mod admission;
+pub mod quota;
 pub mod scan;
 pub mod memstore;
 mod prefetch;

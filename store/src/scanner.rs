@@ -22,6 +22,7 @@ use crate::family_store::{FamilyScanner, ReadSpec};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::observer::{Flow, Hooks, RegionChain};
+use crate::quota::{Access, Charged};
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
 use crate::region::{Region, RegionMap, Volume};
@@ -52,6 +53,8 @@ pub(crate) struct ScanRules {
     pub(crate) consistency: Consistency,
     /// Any of them set ends the scan.
     pub(crate) cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
+    /// What the reading is charged to.
+    pub(crate) charged: Charged,
     /// The observers of the table, if they want to see scans.
     pub(crate) observers: Option<Arc<RegionChain>>,
 }
@@ -68,6 +71,17 @@ struct Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         self.chain.post_scanner_close(&self.scan);
+    }
+}
+
+impl ScanRules {
+    /// Charges the quotas for what was read.
+    fn charge(&self, volume: Volume) {
+        if !self.charged.is_empty() {
+            let now = self.path.options.env.now_micros();
+            let quotas = self.charged.iter();
+            quotas.for_each(|quota| quota.charge(Access::Read, volume.bytes, now));
+        }
     }
 }
 
@@ -311,6 +325,7 @@ impl Scanner {
         let rows = slice.as_ref().map_or(0, |slice| slice.row_count() as u64);
         if let Some(slice) = &slice {
             let volume = Volume { rows, cells: rows, bytes: slice.stored_bytes() };
+            self.rules.charge(volume);
             count_read(&current.region, &current.source, 0, volume);
         }
         self.current = Some(current);
@@ -537,7 +552,9 @@ impl Scanner {
             }
         }
         if let Some(current) = &self.current {
-            count_read(&current.region, &current.source, 0, before.until(out));
+            let volume = before.until(out);
+            self.rules.charge(volume);
+            count_read(&current.region, &current.source, 0, volume);
             worked(ROWS_BETWEEN_CHECKS as u64 - looks)?;
         }
         Ok(turn)

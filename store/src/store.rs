@@ -28,6 +28,7 @@ use crate::family_store::StoreContext;
 use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
 use crate::observer::RewriteKind;
 use crate::options::{AdmissionOptions, Options};
+use crate::quota::Quota;
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
 use crate::replica::{ReplicaFeed, Replicated};
@@ -371,6 +372,16 @@ impl Store {
     /// of its regions.
     pub fn cache(&self) -> CacheStatus {
         self.engine.context.cache.status()
+    }
+
+    /// Replaces the quota of a table, which it may share with others. It is not kept on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::ShutDown`].
+    pub fn set_quota(&self, table: TableId, quota: Option<Arc<Quota>>) -> Result<()> {
+        self.engine.table(table)?.set_quota(quota);
+        Ok(())
     }
 
     /// Returns the figures of the queues of statements.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::observer::{Hooks, RegionObserver, Slot};
+use crate::quota::Quota;
 use crate::region::RegionMap;
 
 /// An open table.
@@ -18,6 +19,7 @@ pub(crate) struct Table {
     /// Bulk loads that count on the regions as they are; held while regions are replaced.
     loads: Mutex<usize>,
     observers: Slot<dyn RegionObserver>,
+    quota: ArcSwapOption<Quota>,
     /// Held while the observers are replaced.
     pub(crate) attaching: Mutex<()>,
 }
@@ -31,6 +33,7 @@ impl Table {
             regions: ArcSwap::from_pointee(regions),
             loads: Mutex::default(),
             observers: Slot::default(),
+            quota: ArcSwapOption::empty(),
             attaching: Mutex::default(),
         }
     }
@@ -43,6 +46,16 @@ impl Table {
     /// Returns its descriptor.
     pub(crate) fn descriptor(&self) -> Guard<Arc<TableDescriptor>> {
         self.descriptor.load()
+    }
+
+    /// Returns the quota that requests of it are held to.
+    pub(crate) fn quota(&self) -> Option<Arc<Quota>> {
+        self.quota.load_full()
+    }
+
+    /// Replaces its quota.
+    pub(crate) fn set_quota(&self, quota: Option<Arc<Quota>>) {
+        self.quota.store(quota);
     }
 
     /// Replaces its descriptor.

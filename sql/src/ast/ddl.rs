@@ -200,3 +200,32 @@ pub struct AttachCoprocessor {
     /// Its arguments; names not yet checked.
     pub arguments: Vec<TableOption>,
 }
+
+/// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlterQuota {
+    /// Whose quota is changed.
+    pub of: QuotaOwner,
+    /// What is changed.
+    pub change: QuotaChange,
+}
+
+/// Who has a quota.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuotaOwner {
+    /// A table.
+    Table(TableName),
+    /// A role.
+    Role(Ident),
+}
+
+/// What is changed of a quota; names not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuotaChange {
+    /// `SET (name = value, …)`, or of a role `SET name = value`
+    Set(Vec<TableOption>),
+    /// `RESET (name, …)`, or of a role `RESET name`
+    Reset(Vec<Ident>),
+    /// Of a role: `RESET ALL`
+    ResetAll,
+}

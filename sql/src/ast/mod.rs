@@ -21,9 +21,9 @@ pub mod ddl;
 pub mod session;
 
 pub use ddl::{
-    AlterCoprocessor, AlterTable, AlterTableAction, AttachCoprocessor, ColumnDefinition,
-    ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey, KeyColumn,
-    OptionValue, TableConstraint, TableOption,
+    AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
+    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey,
+    KeyColumn, OptionValue, QuotaChange, QuotaOwner, TableConstraint, TableOption,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
@@ -101,6 +101,8 @@ pub enum Statement {
     DropIndex(DropIndex),
     /// `ALTER TABLE`
     AlterTable(Box<AlterTable>),
+    /// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
+    AlterQuota(Box<AlterQuota>),
     /// `ALTER SESSION SET name = value`; the name in lower case.
     AlterSession {
         /// Name of the setting.
@@ -195,6 +197,10 @@ impl Statement {
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::AlterQuota(alter) => match alter.of {
+                QuotaOwner::Table(_) => "ALTER TABLE",
+                QuotaOwner::Role(_) => "ALTER ROLE",
+            },
             Statement::AlterSession { .. } => "ALTER SESSION",
             Statement::Flush(_) => "FLUSH",
             Statement::Compact { .. } => "COMPACT",

@@ -4,13 +4,18 @@
 //! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
 //! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
 
+pub mod quota;
 pub mod record;
 pub mod table;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use store::TableId;
+use store::quota::QuotaLimits;
 
+use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 
@@ -24,6 +29,7 @@ pub struct Catalog {
     records: AHashMap<String, Arc<TableRecord>>,
     /// Index name to the name of its table.
     indexes: AHashMap<String, String>,
+    quotas: BTreeMap<QuotaSubject, QuotaLimits>,
 }
 
 impl Catalog {
@@ -47,6 +53,28 @@ impl Catalog {
         let mut tables: Vec<_> = self.tables.values().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
+    }
+
+    /// Returns a table by its id in the store.
+    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.tables.values().find(|table| table.id == id)
+    }
+
+    /// Returns the quotas of tables and roles.
+    pub fn quotas(&self) -> &BTreeMap<QuotaSubject, QuotaLimits> {
+        &self.quotas
+    }
+
+    /// Returns the catalog with another quota, one version on; limits of nothing are none.
+    #[must_use]
+    pub fn with_quota(&self, subject: QuotaSubject, limits: QuotaLimits) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        match limits == QuotaLimits::default() {
+            true => next.quotas.remove(&subject),
+            false => next.quotas.insert(subject, limits),
+        };
+        next
     }
 
     /// Returns the catalog with a table added or replaced, one version on.

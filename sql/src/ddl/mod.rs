@@ -16,6 +16,7 @@ pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
 mod coprocessor;
+mod quota;
 
 use std::sync::Arc;
 
@@ -226,7 +227,8 @@ impl Ddl<'_> {
             let indexes = table.indexes.iter().map(|index| index.spec.store_table);
             self.changes.dropped.extend(indexes);
             let catalog = self.changes.catalog(self.engine);
-            self.changes.catalog = Some(Arc::new(catalog.without_table(name)));
+            let catalog = self.drop_quota(catalog.without_table(name), table.id)?;
+            self.changes.catalog = Some(Arc::new(catalog));
         }
         Ok(notices)
     }

@@ -5,7 +5,8 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterCoprocessor, AlterTable, AlterTableAction, AttachCoprocessor, OptionValue, Statement,
+    AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor, Ident,
+    OptionValue, QuotaChange, QuotaOwner, Statement, TableOption,
 };
 
 impl Cursor<'_> {
@@ -17,6 +18,9 @@ impl Cursor<'_> {
         }
         if self.take_word("table") {
             return self.alter_table(position);
+        }
+        if self.take_word("role") || self.take_word("user") {
+            return self.alter_role(position);
         }
         let construct = match self.peek_word().to_uppercase() {
             word if word.is_empty() => return Err(self.unexpected()),
@@ -67,6 +71,20 @@ impl Cursor<'_> {
             "detach" if self.take_words(&["detach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
             }
+            word @ ("set" | "reset") => {
+                let sets = word == "set";
+                self.advance();
+                if self.peek() != &Token::LParen {
+                    let construct = format!("ALTER TABLE … {}", if sets { "SET" } else { "RESET" });
+                    return Err(unsupported(construct, position));
+                }
+                let change = match sets {
+                    true => QuotaChange::Set(self.parenthesized(Self::option)?),
+                    false => QuotaChange::Reset(self.parenthesized(Self::quota_name)?),
+                };
+                let of = QuotaOwner::Table(name);
+                return Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })));
+            }
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -88,6 +106,42 @@ impl Cursor<'_> {
     }
 
     /// Reads `MERGE REGIONS n, m, …`.
+    /// `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`
+    fn alter_role(&mut self, position: usize) -> Result<Statement> {
+        if self.is_word("all") {
+            return Err(unsupported("ALTER ROLE ALL".to_owned(), position));
+        }
+        let name = self.name()?;
+        let change = if self.take_word("set") {
+            let option = self.quota_name()?;
+            let value = if self.take_word("to") || self.take(&Token::Eq) {
+                self.option_value()?
+            } else {
+                return Err(self.unexpected());
+            };
+            QuotaChange::Set(vec![TableOption { family: None, name: option, value }])
+        } else if self.take_word("reset") {
+            match self.take_word("all") {
+                true => QuotaChange::ResetAll,
+                false => QuotaChange::Reset(vec![self.quota_name()?]),
+            }
+        } else if self.at_end() {
+            return Err(self.unexpected());
+        } else {
+            let construct = format!("ALTER ROLE … {}", self.peek_word().to_uppercase());
+            return Err(ParseError::unsupported(construct, position)
+                .with_hint("What can be set of a role are its quotas."));
+        };
+        let of = QuotaOwner::Role(name);
+        Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
+    }
+
+    fn quota_name(&mut self) -> Result<Ident> {
+        let mut name = self.label()?;
+        name.value = name.value.to_ascii_lowercase();
+        Ok(name)
+    }
+
     fn merge_regions(&mut self) -> Result<AlterTableAction> {
         self.expect_words(&["merge", "regions"])?;
         Ok(AlterTableAction::MergeRegions(self.list(Self::region_id)?))

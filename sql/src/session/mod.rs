@@ -363,6 +363,13 @@ impl Session {
         }
     }
 
+    /// Begins a statement that is held to quotas: one that clients read and write rows with.
+    fn begin_request(&mut self) -> &mut Open {
+        let open = self.begin_statement();
+        open.transaction.begin_request();
+        open
+    }
+
     /// Returns what the executor needs for one statement. A statement has begun.
     fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
         let system = SystemRowSource {
@@ -423,7 +430,7 @@ impl Session {
         planned: &Planned,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        self.begin_statement();
+        self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
@@ -445,7 +452,7 @@ impl Session {
         table: store::TableId,
         tag: &str,
     ) -> Result<Execution> {
-        let open = self.begin_statement();
+        let open = self.begin_request();
         if open.modes.read_only {
             return Err(read_only(tag));
         }

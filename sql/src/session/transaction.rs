@@ -101,7 +101,7 @@ impl Open {
         stop: &StopFlag,
     ) -> Open {
         Open {
-            transaction: Arc::new(engine.store().begin(options(settings, modes, stop))),
+            transaction: Arc::new(engine.store().begin(options(engine, settings, modes, stop))),
             changes: ddl::Changes::default(),
             in_block: false,
             failed: false,
@@ -136,7 +136,8 @@ impl Open {
             ));
         }
         if !self.used {
-            self.transaction = Arc::new(engine.store().begin(options(settings, modes, stop)));
+            self.transaction =
+                Arc::new(engine.store().begin(options(engine, settings, modes, stop)));
         }
         self.modes = modes;
         Ok(())
@@ -248,7 +249,12 @@ pub(crate) fn now(engine: &Engine) -> i64 {
     engine.store().now_micros() - types::datetime::UNIX_EPOCH_SECONDS * 1_000_000
 }
 
-fn options(settings: &Settings, modes: Modes, stop: &StopFlag) -> TransactionOptions {
+fn options(
+    engine: &Engine,
+    settings: &Settings,
+    modes: Modes,
+    stop: &StopFlag,
+) -> TransactionOptions {
     let consistency = match settings.value("consistency") {
         "TIMELINE" => Consistency::Timeline {
             timeout: settings.duration("primary_call_timeout").unwrap_or(Duration::ZERO),
@@ -264,5 +270,6 @@ fn options(settings: &Settings, modes: Modes, stop: &StopFlag) -> TransactionOpt
         lock_timeout: settings.duration("lock_timeout"),
         cancelled: Arc::clone(&stop.stop),
         user: Arc::from(settings.value("session_authorization")),
+        quota: engine.quotas.of_role(settings.value("session_authorization")),
     }
 }

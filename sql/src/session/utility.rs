@@ -40,7 +40,8 @@ impl Session {
             Statement::CreateTable(_)
             | Statement::DropTable(_)
             | Statement::CreateIndex(_)
-            | Statement::DropIndex(_) => self.run_ddl(statement)?,
+            | Statement::DropIndex(_)
+            | Statement::AlterQuota(_) => self.run_ddl(statement)?,
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
                 self.assign(&name.value, Some(&option_text(value)), SetScope::Session)?;
@@ -203,6 +204,10 @@ impl Session {
             Statement::DropTable(drop) => ddl.drop_table(drop)?,
             Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
             Statement::DropIndex(drop) => ddl.drop_index(drop)?,
+            Statement::AlterQuota(alter) => {
+                ddl.alter_quota(alter)?;
+                Vec::new()
+            }
             _ => unreachable!("the caller passes DDL statements only"),
         };
         for message in notices {
@@ -322,7 +327,7 @@ impl Session {
         parameters: Vec<Datum>,
         tag: &str,
     ) -> Result<u64> {
-        let open = self.begin_statement();
+        let open = self.begin_request();
         if let Some(table) = planned.writes {
             if open.modes.read_only {
                 return Err(read_only(tag));
@@ -352,7 +357,7 @@ impl Session {
         let table = self.table(name)?;
         let columns = copy::columns(&table, columns)?;
         let format = CopyFormat::read(&statement.options, columns.len())?;
-        let open = self.begin_statement();
+        let open = self.begin_request();
         if open.modes.read_only {
             return Err(read_only("COPY FROM"));
         }
@@ -383,7 +388,7 @@ impl Session {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO has no plan"));
         };
         let planned = state.load_full();
-        self.begin_statement();
+        self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;

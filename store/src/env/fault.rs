@@ -157,6 +157,11 @@ impl FaultEnv {
         FaultEnv { world: Arc::new(Mutex::new(world)) }
     }
 
+    /// Returns what the clock shows.
+    pub fn now(&self) -> i64 {
+        self.world.lock().now_micros
+    }
+
     /// Sets the clock.
     pub fn set_now(&self, now_micros: i64) {
         self.world.lock().now_micros = now_micros;

@@ -6,6 +6,7 @@
 //! What is staged stands in `staging`; how a batch gets there, in `write`, and a row mutation in
 //! `row`; what is left of it at the commit, in `collapse`; calls of endpoints in `endpoint`.
 
+mod request;
 mod staging;
 mod collapse;
 mod write;
@@ -30,12 +31,14 @@ use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
+use crate::quota::{Access, Quota};
 use crate::read_path::{Caller, Source, StagedFamilies, views_of};
 use crate::region::Region;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
+use crate::transaction::request::Request;
 use crate::transaction::staging::{KeptBatch, Staging};
 use crate::wal::DurableTicket;
 
@@ -73,6 +76,8 @@ pub struct TransactionOptions {
     pub cancelled: Arc<AtomicBool>,
     /// Who writes, as observers are told; empty if nobody said.
     pub user: Arc<str>,
+    /// What requests are held to beside the quotas of tables: that of a role.
+    pub quota: Option<Arc<Quota>>,
 }
 
 impl Default for TransactionOptions {
@@ -85,6 +90,7 @@ impl Default for TransactionOptions {
             lock_timeout: None,
             cancelled: Arc::default(),
             user: Arc::from(""),
+            quota: None,
         }
     }
 }
@@ -116,6 +122,7 @@ pub struct Transaction {
     staged: AtomicBool,
     /// Rows that the present statement has read in its turns.
     rows_read: Arc<AtomicU64>,
+    request: Request,
     held: Mutex<Vec<LockKey>>,
 }
 
@@ -172,6 +179,7 @@ impl Transaction {
             staging: Mutex::default(),
             staged: AtomicBool::new(false),
             rows_read: Arc::default(),
+            request: Request::default(),
             held: Mutex::default(),
         }
     }
@@ -185,6 +193,7 @@ impl Transaction {
             false => Sequence(Sequence::STAGED),
         };
         self.rows_read.store(0, Ordering::Relaxed);
+        self.request.clear();
         let mut statement = self.statement.lock();
         statement.staged_through = staged_through;
         if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {
@@ -246,10 +255,14 @@ impl Transaction {
     /// Appends one row to `out`; returns whether it exists.
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let table = self.engine.table(table)?;
-        match table.observers().chain_for(Hooks::GET) {
+        let charged = self.touch(&table, Access::Read)?;
+        let bytes_before = out.byte_count();
+        let found = match table.observers().chain_for(Hooks::GET) {
             None => self.read_row(&table, get, out),
             Some(chain) => chain.around_get(get, out, |get, row| self.read_row(&table, get, row)),
-        }
+        };
+        self.charge_read(&charged, out, bytes_before);
+        found
     }
 
     /// Reads a row without its observers.
@@ -292,16 +305,24 @@ impl Transaction {
     /// Appends those of the rows that exist to `out`, in the order of `gets`.
     pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         let table = self.engine.table(table)?;
+        let charged = self.touch(&table, Access::Read)?;
+        let bytes_before = out.byte_count();
+        let read = self.read_rows(&table, gets, out);
+        self.charge_read(&charged, out, bytes_before);
+        read
+    }
+
+    fn read_rows(&self, table: &Table, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         if let Some(chain) = table.observers().chain_for(Hooks::GET) {
             for get in gets {
-                chain.around_get(get, out, |get, row| self.read_row(&table, get, row))?;
+                chain.around_get(get, out, |get, row| self.read_row(table, get, row))?;
             }
             return Ok(());
         }
         let staged = self.staged_of(table.id());
         for get in gets {
             let spec = self.spec(get.time_range, get.max_versions, false);
-            self.get_in(&table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
+            self.get_in(table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
             worked(1)?;
         }
         self.check_snapshot()

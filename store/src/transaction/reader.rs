@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::family_store::ReadSpec;
 use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
+use crate::quota::{Access, Charged};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
 use crate::read_path::{ReadPath, StagedFamilies};
 use crate::region::{Region, RegionMap};
@@ -36,6 +37,8 @@ pub struct TableReader {
     admission: Arc<Admission>,
     /// Rows that the statement has read in its turns.
     rows_read: Arc<AtomicU64>,
+    /// What its reading is charged to.
+    charged: Charged,
 }
 
 /// How a transaction may read regions side by side.
@@ -104,6 +107,7 @@ impl TableReader {
             staged: self.staged.clone(),
             consistency: self.consistency,
             cancelled: self.cancelled.clone(),
+            charged: self.charged.clone(),
             observers,
         };
         Scanner::open(self.regions(), scan, &self.table.descriptor(), rules)
@@ -135,9 +139,11 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable).
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable);
+    /// [`Error::QuotaExceeded`](crate::Error::QuotaExceeded).
     pub fn reader(&self, table: TableId) -> Result<TableReader> {
         let table = self.engine.table(table)?;
+        let charged = self.touch(&table, Access::Read)?;
         let (snapshot, spec) = {
             let mut statement = self.statement.lock();
             let snapshot = match &statement.snapshot {
@@ -156,6 +162,7 @@ impl Transaction {
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
             admission: Arc::clone(&self.engine.admission),
             rows_read: Arc::clone(&self.rows_read),
+            charged,
             table,
         })
     }

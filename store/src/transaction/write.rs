@@ -43,6 +43,8 @@ impl Transaction {
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
         self.check_writable()?;
         wrote(mutations.len() as u64)?;
+        let touched = self.engine.table(table)?;
+        self.touch_for(&touched, &mutations)?;
         self.stage_or_not(table, mutations, Origin::Client)
     }
 

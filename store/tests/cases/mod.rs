@@ -17,6 +17,7 @@ mod model;
 mod observers;
 mod policies;
 mod pressure;
+mod quotas;
 mod reads;
 mod replicas;
 mod script_reads;

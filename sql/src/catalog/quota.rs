@@ -1,0 +1,72 @@
+//! Quotas in the catalog: a row for each table and each role that has one.
+//!
+//! The key is `qt` and the table's id, or `qr` and the role's name; the one cell holds the limits
+//! ([`QuotaLimits`](store::quota::QuotaLimits)) in the store's metadata encoding. A role is a name
+//! that clients connect as; it need not have been created.
+
+use store::TableId;
+
+use crate::error::{Error, Result, sqlstate};
+
+/// What the keys of quotas begin with.
+pub const QUOTA_PREFIX: &[u8] = b"q";
+
+/// Whose quota it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QuotaSubject {
+    /// A table with its indexes.
+    Table(TableId),
+    /// A role.
+    Role(String),
+}
+
+impl QuotaSubject {
+    /// Returns the key of its row.
+    pub fn key(&self) -> Vec<u8> {
+        match self {
+            QuotaSubject::Table(table) => {
+                [QUOTA_PREFIX, b"t", table.0.to_be_bytes().as_slice()].concat()
+            }
+            QuotaSubject::Role(name) => [QUOTA_PREFIX, b"r", name.as_bytes()].concat(),
+        }
+    }
+
+    /// Returns the subject of what follows the prefix in a row's key.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if it is not such a key.
+    pub fn of_key(key: &[u8]) -> Result<QuotaSubject> {
+        let subject = match key.split_at_checked(1) {
+            Some((b"t", id)) => {
+                let id = id.try_into().ok().map(u32::from_be_bytes);
+                id.map(|id| QuotaSubject::Table(TableId(id)))
+            }
+            Some((b"r", name)) => {
+                let name = std::str::from_utf8(name).ok();
+                name.map(|name| QuotaSubject::Role(name.to_owned()))
+            }
+            _ => None,
+        };
+        subject.ok_or_else(|| {
+            Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a quota in the catalog")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_come_back() {
+        for subject in [QuotaSubject::Table(TableId(1_234)), QuotaSubject::Role("ré".to_owned())] {
+            let key = subject.key();
+            let rest = key.strip_prefix(QUOTA_PREFIX).unwrap();
+            assert_eq!(QuotaSubject::of_key(rest).unwrap(), subject);
+        }
+        for bad in [&b""[..], b"t123", b"r\xff", b"x"] {
+            assert_eq!(QuotaSubject::of_key(bad).unwrap_err().sqlstate, "XX001");
+        }
+    }
+}

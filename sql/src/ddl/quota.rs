@@ -1,0 +1,122 @@
+//! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET, of quotas.
+
+use std::sync::Arc;
+
+use store::quota::{QuotaKind, QuotaLimits};
+use store::transaction::LockMode;
+use store::{Mutation, TableId};
+
+use crate::ast;
+use crate::ast::{AlterQuota, OptionValue, QuotaChange, QuotaOwner, TableOption};
+use crate::catalog::Catalog;
+use crate::catalog::quota::QuotaSubject;
+use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+use crate::settings::parse_bytes;
+
+impl Ddl<'_> {
+    /// Changes the quota of a table or a role.
+    pub fn alter_quota(&mut self, statement: &AlterQuota) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let subject = match &statement.of {
+            QuotaOwner::Role(name) => QuotaSubject::Role(name.value.clone()),
+            QuotaOwner::Table(name) => {
+                check_schema(name)?;
+                let table = catalog.table(&name.name.value).ok_or_else(|| undefined_table(name))?;
+                // Whoever writes to it goes on; nobody drops it meanwhile.
+                lock_table(self.transaction, table.id, LockMode::Shared)?;
+                QuotaSubject::Table(table.id)
+            }
+        };
+        self.change_quota(&catalog, subject, &statement.change)
+    }
+
+    fn change_quota(
+        &mut self,
+        catalog: &Catalog,
+        subject: QuotaSubject,
+        change: &QuotaChange,
+    ) -> Result<()> {
+        let mut limits = catalog.quotas().get(&subject).copied().unwrap_or_default();
+        match change {
+            QuotaChange::Set(options) => {
+                for option in options {
+                    let kind = kind(&option.name, option.family.is_some())?;
+                    limits.set(kind, Some(per_second(option, kind)?));
+                }
+            }
+            QuotaChange::Reset(names) => {
+                for name in names {
+                    limits.set(kind(name, false)?, None);
+                }
+            }
+            QuotaChange::ResetAll => limits = QuotaLimits::default(),
+        }
+        let row = Mutation::new(subject.key());
+        let row = match limits == QuotaLimits::default() {
+            true => row.delete_row(),
+            false => row.put(0, Vec::new(), encode(&limits)),
+        };
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.catalog = Some(Arc::new(catalog.with_quota(subject, limits)));
+        Ok(())
+    }
+
+    /// Takes the quota of a table that is dropped out of a catalog.
+    pub(super) fn drop_quota(&self, catalog: Catalog, table: TableId) -> Result<Catalog> {
+        let subject = QuotaSubject::Table(table);
+        if !catalog.quotas().contains_key(&subject) {
+            return Ok(catalog);
+        }
+        let row = Mutation::new(subject.key()).delete_row();
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        Ok(catalog.with_quota(subject, QuotaLimits::default()))
+    }
+}
+
+/// Returns the limit of a name.
+fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
+    let found = QuotaKind::ALL.into_iter().find(|kind| kind.name() == name.value);
+    match found {
+        Some(_) if of_family => Err(Error::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("\"{}\" is a quota of the table, not of a column family", name.value),
+        )
+        .at(name.position)),
+        Some(kind) => Ok(kind),
+        None => {
+            let names = QuotaKind::ALL.map(QuotaKind::name).join(", ");
+            let error = Error::not_supported(
+                format!("changing \"{}\"", name.value),
+                format!("What can be changed are quotas: {names}."),
+            );
+            Err(error.at(name.position))
+        }
+    }
+}
+
+/// Returns the value of a limit: a number above 0; of bytes also with a unit.
+fn per_second(option: &TableOption, kind: QuotaKind) -> Result<u64> {
+    let number = match &option.value {
+        OptionValue::Number(text) => text.parse().ok(),
+        OptionValue::String(text) if kind != QuotaKind::Requests => parse_bytes(text),
+        OptionValue::String(text) => text.parse().ok(),
+        OptionValue::Boolean(_) | OptionValue::Word(_) => None,
+    };
+    // Above this a second's worth, in millionths, would not be a number.
+    let number = number.filter(|number| (1..=i64::MAX as u64).contains(number));
+    number.ok_or_else(|| {
+        let name = &option.name.value;
+        let error = Error::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{name}\""),
+        );
+        error
+            .with_hint(match kind {
+                QuotaKind::Requests => "It is a whole number above 0; RESET takes it away.",
+                _ => "It is a number of bytes above 0, such as 1000000 or '10MB'; RESET takes it away.",
+            })
+            .at(option.name.position)
+    })
+}

@@ -1,0 +1,72 @@
+//! The quotas that are kept to now: those of the committed catalog, with their buckets.
+//!
+//! A table and its indexes share one. A quota whose limits have not changed keeps its buckets, with
+//! what is owed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use store::Store;
+use store::quota::Quota;
+
+use crate::catalog::Catalog;
+use crate::catalog::quota::QuotaSubject;
+
+/// The quotas by whose they are.
+#[derive(Default)]
+pub struct Quotas {
+    live: ArcSwap<BTreeMap<QuotaSubject, Arc<Quota>>>,
+}
+
+impl Quotas {
+    /// Keeps to the quotas of a catalog from now on.
+    ///
+    /// # Errors
+    ///
+    /// If a table of the catalog is not in the store.
+    pub(crate) fn apply(&self, store: &Store, catalog: &Catalog) -> store::Result<()> {
+        let before = self.live.load_full();
+        if before.is_empty() && catalog.quotas().is_empty() {
+            return Ok(());
+        }
+        let mut live = BTreeMap::new();
+        for (subject, limits) in catalog.quotas() {
+            let named = match subject {
+                QuotaSubject::Table(id) => match catalog.table_by_id(*id) {
+                    Some(table) => format!("table \"{}\"", table.name),
+                    None => continue,
+                },
+                QuotaSubject::Role(name) => format!("role \"{name}\""),
+            };
+            let quota = match before.get(subject) {
+                Some(quota) if quota.limits() == *limits => Arc::clone(quota),
+                _ => Arc::new(Quota::new(named, *limits)),
+            };
+            live.insert(subject.clone(), quota);
+        }
+        for table in catalog.tables() {
+            let quota = live.get(&QuotaSubject::Table(table.id));
+            let indexes = table.indexes.iter().map(|index| index.spec.store_table);
+            for id in std::iter::once(table.id).chain(indexes) {
+                store.set_quota(id, quota.cloned())?;
+            }
+        }
+        self.live.store(Arc::new(live));
+        Ok(())
+    }
+
+    /// Returns the quota of a role.
+    pub(crate) fn of_role(&self, role: &str) -> Option<Arc<Quota>> {
+        let live = self.live.load();
+        if live.is_empty() {
+            return None;
+        }
+        live.get(&QuotaSubject::Role(role.to_owned())).cloned()
+    }
+
+    /// Returns all of them.
+    pub(crate) fn all(&self) -> Arc<BTreeMap<QuotaSubject, Arc<Quota>>> {
+        self.live.load_full()
+    }
+}
