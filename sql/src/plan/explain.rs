@@ -4,7 +4,7 @@
 //! regions are concerned, and whether the step runs in the regions or in the session.
 
 use store::TableId;
-use types::aggregate::{Aggregate, AggregateKind};
+use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::catalog::table::Table;
@@ -266,19 +266,7 @@ fn aggregate_text(
 }
 
 fn aggregate_call(aggregate: &Aggregate, names: &[String]) -> String {
-    let name = match aggregate.kind {
-        AggregateKind::CountRows | AggregateKind::Count => "count",
-        AggregateKind::Sum => "sum",
-        AggregateKind::Min => "min",
-        AggregateKind::Max => "max",
-        AggregateKind::Avg => "avg",
-        AggregateKind::BoolAnd => "bool_and",
-        AggregateKind::BoolOr => "bool_or",
-        AggregateKind::StddevPop => "stddev_pop",
-        AggregateKind::StddevSamp => "stddev_samp",
-        AggregateKind::VarPop => "var_pop",
-        AggregateKind::VarSamp => "var_samp",
-    };
+    let name = aggregate.kind.name();
     let distinct = if aggregate.distinct { "DISTINCT " } else { "" };
     let argument =
         aggregate.argument.as_ref().map_or("*".to_owned(), |argument| text(argument, names));

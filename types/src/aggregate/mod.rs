@@ -9,6 +9,7 @@
 
 mod extreme;
 mod group_table;
+mod sketch;
 mod sum;
 mod variance;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::vector::{Batch, Vector};
 pub use group_table::GroupTable;
 
 use extreme::{Extreme, Truth};
+use sketch::DistinctSketches;
 use sum::{Count, FloatSum, IntegerSum, IntervalSum, NumericSum};
 use variance::{FloatVariance, NumericVariance};
 
@@ -55,6 +57,8 @@ pub enum AggregateKind {
     VarPop,
     /// `var_samp(x)`, `variance(x)`
     VarSamp,
+    /// `approx_count_distinct(x)`
+    ApproxCountDistinct,
 }
 
 /// One aggregate call, bound.
@@ -92,6 +96,10 @@ pub fn resolve(
     let (taken, result) = match kind {
         AggregateKind::CountRows => return None,
         AggregateKind::Count => (argument, DataType::Int8),
+        AggregateKind::ApproxCountDistinct if argument == DataType::Unknown => {
+            (DataType::Text, DataType::Int8)
+        }
+        AggregateKind::ApproxCountDistinct => (argument, DataType::Int8),
         AggregateKind::Sum => (argument, sum_type(argument)?),
         AggregateKind::Avg => (argument, average_type(argument)?),
         AggregateKind::Min | AggregateKind::Max => {
@@ -128,6 +136,7 @@ impl AggregateKind {
             "stddev_samp" | "stddev" => AggregateKind::StddevSamp,
             "var_pop" => AggregateKind::VarPop,
             "var_samp" | "variance" => AggregateKind::VarSamp,
+            "approx_count_distinct" => AggregateKind::ApproxCountDistinct,
             _ => return None,
         })
     }
@@ -146,6 +155,7 @@ impl AggregateKind {
             AggregateKind::StddevSamp => "stddev_samp",
             AggregateKind::VarPop => "var_pop",
             AggregateKind::VarSamp => "var_samp",
+            AggregateKind::ApproxCountDistinct => "approx_count_distinct",
         }
     }
 }
@@ -220,6 +230,7 @@ impl Aggregate {
                     _ => Box::new(IntegerSum::new(argument, average)),
                 }
             }
+            AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),
             AggregateKind::Min => Box::new(Extreme::new(argument, Ordering::Less)),
             AggregateKind::Max => Box::new(Extreme::new(argument, Ordering::Greater)),
             AggregateKind::BoolAnd => Box::new(Truth::new(false)),
@@ -256,6 +267,7 @@ impl Aggregate {
             },
             AggregateKind::Min | AggregateKind::Max => vec![argument],
             AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
+            AggregateKind::ApproxCountDistinct => vec![DataType::Bytea],
             AggregateKind::StddevPop
             | AggregateKind::StddevSamp
             | AggregateKind::VarPop
