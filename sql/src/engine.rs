@@ -96,9 +96,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns what is attached to a table beside its constraints and indexes.
-    pub fn attached(&self, table: TableId) -> Arc<Vec<Attached>> {
-        self.attached.load().get(&table).cloned().unwrap_or_default()
+    /// Returns what is attached to a table beside its constraints and indexes, if anything is.
+    pub fn attached(&self, table: TableId) -> Option<Arc<Vec<Attached>>> {
+        self.attached.load().get(&table).cloned()
     }
 
     /// Forgets what is attached to a table that is dropped.

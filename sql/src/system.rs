@@ -468,7 +468,7 @@ fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
         let keys = index.spec.key_names.join(", ");
         links.push(schema(INDEX_PRIORITY, &index.name, "index", keys));
     }
-    let attached = source.engine.attached(table.id);
+    let attached = source.engine.attached(table.id).unwrap_or_default();
     let mut add = |record: &CoprocessorRecord, scope: Scope| {
         let known =
             attached.iter().find(|one| one.scope == scope && one.record.name == record.name);

@@ -217,7 +217,7 @@ impl Ddl<'_> {
             if table == to {
                 return true;
             }
-            for attached in self.engine.attached(table).iter() {
+            for attached in self.engine.attached(table).iter().flat_map(|known| known.iter()) {
                 let new = attached.writes.iter().filter(|write| !seen.contains(write));
                 let new: Vec<TableId> = new.copied().collect();
                 seen.extend(new);

@@ -152,7 +152,7 @@ impl Open {
         ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
         self.locked_tables.push(table);
         // Nobody attaches to the table now.
-        for attached in engine.attached(table).iter() {
+        for attached in engine.attached(table).iter().flat_map(|known| known.iter()) {
             for &target in &attached.writes {
                 self.lock_for_write(engine, target)?;
             }
