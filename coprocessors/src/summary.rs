@@ -31,8 +31,8 @@
 //! # What it refuses
 //!
 //! Sums of floats, because adding and taking away is not exact; NaN and infinities, because they
-//! cannot be taken away again; tables with a TTL, because nobody says when a row goes. Whoever
-//! changes the summary's rows by hand finds them wrong.
+//! cannot be taken away again; tables with a TTL, because nobody says when a row goes. The
+//! summary itself has no TTL, and while it is kept nobody else writes to it (`is_exclusive`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -69,6 +69,8 @@ pub enum Scope {
 /// A coprocessor in the chain of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
+    /// The table's name.
+    pub table: String,
     /// Who attached it.
     pub scope: Scope,
     /// Its name, kind, priority and arguments.
@@ -173,6 +175,20 @@ impl Coprocessors {
         Ok(checked)
     }
 
+    /// Returns the coprocessor of a table that has rows go by themselves, if there is one; `added`
+    /// is about to be attached.
+    pub(crate) fn expiring<'t>(
+        &self,
+        table: &'t Table,
+        added: Option<&'t CoprocessorRecord>,
+    ) -> Option<&'t CoprocessorRecord> {
+        let mut all = table.coprocessors.attached.iter().chain(added);
+        all.find(|record| {
+            let factory = self.registry.factory(&record.coprocessor);
+            factory.is_some_and(|factory| factory.expires_rows())
+        })
+    }
+
     /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go
     /// by themselves: `added` is about to be attached, or an index to be made.
     pub(crate) fn check_expiry(
@@ -181,15 +197,13 @@ impl Coprocessors {
         added: Option<&CoprocessorRecord>,
         has_indexes: bool,
     ) -> Result<()> {
-        let all = || table.coprocessors.attached.iter().chain(added);
-        let is = |record: &&CoprocessorRecord, what: fn(&dyn CoprocessorFactory) -> bool| {
-            self.registry.factory(&record.coprocessor).is_some_and(|factory| what(&**factory))
-        };
-        let Some(expiring) = all().find(|record| is(record, |factory| factory.expires_rows()))
-        else {
-            return Ok(());
-        };
-        let beside = match all().find(|record| is(record, |factory| factory.follows_every_row())) {
+        let Some(expiring) = self.expiring(table, added) else { return Ok(()) };
+        let mut all = table.coprocessors.attached.iter().chain(added);
+        let follower = all.find(|record| {
+            let factory = self.registry.factory(&record.coprocessor);
+            factory.is_some_and(|factory| factory.follows_every_row())
+        });
+        let beside = match follower {
             Some(follower) => format!("coprocessor \"{}\"", follower.name),
             None if has_indexes => "an index".to_owned(),
             None => return Ok(()),
@@ -231,6 +245,7 @@ impl Coprocessors {
         catalog: &Catalog,
     ) -> (Arc<dyn RegionObserver>, Attached) {
         let mut attached = Attached {
+            table: table.name.clone(),
             scope,
             record: record.clone(),
             writes: Vec::new(),

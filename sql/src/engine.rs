@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use store::descriptor::{Durability, SplitOptions};
@@ -22,7 +22,27 @@ use crate::quotas::Quotas;
 use crate::timer::Timer;
 
 /// What is attached to each table that has anything attached.
-type AttachedByTable = AHashMap<TableId, Arc<Vec<Attached>>>;
+#[derive(Debug, Clone, Default)]
+struct AttachedByTable {
+    by_table: AHashMap<TableId, Arc<Vec<Attached>>>,
+    /// The tables that only a coprocessor may write to. Who writes asks for each statement.
+    kept: AHashSet<TableId>,
+}
+
+impl AttachedByTable {
+    /// Returns the same with something else, or nothing, attached to a table.
+    fn with(&self, table: TableId, attached: Option<&Arc<Vec<Attached>>>) -> AttachedByTable {
+        let mut by_table = self.by_table.clone();
+        match attached.filter(|attached| !attached.is_empty()) {
+            Some(attached) => by_table.insert(table, Arc::clone(attached)),
+            None => by_table.remove(&table),
+        };
+        let all = by_table.values().flat_map(|attached| attached.iter());
+        let exclusive = all.filter(|attached| attached.is_exclusive);
+        let kept = exclusive.flat_map(|attached| attached.writes.iter().copied()).collect();
+        AttachedByTable { by_table, kept }
+    }
+}
 
 /// A database: one for each open store.
 pub struct Engine {
@@ -85,40 +105,38 @@ impl Engine {
         let (observers, attached) = self.coprocessors.chain(table, catalog);
         self.store.set_observers(table.id, observers)?;
         let attached = Arc::new(attached);
-        self.attached.rcu(|known| {
-            let mut known = AttachedByTable::clone(known);
-            match attached.is_empty() {
-                true => known.remove(&table.id),
-                false => known.insert(table.id, Arc::clone(&attached)),
-            };
-            known
-        });
+        self.attached.rcu(|known| known.with(table.id, Some(&attached)));
         Ok(())
     }
 
     /// Returns what is attached to a table beside its constraints and indexes, if anything is.
     pub fn attached(&self, table: TableId) -> Option<Arc<Vec<Attached>>> {
-        self.attached.load().get(&table).cloned()
+        self.attached.load().by_table.get(&table).cloned()
     }
 
     /// Forgets what is attached to a table that is dropped.
     pub(crate) fn forget_attached(&self, table: TableId) {
-        if self.attached.load().contains_key(&table) {
-            self.attached.rcu(|known| {
-                let mut known = AttachedByTable::clone(known);
-                known.remove(&table);
-                known
-            });
+        if self.attached.load().by_table.contains_key(&table) {
+            self.attached.rcu(|known| known.with(table, None));
         }
     }
 
     /// Returns the tables with a coprocessor that writes to this one, and the coprocessors.
     pub(crate) fn writers_to(&self, target: TableId) -> Vec<(TableId, Attached)> {
         let known = self.attached.load();
-        let all =
-            known.iter().flat_map(|(table, attached)| attached.iter().map(|one| (*table, one)));
+        let all = known.by_table.iter();
+        let all = all.flat_map(|(table, attached)| attached.iter().map(|one| (*table, one)));
         let writers = all.filter(|(_, attached)| attached.writes.contains(&target));
         writers.map(|(table, attached)| (table, attached.clone())).collect()
+    }
+
+    /// Returns the table with the coprocessor that alone may write to this one, and the
+    /// coprocessor, if there is one.
+    pub(crate) fn keeper_of(&self, target: TableId) -> Option<(TableId, Attached)> {
+        if !self.attached.load().kept.contains(&target) {
+            return None;
+        }
+        self.writers_to(target).into_iter().find(|(_, attached)| attached.is_exclusive)
     }
 }
 

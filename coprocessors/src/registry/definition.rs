@@ -17,7 +17,7 @@ pub struct TableDefinition {
     /// The first so many columns are the primary key.
     pub key_count: usize,
     /// Whether all rows are the coprocessor's own: the table must be empty when it is attached,
-    /// and no other coprocessor may write to it.
+    /// its rows must not expire, and nobody else may write to it.
     pub is_exclusive: bool,
 }
 
@@ -77,6 +77,12 @@ impl TableDefinition {
                 "Column \"{}\" refuses NULL, and the coprocessor does not write it.",
                 column.name
             )));
+        }
+        let mut families = table.descriptor.families.iter();
+        if self.is_exclusive && families.any(|family| family.ttl.is_some()) {
+            return Err(misfit(
+                "Its rows expire by a TTL, and nobody would write them again.".into(),
+            ));
         }
         let key: Vec<usize> = table.layout.key.iter().map(|key| key.column).collect();
         if key != Vec::from_iter(0..self.key_count) {

@@ -14,8 +14,7 @@ use crate::ast;
 use crate::ast::{
     AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
 };
-use crate::attach::{Checked, TABLE_PRIORITY, duplicate};
-use crate::catalog::Catalog;
+use crate::attach::{Attached, Checked, TABLE_PRIORITY, duplicate};
 use crate::catalog::record::{
     CATALOG_TABLE, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
 };
@@ -81,6 +80,11 @@ impl Ddl<'_> {
                 .collect(),
         };
         coprocessors.check_expiry(table, Some(&record), !table.indexes.is_empty())?;
+        if let Some(expiring) = coprocessors.expiring(table, Some(&record))
+            && let Some(keeper) = self.keeper_of(table.id)
+        {
+            return Err(expires_what_is_kept(table, expiring, &keeper.record));
+        }
         let catalog = self.changes.catalog(self.engine);
         let mut checked = coprocessors.check(&record, table, &catalog)?;
         let notices = self.prepare_target(table, &record, &mut checked)?;
@@ -95,7 +99,21 @@ impl Ddl<'_> {
         Ok(notices)
     }
 
+    /// Returns the coprocessor that alone may write to a table, if there is one.
+    fn keeper_of(&self, table: TableId) -> Option<Attached> {
+        let (source, keeper) = self.engine.keeper_of(table)?;
+        (!self.changes.drops(source)).then_some(keeper)
+    }
+
     fn detach(&mut self, table: &Table, name: &str) -> Result<()> {
+        // Nobody else writes to what it alone has kept until it is gone for good.
+        for attached in self.engine.attached(table.id).iter().flat_map(|known| known.iter()) {
+            if attached.record.name == name && attached.is_exclusive {
+                for &target in &attached.writes {
+                    lock_table(self.transaction, target, LockMode::Exclusive)?;
+                }
+            }
+        }
         let mut records = CoprocessorRecords::clone(&table.coprocessors);
         records.attached.retain(|one| one.name != name);
         self.store_coprocessors(table, records)
@@ -181,10 +199,8 @@ impl Ddl<'_> {
         record: &CoprocessorRecord,
     ) -> Result<()> {
         let is_exclusive = definition.is_some_and(|definition| definition.is_exclusive);
-        let catalog = self.changes.catalog(self.engine);
-        // This transaction may have dropped one of them.
         let writers = self.engine.writers_to(target.id).into_iter();
-        let mut writers = writers.filter(|(writer, _)| table_by_id(&catalog, *writer).is_some());
+        let mut writers = writers.filter(|(writer, _)| !self.changes.drops(*writer));
         if let Some((_, other)) = writers.find(|(_, one)| is_exclusive || one.is_exclusive) {
             let message = format!(
                 "table \"{}\" is written to by coprocessor \"{}\"",
@@ -196,6 +212,9 @@ impl Ddl<'_> {
         let Some(definition) = definition else { return Ok(()) };
         definition.check(&record.coprocessor, &target.shape())?;
         if is_exclusive {
+            if let Some(expiring) = self.engine.coprocessors.expiring(target, None) {
+                return Err(expires_what_is_kept(target, expiring, record));
+            }
             lock_table(self.transaction, target.id, LockMode::Exclusive)?;
             self.engine.store().wait_for_commits()?;
             self.transaction.begin_statement();
@@ -283,7 +302,7 @@ impl Ddl<'_> {
                 .with_hint("Take them out of the configuration file and start the server anew."));
         }
         for (writer, attached) in self.engine.writers_to(target.id) {
-            let Some(table) = table_by_id(&catalog, writer) else { continue };
+            let Some(table) = catalog.table_by_id(writer).cloned() else { continue };
             if dropped_too.contains(&table.name) {
                 continue;
             }
@@ -316,8 +335,18 @@ fn not_attached(table: &Table, name: &Ident) -> Error {
     Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position)
 }
 
-fn table_by_id(catalog: &Catalog, id: TableId) -> Option<Arc<Table>> {
-    catalog.tables().into_iter().find(|table| table.id == id).cloned()
+fn expires_what_is_kept(
+    table: &Table,
+    expiring: &CoprocessorRecord,
+    keeper: &CoprocessorRecord,
+) -> Error {
+    Error::not_supported(
+        format!("coprocessor \"{}\" on a table that a coprocessor keeps", expiring.name),
+        format!(
+            "Rows of table \"{}\" that expire would be missing from what coprocessor \"{}\" keeps.",
+            table.name, keeper.name
+        ),
+    )
 }
 
 /// Returns an argument as the catalog keeps it.

@@ -70,6 +70,11 @@ impl Changes {
         self.catalog.is_none()
     }
 
+    /// Returns whether the transaction has dropped a table.
+    pub fn drops(&self, table: TableId) -> bool {
+        self.dropped.contains(&table)
+    }
+
     /// Notes a savepoint.
     pub fn savepoint(&mut self, savepoint: Savepoint) {
         let mark = Mark {

@@ -9,6 +9,7 @@ use store::wal::DurableTicket;
 use store::{TableId, Transaction};
 
 use crate::ast::IsolationLevel;
+use crate::attach::Attached;
 use crate::ddl;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -145,7 +146,22 @@ impl Open {
 
     /// Locks a table that a statement is going to write to against changes of the table itself.
     /// So are the tables that its coprocessors write to.
+    ///
+    /// # Errors
+    ///
+    /// `55000` if only a coprocessor may write to the table.
     pub(crate) fn lock_for_write(&mut self, engine: &Engine, table: TableId) -> Result<()> {
+        self.lock_shared(engine, table)?;
+        // Who attaches such a coprocessor, or detaches it, holds the table's exclusive lock.
+        match engine.keeper_of(table) {
+            // Its rows stay when the table that they tell of is dropped.
+            Some((source, _)) if self.changes.drops(source) => Ok(()),
+            Some((_, keeper)) => Err(kept(&keeper)),
+            None => Ok(()),
+        }
+    }
+
+    fn lock_shared(&mut self, engine: &Engine, table: TableId) -> Result<()> {
         if self.locked_tables.contains(&table) {
             return Ok(());
         }
@@ -154,7 +170,7 @@ impl Open {
         // Nobody attaches to the table now.
         for attached in engine.attached(table).iter().flat_map(|known| known.iter()) {
             for &target in &attached.writes {
-                self.lock_for_write(engine, target)?;
+                self.lock_shared(engine, target)?;
             }
         }
         Ok(())
@@ -242,6 +258,20 @@ impl Open {
         self.changes.rollback(engine, &self.transaction);
         *settings = self.settings_before;
     }
+}
+
+/// Returns the refusal of a change of rows that a coprocessor keeps.
+fn kept(keeper: &Attached) -> Error {
+    let (name, table) = (&keeper.record.name, &keeper.table);
+    Error::new(
+        sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("cannot change rows that coprocessor \"{name}\" of table \"{table}\" keeps"),
+    )
+    .with_hint(format!(
+        "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",
+        ddl::name::quoted(table),
+        ddl::name::quoted(name)
+    ))
 }
 
 /// Returns microseconds since 2000-01-01 UTC.
