@@ -485,6 +485,20 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_made_again_outlives_the_removal_before_it() {
+        for seed in 0..20 {
+            let env = FaultEnv::new(seed);
+            let (directory, file) = (Path::new("/d/a"), Path::new("/d/a/f"));
+            env.create_directory(directory).unwrap();
+            env.remove_directory(directory).unwrap();
+            env.create_directory(directory).unwrap();
+            env.create(file).unwrap();
+            env.sync_directory(directory).unwrap();
+            assert!(env.after_crash(Unsynced::Holed).bytes(file).is_some());
+        }
+    }
+
+    #[test]
     fn operations_fail_when_told() {
         let env = FaultEnv::new(1);
         env.fail_after(1);

@@ -227,7 +227,10 @@ impl Env for RealEnv {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {}
             made => made.map_err(|source| Error::io(path, source))?,
         }
-        self.sync_directory(parent)
+        self.sync_directory(parent).inspect_err(|_| {
+            // So that whoever tries again makes it again, with its name on the disk.
+            let _ = std::fs::remove_dir(path);
+        })
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {

@@ -136,7 +136,8 @@ impl Disk {
         }
     }
 
-    /// Creates a directory and its parents; their names are on the disk at once.
+    /// Creates a directory and its parents; their names are on the disk at once, as all else that
+    /// happened in the directory of a new one: it was synced.
     pub(super) fn create_directory(&mut self, path: &Path) -> Outcome<usize> {
         let mut at = ROOT;
         for name in path.components().filter_map(plain_name) {
@@ -148,8 +149,8 @@ impl Disk {
                     self.directories.push(Directory::default());
                     let node = Node::Directory(next);
                     let directory = &mut self.directories[at];
-                    directory.names.insert(name.to_owned(), node);
-                    directory.durable.insert(name.to_owned(), node);
+                    directory.change(Change::Set(name.to_owned(), node));
+                    directory.sync();
                     next
                 }
             };
