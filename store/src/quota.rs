@@ -27,6 +27,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::env::Env;
 use crate::error::{Error, Result};
 
 /// What a bucket owes at most, in seconds of its limit.
@@ -123,6 +124,14 @@ pub(crate) enum Access {
 
 /// The quotas that a request is charged to.
 pub(crate) type Charged = SmallVec<[Arc<Quota>; 2]>;
+
+/// Charges quotas for bytes that were read or written.
+pub(crate) fn charge(charged: &Charged, access: Access, bytes: u64, env: &dyn Env) {
+    if !charged.is_empty() {
+        let now = env.now_micros();
+        charged.iter().for_each(|quota| quota.charge(access, bytes, now));
+    }
+}
 
 impl Quota {
     /// Returns a quota with full buckets. `subject` names in messages what it is of.

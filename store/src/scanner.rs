@@ -22,7 +22,7 @@ use crate::family_store::{FamilyScanner, ReadSpec};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::observer::{Flow, Hooks, RegionChain};
-use crate::quota::{Access, Charged};
+use crate::quota::{Access, Charged, charge};
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
 use crate::region::{Region, RegionMap, Volume};
@@ -77,11 +77,7 @@ impl Drop for Watched {
 impl ScanRules {
     /// Charges the quotas for what was read.
     fn charge(&self, volume: Volume) {
-        if !self.charged.is_empty() {
-            let now = self.path.options.env.now_micros();
-            let quotas = self.charged.iter();
-            quotas.for_each(|quota| quota.charge(Access::Read, volume.bytes, now));
-        }
+        charge(&self.charged, Access::Read, volume.bytes, &*self.path.options.env);
     }
 }
 

@@ -123,6 +123,37 @@ async fn transactions_of_the_driver() {
 }
 
 #[tokio::test]
+async fn a_portal_goes_on_with_what_it_saw_at_first() {
+    let server = TestServer::start();
+    let mut client = connect(server.address()).await;
+    let other = connect(server.address()).await;
+    client
+        .batch_execute("CREATE TABLE t (a int PRIMARY KEY, b int, c int); CREATE INDEX i ON t (b)")
+        .await
+        .unwrap();
+    // More rows than are read at once, fewer than are read in parallel.
+    let rows: Vec<String> = (0..3000).map(|a| format!("({a}, {}, 0)", a % 7)).collect();
+    let insert = format!("INSERT INTO t VALUES {}", rows.join(", "));
+    let keys: Vec<String> = (0..3000).map(|a| a.to_string()).collect();
+    let by_key = format!("SELECT c FROM t WHERE a IN ({})", keys.join(", "));
+    let by_index = "SELECT /*+ INDEX(t i) */ c FROM t WHERE b >= 0";
+    for select in [by_index, &by_key] {
+        client.batch_execute(&insert).await.unwrap();
+        let transaction = client.transaction().await.unwrap();
+        let portal = transaction.bind(select, &[]).await.unwrap();
+        assert_eq!(transaction.query_portal(&portal, 1).await.unwrap().len(), 1);
+        other.batch_execute("UPDATE t SET c = 1; DELETE FROM t WHERE a % 2 = 0").await.unwrap();
+        // A snapshot of its own, and writes that the portal is not to see either.
+        transaction.batch_execute("DELETE FROM t WHERE a % 5 = 0").await.unwrap();
+        let rest = transaction.query_portal(&portal, 0).await.unwrap();
+        assert_eq!(rest.len(), 2999);
+        assert!(rest.iter().all(|row| row.get::<_, i32>(0) == 0));
+        transaction.batch_execute("DELETE FROM t").await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_rolls_back_and_frees_its_locks() {
     let server = TestServer::start();
     let (client, connection) =

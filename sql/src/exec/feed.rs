@@ -5,25 +5,24 @@
 //! A feed begins by itself. Once it has read so many rows that its end is not near, region threads
 //! join in: what is left is cut at the regions, and read ahead, few batches of each.
 //! Where order matters the regions come one after the other, or the buckets are merged; elsewhere
-//! batches come as they are made. If the scan does no more with its rows than decode and filter
-//! them, region threads do that, too.
+//! batches come as they are made. Region threads also decode, filter and look up; the rows of merged
+//! buckets they leave as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use store::read_ahead::{Bounds, Take};
 use store::transaction::{Parallelism, ReadAhead, TableReader};
-use store::{CellBatch, Get, TableId};
+use store::{CellBatch, Get};
 use types::Batch;
 use types::vector::BATCH_ROWS;
 
 use crate::error::Result;
 use crate::exec::Context;
-use crate::exec::decode::Decoder;
 use crate::exec::key_range::{Keys, RowRange, resolve};
 use crate::exec::part_reader::{PartReader, PartRows, RowStage};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
-use crate::plan::scan::{AccessPath, ScanNode};
+use crate::plan::scan::AccessPath;
 
 /// Batches of a region that wait for the session.
 const BATCHES_AHEAD: usize = 4;
@@ -33,7 +32,10 @@ const BYTES_AHEAD: usize = 4 << 20;
 /// The rows of a path, in the order of the path.
 pub(super) struct RowFeed {
     context: Arc<Context>,
-    table: TableId,
+    /// What the statement saw of the path's table when the feed was opened.
+    table: Arc<TableReader>,
+    /// Ends all reading.
+    stopped: Arc<AtomicBool>,
     options: RowOptions,
     source: Source,
     left: Option<u64>,
@@ -46,8 +48,8 @@ pub(super) struct RowFeed {
 struct Joining {
     parallelism: Parallelism,
     take: Take,
-    /// The scan, if all that is done with its rows may be done by region threads.
-    scan: Option<Arc<ScanNode>>,
+    /// What is done with the rows.
+    stage: Arc<RowStage>,
 }
 
 /// What came of a look at a feed.
@@ -63,16 +65,10 @@ pub(super) enum Fed {
 enum Source {
     /// Whole keys, salted.
     Points(std::vec::IntoIter<Vec<u8>>),
-    Ranges(Box<Ranges>),
+    /// Ranges, one after the other.
+    Ranges(Box<RangeReader>),
     Ahead(ReadAhead<PartReader>, Take),
     Merge(Merge),
-}
-
-/// Ranges, one after the other.
-struct Ranges {
-    table: Arc<TableReader>,
-    reader: RangeReader,
-    stopped: Arc<AtomicBool>,
 }
 
 /// The salt buckets, each in key order, as one.
@@ -81,7 +77,6 @@ struct Merge {
     reverse: bool,
     /// What reads the buckets ahead, by their numbers, once it does.
     ahead: Option<ReadAhead<PartReader>>,
-    stopped: Arc<AtomicBool>,
 }
 
 struct Bucket {
@@ -126,17 +121,18 @@ pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<Row
 }
 
 impl RowFeed {
-    /// Computes the keys of the path. `scan` is given if all that it does with its rows may be done
-    /// by region threads; `side_by_side` says whether these may join in at all.
+    /// Computes the keys of the path. `stage` is what is done with its rows, given if region threads
+    /// may join in and do it.
     pub(super) fn open(
         path: &AccessPath,
         options: RowOptions,
-        scan: Option<Arc<ScanNode>>,
-        side_by_side: bool,
+        stage: Option<&Arc<RowStage>>,
         context: &Arc<Context>,
     ) -> Result<RowFeed> {
         let layout = &path.layout;
         let buckets = layout.salt_buckets;
+        let stopped: Arc<AtomicBool> = Arc::default();
+        let table = Arc::new(context.transaction.reader(path.store_table)?.until(&stopped));
         let source = match resolve(path, &context.eval)? {
             Keys::Points(mut points) => {
                 if options.reverse {
@@ -150,9 +146,6 @@ impl RowFeed {
                 Source::Points(points.into_iter())
             }
             Keys::Ranges(ranges) => {
-                let stopped: Arc<AtomicBool> = Arc::default();
-                let table = context.transaction.reader(path.store_table)?.until(&stopped);
-                let table = Arc::new(table);
                 if buckets > 0 && path.ordered {
                     let bucket = |number| Bucket {
                         number: usize::from(number),
@@ -166,7 +159,7 @@ impl RowFeed {
                     };
                     let reverse = options.reverse;
                     let buckets = (0..buckets).map(bucket).collect();
-                    Source::Merge(Merge { buckets, reverse, ahead: None, stopped })
+                    Source::Merge(Merge { buckets, reverse, ahead: None })
                 } else {
                     let ranges = match buckets {
                         0 => ranges,
@@ -174,27 +167,28 @@ impl RowFeed {
                             (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect()
                         }
                     };
-                    let reader = RangeReader::new(&table, ranges, &options);
-                    Source::Ranges(Box::new(Ranges { table, reader, stopped }))
+                    Source::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
                 }
             }
         };
         // Who changes rows locks them: in one order, or two such statements wait for each other.
         let take = if path.ordered || context.ordered { Take::InOrder } else { Take::Any };
-        let parallelism = match source {
-            Source::Ranges(_) | Source::Merge(_) if side_by_side => {
-                context.transaction.parallelism()
+        let joining = match (&source, stage) {
+            (Source::Ranges(_) | Source::Merge(_), Some(stage)) => {
+                let joining = |parallelism| Joining { parallelism, take, stage: Arc::clone(stage) };
+                context.transaction.parallelism().map(joining)
             }
             _ => None,
         };
         let left = options.limit;
         Ok(RowFeed {
             context: Arc::clone(context),
-            table: path.store_table,
+            table,
+            stopped,
             options,
             source,
             left,
-            joining: parallelism.map(|parallelism| Joining { parallelism, take, scan }),
+            joining,
             rows_read: 0,
         })
     }
@@ -210,10 +204,8 @@ impl RowFeed {
         };
         self.join()?;
         let more = match &mut self.source {
-            Source::Points(keys) => {
-                read_points(keys, self.table, row_limit, &self.options, &self.context, out)?
-            }
-            Source::Ranges(ranges) => ranges.reader.next(row_limit, out)?,
+            Source::Points(keys) => read_points(keys, &self.table, row_limit, &self.options, out)?,
+            Source::Ranges(ranges) => ranges.next(row_limit, out)?,
             Source::Merge(merge) => merge.next(row_limit, out)?,
             Source::Ahead(ahead, take) => match ahead.next(*take)? {
                 None => false,
@@ -222,6 +214,7 @@ impl RowFeed {
                     *out = cells;
                     true
                 }
+                Some((_, PartRows::Nothing)) => true,
             },
         };
         self.rows_read += out.row_count() as u64;
@@ -240,16 +233,12 @@ impl RowFeed {
             return Ok(());
         }
         let transaction = &self.context.transaction;
-        let stage = joining.scan.map(|scan| {
-            let decoder = Decoder::new(&scan.path.layout, &scan.read);
-            Arc::new(RowStage { node: scan, decoder, eval: self.context.eval.clone() })
-        });
         match &mut self.source {
             Source::Ranges(ranges) => {
-                let rest = ranges.reader.rest()?;
+                let rest = ranges.rest()?;
                 let rest: Vec<_> =
                     rest.into_iter().map(|range| (range.start, range.stop)).collect();
-                let mut parts = ranges.table.cut(&rest);
+                let mut parts = self.table.cut(&rest);
                 if parts.len() < 2 {
                     return Ok(());
                 }
@@ -258,15 +247,15 @@ impl RowFeed {
                 }
                 let parts = parts.into_iter().map(|part| {
                     let part = part.into_iter().map(|(start, stop)| RowRange { start, stop });
-                    let reader = RangeReader::new(&ranges.table, part, &self.options);
-                    PartReader { reader, stage: stage.clone() }
+                    let reader = RangeReader::new(&self.table, part, &self.options);
+                    PartReader { reader, stage: Some(Arc::clone(&joining.stage)) }
                 });
                 let bounds = Bounds {
                     items: BATCHES_AHEAD,
                     bytes: BYTES_AHEAD,
                     parts: joining.parallelism.threads + 1,
                 };
-                let ahead = transaction.read_ahead(parts, bounds, &ranges.stopped);
+                let ahead = transaction.read_ahead(parts, bounds, &self.stopped);
                 self.source = Source::Ahead(ahead, joining.take);
             }
             Source::Merge(merge) if merge.buckets.len() > 1 => {
@@ -277,7 +266,7 @@ impl RowFeed {
                         bucket.number = number;
                         bucket.reader.take().map(|reader| PartReader { reader, stage: None })
                     });
-                let ahead = transaction.read_ahead(readers, bounds, &merge.stopped);
+                let ahead = transaction.read_ahead(readers, bounds, &self.stopped);
                 merge.ahead = Some(ahead);
             }
             _ => {}
@@ -288,10 +277,9 @@ impl RowFeed {
 
 fn read_points(
     keys: &mut std::vec::IntoIter<Vec<u8>>,
-    table: TableId,
+    table: &TableReader,
     row_limit: usize,
     options: &RowOptions,
-    context: &Context,
     out: &mut CellBatch,
 ) -> Result<bool> {
     let get = |row| Get {
@@ -299,16 +287,9 @@ fn read_points(
         time_range: options.time_range,
         ..Get::new(row)
     };
-    let mut gets: Vec<Get> = keys.by_ref().take(row_limit).map(get).collect();
-    match gets.len() {
-        0 => return Ok(false),
-        1 => {
-            let get = gets.pop().expect("there is one");
-            context.transaction.get(table, &get, out)?;
-        }
-        _ => context.transaction.multi_get(table, &gets, out)?,
-    }
-    Ok(true)
+    let gets: Vec<Get> = keys.by_ref().take(row_limit).map(get).collect();
+    table.multi_get(&gets, out)?;
+    Ok(!gets.is_empty())
 }
 
 impl Merge {

@@ -12,18 +12,19 @@
 
 use std::sync::Arc;
 
-use store::{CellBatch, Get, TimeRange, Timestamp};
+use store::{CellBatch, TimeRange, Timestamp};
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::decode::{Decoder, EPOCH_MICROSECONDS};
+use crate::exec::decode::EPOCH_MICROSECONDS;
 use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::lock::lock_rows;
+use crate::exec::part_reader::RowStage;
 use crate::exec::range_reader::RowOptions;
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
-use crate::plan::scan::{Lookup, ScanNode};
+use crate::plan::scan::ScanNode;
 
 /// Rows of the first batch when only a few are wanted and some may be dropped.
 const FIRST_BATCH_ROWS: usize = 32;
@@ -33,10 +34,8 @@ pub(super) struct TableScan {
     node: Arc<ScanNode>,
     context: Arc<Context>,
     feed: RowFeed,
-    decoder: Decoder,
-    lookup_decoder: Option<Decoder>,
+    stage: Arc<RowStage>,
     cells: CellBatch,
-    rows: CellBatch,
     batch_rows: usize,
     /// Rows still wanted.
     left: Option<u64>,
@@ -72,17 +71,17 @@ pub(super) fn time_range(
 impl TableScan {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScan> {
-        let decoder = Decoder::new(&node.path.layout, &node.read);
+        let stage = Arc::new(RowStage::open(node, context)?);
         let left = goal_rows(&node.goal, context)?;
         let exact = !node.has_filter();
         let options = RowOptions {
-            families: decoder.families(),
+            families: stage.families(),
             time_range: time_range(&node.as_of, context)?,
             limit: left.filter(|_| exact),
             reverse: node.path.reverse,
         };
-        let by_itself = node.lookup.is_none() && node.lock.is_none();
-        let scan = by_itself.then(|| Arc::clone(node));
+        // Locking is the session's.
+        let side_by_side = node.lock.is_none();
         let batch_rows = match left {
             Some(left) => {
                 let least = if exact { 1 } else { FIRST_BATCH_ROWS };
@@ -91,84 +90,28 @@ impl TableScan {
             None => BATCH_ROWS,
         };
         Ok(TableScan {
-            feed: RowFeed::open(&node.path, options, scan, node.lock.is_none(), context)?,
-            lookup_decoder: node
-                .lookup
-                .as_ref()
-                .map(|lookup| Decoder::new(&node.table.layout, &lookup.read)),
+            feed: RowFeed::open(&node.path, options, side_by_side.then_some(&stage), context)?,
             node: Arc::clone(node),
             context: Arc::clone(context),
-            decoder,
+            stage,
             cells: CellBatch::new(),
-            rows: CellBatch::new(),
             batch_rows,
             left,
         })
     }
 
-    /// Decodes and filters what the feed gave. `None`: nothing is left of it.
+    /// Makes a batch of what the feed gave. `None`: nothing is left of it.
     fn process(&mut self) -> Result<Option<Batch>> {
-        let node = Arc::clone(&self.node);
-        let context = &self.context;
-        let mut batch = self.decoder.decode(&self.cells, &context.eval)?;
-        let mut selection = None;
-        if let Some(filter) = &node.filter {
-            let kept = filter.filter_batch(&batch, &context.eval)?;
-            if kept.is_empty() {
-                return Ok(None);
-            }
-            selection = Some(kept).filter(|kept| kept.len() < batch.row_count);
+        let Some(mut wanted) = self.stage.wanted(&mut self.cells)? else { return Ok(None) };
+        if let Some(lock) = &self.node.lock {
+            let all = 0..wanted.batch.row_count as u32;
+            let kept = wanted.selection.take().unwrap_or_else(|| all.collect());
+            let keys = kept.iter().map(|&row| self.cells.row(row as usize).key());
+            let limit = self.left.unwrap_or(u64::MAX);
+            wanted.batch = lock_rows(&self.node, lock, keys, limit, &self.context)?;
         }
-        let mut of_rows = &self.cells;
-        if let (Some(lookup), Some(decoder)) = (&node.lookup, &self.lookup_decoder) {
-            let narrowed = selection.take().map(|kept| batch.take(&kept));
-            let entries = narrowed.as_ref().unwrap_or(&batch);
-            look_up(&node, lookup, entries, decoder, context, &mut self.rows)?;
-            of_rows = &self.rows;
-            batch = decoder.decode(of_rows, &context.eval)?;
-            if let Some(filter) = &lookup.filter {
-                let kept = filter.filter_batch(&batch, &context.eval)?;
-                selection = Some(kept).filter(|kept| kept.len() < batch.row_count);
-            }
-        }
-        if let Some(lock) = &node.lock {
-            let kept = selection
-                .take()
-                .unwrap_or_else(|| (0..batch.row_count as u32).collect::<Vec<u32>>());
-            let keys = kept.iter().map(|&row| of_rows.row(row as usize).key());
-            batch = lock_rows(&node, lock, keys, self.left.unwrap_or(u64::MAX), context)?;
-        }
-        let columns = node.output.iter().map(|&column| Arc::clone(&batch.columns[column]));
-        let batch = Batch { columns: columns.collect(), row_count: batch.row_count };
-        let batch = match selection {
-            Some(kept) => batch.take(&kept),
-            None => batch,
-        };
-        Ok((batch.row_count > 0).then_some(batch))
+        Ok((wanted.batch.row_count > 0).then(|| self.stage.output(&wanted)))
     }
-}
-
-/// Reads the rows that index entries name into `rows`.
-fn look_up(
-    node: &ScanNode,
-    lookup: &Lookup,
-    entries: &Batch,
-    decoder: &Decoder,
-    context: &Context,
-    rows: &mut CellBatch,
-) -> Result<()> {
-    let families = decoder.families();
-    let mut key = Vec::with_capacity(lookup.key.len());
-    let mut gets = Vec::with_capacity(entries.row_count);
-    for row in 0..entries.row_count {
-        key.clear();
-        key.extend(lookup.key.iter().map(|&column| entries.columns[column].datum(row)));
-        let row = node.table.layout.encode_key_values(&key)?;
-        gets.push(Get { families: families.clone(), ..Get::new(row) });
-    }
-    rows.clear();
-    context.transaction.multi_get(node.table.id, &gets, rows)?;
-    Ok(())
 }
 
 impl Operator for TableScan {
@@ -180,7 +123,7 @@ impl Operator for TableScan {
             }
             let batch = match self.feed.next(self.batch_rows, &mut self.cells)? {
                 Fed::End => return Ok(None),
-                Fed::Batch(batch) => Some(batch).filter(|batch| batch.row_count > 0),
+                Fed::Batch(batch) => Some(batch),
                 Fed::Cells if self.cells.is_empty() => None,
                 Fed::Cells => self.process()?,
             };

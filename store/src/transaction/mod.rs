@@ -32,8 +32,7 @@ use crate::lock::{LockKey, Owner, Patience, Taken};
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
-use crate::read_path::{Caller, Source, StagedFamilies, views_of};
-use crate::region::Region;
+use crate::read_path::{Caller, StagedFamilies};
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
@@ -240,18 +239,6 @@ impl Transaction {
         self.staging.lock().families_of(table).cloned()
     }
 
-    fn enter(
-        &self,
-        region: &Region,
-        table: TableId,
-        snapshot: Sequence,
-        consistency: Consistency,
-    ) -> Result<Source> {
-        let cancelled = [&*self.options.cancelled];
-        let caller = Caller { consistency, cancelled: &cancelled };
-        self.engine.reads.enter(region, table, snapshot, &caller)
-    }
-
     /// Appends one row to `out`; returns whether it exists.
     pub fn get(&self, table: TableId, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let table = self.engine.table(table)?;
@@ -304,43 +291,20 @@ impl Transaction {
 
     /// Appends those of the rows that exist to `out`, in the order of `gets`.
     pub fn multi_get(&self, table: TableId, gets: &[Get], out: &mut CellBatch) -> Result<()> {
-        let table = self.engine.table(table)?;
-        let charged = self.touch(&table, Access::Read)?;
-        let bytes_before = out.byte_count();
-        let read = self.read_rows(&table, gets, out);
-        self.charge_read(&charged, out, bytes_before);
-        read
-    }
-
-    fn read_rows(&self, table: &Table, gets: &[Get], out: &mut CellBatch) -> Result<()> {
-        if let Some(chain) = table.observers().chain_for(Hooks::GET) {
-            for get in gets {
-                chain.around_get(get, out, |get, row| self.read_row(table, get, row))?;
-            }
-            return Ok(());
-        }
-        let staged = self.staged_of(table.id());
-        for get in gets {
-            let spec = self.spec(get.time_range, get.max_versions, false);
-            self.get_in(table, (get, &spec), self.options.consistency, staged.as_ref(), out)?;
-            worked(1)?;
-        }
-        self.check_snapshot()
+        self.reader(table)?.multi_get(gets, out)
     }
 
     fn get_in(
         &self,
         table: &Table,
-        (get, spec): (&Get, &ReadSpec),
+        asked: (&Get, &ReadSpec),
         consistency: Consistency,
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
     ) -> Result<bool> {
-        let map = table.regions();
-        let region = map.of_row(&get.row);
-        let source = self.enter(region, table.id(), spec.snapshot, consistency)?;
-        let views = views_of(region, &source, get)?;
-        self.engine.reads.get((region, &source), &views, (get, spec), staged, out)
+        let cancelled = [&*self.options.cancelled];
+        let caller = Caller { consistency, cancelled: &cancelled };
+        reader::get_in(&self.engine.reads, (table, &caller), asked, staged, out)
     }
 
     /// Opens a scan over all regions of its range, in row order.

@@ -5,26 +5,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use smallvec::SmallVec;
 
-use crate::admission::{Admission, Turn, Work};
+use crate::admission::{Admission, Turn, Work, worked};
+use crate::cell::CellBatch;
 use crate::descriptor::TableId;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::family_store::ReadSpec;
 use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
-use crate::quota::{Access, Charged};
+use crate::quota::{Access, Charged, charge};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{ReadPath, StagedFamilies};
+use crate::read_path::{Caller, ReadPath, StagedFamilies, views_of};
 use crate::region::{Region, RegionMap};
-use crate::scan::Scan;
+use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::transaction::endpoint::{RowRange, cut};
 use crate::transaction::{Transaction, show_scan};
 
-/// Opens scans of one table that all see what the statement saw that the reader was made in: one
-/// snapshot, and what the transaction had staged before. Keeps the snapshot open.
+/// Flags that end a read.
+type StopRefs<'a> = SmallVec<[&'a AtomicBool; 2]>;
+
+/// Opens scans of one table, and gets its rows, which all see what the statement saw that the
+/// reader was made in: one snapshot, and what the transaction had staged before. Keeps the snapshot
+/// open.
 #[derive(Clone)]
 pub struct TableReader {
     table: Arc<Table>,
@@ -86,6 +91,37 @@ impl TableReader {
         self.open(scan, observers)
     }
 
+    /// Appends those of the rows that exist to `out`, in the order of `gets`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if a get asks for what there is not;
+    /// what observers refuse.
+    pub fn multi_get(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
+        let bytes_before = out.byte_count();
+        let observers = self.table.observers().chain_for(Hooks::GET);
+        let read = gets.iter().try_for_each(|get| match &observers {
+            None => self.read_row(get, out).map(drop),
+            Some(chain) => chain.around_get(get, out, |get, row| self.read_row(get, row)).map(drop),
+        });
+        let bytes = out.byte_count().saturating_sub(bytes_before);
+        charge(&self.charged, Access::Read, bytes as u64, &*self.path.options.env);
+        read?;
+        self.snapshot.check()
+    }
+
+    /// Reads a row without its observers.
+    fn read_row(&self, get: &Get, out: &mut CellBatch) -> Result<bool> {
+        let (time_range, max_versions) = (get.time_range, get.max_versions);
+        let spec = ReadSpec { time_range, max_versions, raw: false, ..self.spec };
+        let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
+        let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
+        let staged = Some(&self.staged);
+        let found = get_in(&self.path, (&self.table, &caller), (get, &spec), staged, out)?;
+        worked(1)?;
+        Ok(found)
+    }
+
     /// Shows a scan to the observers of the table, who may change it. Returns them if they are to
     /// see its rows, too.
     pub(super) fn show(&self, scan: &mut Scan) -> Result<Option<Arc<RegionChain>>> {
@@ -132,6 +168,21 @@ impl TableReader {
             None => cut(ranges, &self.table.regions()),
         }
     }
+}
+
+/// Reads a row of a table for somebody.
+pub(super) fn get_in(
+    path: &ReadPath,
+    (table, caller): (&Table, &Caller<'_>),
+    (get, spec): (&Get, &ReadSpec),
+    staged: Option<&StagedFamilies>,
+    out: &mut CellBatch,
+) -> Result<bool> {
+    let map = table.regions();
+    let region = map.of_row(&get.row);
+    let source = path.enter(region, table.id(), spec.snapshot, caller)?;
+    let views = views_of(region, &source, get)?;
+    path.get((region, &source), &views, (get, spec), staged, out)
 }
 
 impl Transaction {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::cell::CellBatch;
 use crate::error::Result;
 use crate::mutation::{Edit, Mutation};
-use crate::quota::{Access, Charged, Quota};
+use crate::quota::{Access, Charged, Quota, charge};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
@@ -90,7 +90,7 @@ impl Transaction {
         let charged = self.touch(table, Access::Write)?;
         if !charged.is_empty() {
             let bytes = mutations.iter().map(byte_count).sum();
-            self.charge_quotas(&charged, Access::Write, bytes);
+            charge(&charged, Access::Write, bytes, &*self.engine.options().env);
         }
         Ok(())
     }
@@ -98,14 +98,7 @@ impl Transaction {
     /// Charges a request for what a batch has more of than before.
     pub(super) fn charge_read(&self, charged: &Charged, out: &CellBatch, bytes_before: usize) {
         let bytes = out.byte_count().saturating_sub(bytes_before);
-        self.charge_quotas(charged, Access::Read, bytes as u64);
-    }
-
-    fn charge_quotas(&self, charged: &Charged, access: Access, bytes: u64) {
-        if !charged.is_empty() {
-            let now = self.engine.options().env.now_micros();
-            charged.iter().for_each(|quota| quota.charge(access, bytes, now));
-        }
+        charge(charged, Access::Read, bytes as u64, &*self.engine.options().env);
     }
 }
 
