@@ -98,6 +98,10 @@ struct Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
+        if !self.written.is_empty() && !self.engine.manifest.lock().is_settled() {
+            // A restart might find that they were adopted; else it removes them.
+            return;
+        }
         for (_, path) in self.written.values().flatten() {
             // It may not be there yet. If it is and stays, the next start removes it.
             let _ = self.engine.options().env.remove(path);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::bulk_load::{BulkCell, BulkLoad};
 use store::cell::CellType;
-use store::env::fault::{FaultEnv, Unsynced};
+use store::env::fault::{Fault, FaultEnv, Operation, Unsynced};
 use store::transaction::{Isolation, TransactionOptions};
 use store::{Error, Mutation, Result, Store, Timestamp};
 
@@ -179,6 +179,32 @@ fn at_a_crash_a_load_is_whole_or_absent() {
         }
     }
     assert!(whole > 3 && absent > 3, "{whole} whole, {absent} absent");
+}
+
+#[test]
+fn a_load_that_could_not_be_synced_is_whole_or_absent() {
+    let (mut whole, mut absent) = (0, 0);
+    for after in 0..12 {
+        for seed in 0..10 {
+            let env = FaultEnv::new(seed);
+            let store = open(&env).unwrap();
+            store.create_table(descriptor(&["m"], 1)).unwrap();
+            put(&store, "a", "before");
+            // Files can be removed all the same, by who thinks that the load is not to be.
+            env.inject(Fault { operation: Operation::Sync, after, count: 1000 });
+            let adopted = begin_load(&store, &["a", "b", "z"], "loaded").and_then(BulkLoad::adopt);
+            drop(store);
+            let store = open(&env.after_crash(Unsynced::Holed)).unwrap();
+            match rows(&store).len() {
+                1 => absent += usize::from(adopted.is_err()),
+                found => {
+                    assert_eq!(found, 3, "after {after} syncs, seed {seed}");
+                    whole += usize::from(adopted.is_err());
+                }
+            }
+        }
+    }
+    assert!(whole > 0 && absent > 0, "{whole} whole, {absent} absent");
 }
 
 #[test]
