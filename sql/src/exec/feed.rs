@@ -5,8 +5,8 @@
 //! A feed begins by itself. Once it has read so many rows that its end is not near, region threads
 //! join in: what is left is cut at the regions, and read ahead, few batches of each.
 //! Where order matters the regions come one after the other, or the buckets are merged; elsewhere
-//! batches come as they are made. Region threads also decode, filter and look up; the rows of merged
-//! buckets they leave as they are.
+//! batches come as they are made. Region threads also decode, filter and look up; the rows of
+//! merged buckets they leave as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -121,8 +121,8 @@ pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<Row
 }
 
 impl RowFeed {
-    /// Computes the keys of the path. `stage` is what is done with its rows, given if region threads
-    /// may join in and do it.
+    /// Computes the keys of the path. `stage` is what is done with its rows, given if region
+    /// threads may join in and do it.
     pub(super) fn open(
         path: &AccessPath,
         options: RowOptions,
