@@ -28,8 +28,6 @@ pub const OUT_OF_MEMORY: &str = "53200";
 
 /// The coprocessor's name in vetoes of constraints.
 pub const CONSTRAINT: &str = "constraint";
-/// The coprocessor's name in vetoes of indexes.
-pub const INDEX: &str = "index";
 
 /// A key that is there already, for messages.
 #[derive(Debug, Clone, Copy)]
@@ -186,11 +184,11 @@ mod tests {
             key_types: &[DataType::Int4, DataType::Text],
             values: &[Datum::Int4(1), text("x")],
         };
-        let veto = key.exists(INDEX);
+        let veto = key.exists("t_pkey");
         assert_eq!(veto.code, "23505");
         assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
         assert_eq!(veto.detail, "Key (a, b)=(1, x) already exists.");
-        let veto = key.duplicated(INDEX);
+        let veto = key.duplicated("t_pkey");
         assert_eq!(veto.message, "could not create unique index \"t_pkey\"");
         assert_eq!(veto.detail, "Key (a, b)=(1, x) is duplicated.");
     }

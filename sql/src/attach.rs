@@ -32,6 +32,7 @@ use coprocessors::index::IndexObserver;
 use coprocessors::registry::{
     Arguments, Attachment, CoprocessorFactory, Registry, TableDefinition, TableShape,
 };
+use coprocessors::violation::CONSTRAINT;
 use store::descriptor::{Durability, SplitOptions};
 use store::env::Env;
 use store::error::Veto;
@@ -145,6 +146,14 @@ impl Coprocessors {
     /// Returns the coprocessors of the server that watch a table.
     pub(crate) fn of_server(&self, table: &str) -> &[CoprocessorRecord] {
         if self.server_targets.contains(table) { &[] } else { &self.server }
+    }
+
+    /// Returns whether something in the chain of a table has this name.
+    pub(crate) fn has_link(&self, table: &Table, name: &str) -> bool {
+        let attached = table.coprocessors.attached.iter().chain(self.of_server(&table.name));
+        name == CONSTRAINT
+            || table.indexes.iter().any(|index| index.name == name)
+            || attached.map(|record| &record.name).any(|known| known == name)
     }
 
     /// Returns whether a coprocessor of the server writes to a table.

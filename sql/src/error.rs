@@ -1,5 +1,6 @@
 //! SQL errors, and the one table that gives the errors of lower layers their SQLSTATE.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::parser::ParseError;
@@ -10,8 +11,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Error {
-    /// The five-character code.
-    pub sqlstate: &'static str,
+    /// The five-character code: one of [`sqlstate`], or that of a coprocessor's own choice.
+    pub sqlstate: Cow<'static, str>,
     /// The primary message, in PostgreSQL's manner.
     pub message: String,
     /// DETAIL, or none.
@@ -141,7 +142,7 @@ pub mod sqlstate {
 impl Error {
     /// Returns an error with this SQLSTATE and message.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
-        Error { sqlstate, message: message.into(), ..Error::default() }
+        Error { sqlstate: sqlstate.into(), message: message.into(), ..Error::default() }
     }
 
     /// Returns the refusal of a feature that is not there; `hint` says what to do instead.
@@ -241,35 +242,31 @@ impl From<store::Error> for Error {
     }
 }
 
-/// The codes that coprocessors use; a code outside this list is shown as an internal error.
-const VETO_CODES: &[&str] = &[
-    sqlstate::NOT_NULL_VIOLATION,
-    sqlstate::UNIQUE_VIOLATION,
-    sqlstate::CHECK_VIOLATION,
-    sqlstate::QUERY_CANCELED,
-    sqlstate::DATA_CORRUPTED,
-    sqlstate::EXTERNAL_ROUTINE_EXCEPTION,
-    sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
-    sqlstate::INSUFFICIENT_PRIVILEGE,
-    types::error::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-    types::error::sqlstate::DIVISION_BY_ZERO,
-    types::error::sqlstate::INVALID_TEXT_REPRESENTATION,
-    types::error::sqlstate::INVALID_DATETIME_FORMAT,
-    types::error::sqlstate::DATETIME_FIELD_OVERFLOW,
-    types::error::sqlstate::INVALID_PARAMETER_VALUE,
-    types::error::sqlstate::STRING_DATA_RIGHT_TRUNCATION,
-    types::error::sqlstate::FEATURE_NOT_SUPPORTED,
-];
+/// Returns whether a code can be that of an error: five digits and capital letters, and not of a
+/// class that says that all went well (00, 01, 02).
+fn is_error_code(code: &str) -> bool {
+    let well_formed = code.len() == 5
+        && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    well_formed && !["00", "01", "02"].iter().any(|class| code.starts_with(class))
+}
 
+/// Returns what a coprocessor refused, in its own words and with its own code. One that is no code
+/// becomes that of an internal error, and is named.
 fn from_veto(veto: store::error::Veto) -> Error {
-    let sqlstate = VETO_CODES
-        .iter()
-        .find(|code| **code == veto.code)
-        .copied()
-        .unwrap_or(sqlstate::INTERNAL_ERROR);
+    let (sqlstate, hint) = match is_error_code(&veto.code) {
+        true => (veto.code.into(), None),
+        false => {
+            let hint = format!(
+                "Coprocessor \"{}\" should refuse with the SQLSTATE of an error, and gave \"{}\".",
+                veto.coprocessor, veto.code
+            );
+            (sqlstate::INTERNAL_ERROR.into(), Some(hint))
+        }
+    };
     let some = |text: String| (!text.is_empty()).then_some(text);
     Error {
         sqlstate,
+        hint,
         message: veto.message,
         detail: some(veto.detail),
         table: some(veto.table),
@@ -289,5 +286,24 @@ mod tests {
         assert_eq!(error.sqlstate, "53200");
         assert_eq!(error.detail.as_deref(), Some("Open transactions may hold 300 MiB together."));
         assert!(error.hint.is_some_and(|hint| hint.contains("smaller pieces")));
+    }
+
+    #[test]
+    fn a_coprocessor_chooses_its_code() {
+        let of = |code: &str| {
+            let (coprocessor, message) = ("c".to_owned(), "no".to_owned());
+            let veto = store::error::Veto { coprocessor, message, ..Default::default() };
+            let veto = store::error::Veto { code: code.to_owned(), ..veto };
+            Error::from(store::Error::Vetoed(Box::new(veto)))
+        };
+        for code in ["23514", "2201B", "P0001", "BN042"] {
+            assert_eq!((&*of(code).sqlstate, of(code).hint), (code, None));
+        }
+        for code in ["", "2351", "235144", "p0001", "23é1", "00000", "01000", "02000"] {
+            let error = of(code);
+            assert_eq!(error.sqlstate, "XX000");
+            assert_eq!(error.message, "no");
+            assert!(error.hint.is_some_and(|hint| hint.contains(&format!("gave \"{code}\""))));
+        }
     }
 }

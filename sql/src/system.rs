@@ -434,18 +434,13 @@ fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
         let figures: Vec<_> = figures.iter().filter(|one| one.scope == scope).collect();
         for (position, link) in links.iter().enumerate() {
             // Both are in the order of the chain; a transaction may see another one.
-            let figures = figures.get(position).filter(|figures| {
-                figures.priority == link.priority && figures.name == observer_name(link)
-            });
+            let figures = figures
+                .get(position)
+                .filter(|figures| figures.priority == link.priority && figures.name == link.name);
             rows.push(coprocessor_row(&table.name, link, figures.copied()));
         }
     }
     Ok(rows)
-}
-
-/// Returns what the observer calls itself.
-fn observer_name(link: &Link) -> &str {
-    if link.scope == "schema" { &link.coprocessor } else { &link.name }
 }
 
 fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {

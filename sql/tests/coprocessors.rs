@@ -20,16 +20,28 @@ use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use crate::server::Server;
 
 /// Refuses every write, for tests of the order in which coprocessors run.
-struct Refuse(String, String);
+struct Refuse {
+    name: String,
+    message: String,
+    code: String,
+}
 
 struct RefuseFactory;
 
-const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "message",
-    kind: ArgumentKind::Text,
-    need: Need::Default("refused"),
-    about: "what to say",
-}];
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "message",
+        kind: ArgumentKind::Text,
+        need: Need::Default("refused"),
+        about: "what to say",
+    },
+    Parameter {
+        name: "code",
+        kind: ArgumentKind::Text,
+        need: Need::Default("23514"),
+        about: "its SQLSTATE",
+    },
+];
 
 impl CoprocessorFactory for RefuseFactory {
     fn name(&self) -> &str {
@@ -45,14 +57,15 @@ impl CoprocessorFactory for RefuseFactory {
     }
 
     fn build(&self, attachment: &Attachment<'_>) -> types::Result<Arc<dyn RegionObserver>> {
-        let message = attachment.arguments.text("message").unwrap_or_default().to_owned();
-        Ok(Arc::new(Refuse(attachment.name.to_owned(), message)))
+        let text = |name| attachment.arguments.text(name).unwrap_or_default().to_owned();
+        let name = attachment.name.to_owned();
+        Ok(Arc::new(Refuse { name, message: text("message"), code: text("code") }))
     }
 }
 
 impl RegionObserver for Refuse {
     fn name(&self) -> &str {
-        &self.0
+        &self.name
     }
 
     fn hooks(&self) -> Hooks {
@@ -60,11 +73,11 @@ impl RegionObserver for Refuse {
     }
 
     fn pre_batch(&self, _: &dyn ObserverContext, _: &mut [Mutation]) -> store::Result<()> {
-        assert!(self.1 != "panic", "as it was told");
+        assert!(self.message != "panic", "as it was told");
         Err(store::Error::Vetoed(Box::new(Veto {
-            coprocessor: self.0.clone(),
-            code: "23514".to_owned(),
-            message: self.1.clone(),
+            coprocessor: self.name.clone(),
+            code: self.code.clone(),
+            message: self.message.clone(),
             ..Veto::default()
         })))
     }

@@ -136,7 +136,7 @@ async fn end(mut channel: Channel, failure: Failure) {
             return;
         }
     };
-    tracing::info!(sqlstate = error.sqlstate, message = error.message, "a connection ends");
+    tracing::info!(sqlstate = &*error.sqlstate, message = error.message, "a connection ends");
     channel.output.put_error(Severity::Fatal, &error);
     // A client that does not read is not waited for.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, channel.close()).await;

@@ -100,7 +100,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     let all = [
         (b'S', Some(severity.to_owned())),
         (b'V', Some(severity.to_owned())),
-        (b'C', Some(error.sqlstate.to_owned())),
+        (b'C', Some(error.sqlstate.to_string())),
         (b'M', Some(error.message.clone())),
         (b'D', error.detail.clone()),
         (b'H', error.hint.clone()),

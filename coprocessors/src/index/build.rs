@@ -7,7 +7,7 @@ use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, duplicate_veto};
 use crate::change::RowState;
 use crate::row;
-use crate::violation::{self, DuplicateKey, INDEX};
+use crate::violation::{self, DuplicateKey};
 
 /// Rows that are read, and entries that are staged, at a time.
 const BUILD_ROWS: usize = 1000;
@@ -29,7 +29,7 @@ pub fn index_build(
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
     let mut writer =
-        EntryWriter::new(spec).map_err(|error| violation::value_error(INDEX, error))?;
+        EntryWriter::new(spec).map_err(|error| violation::value_error(&spec.name, error))?;
     let mut rows = CellBatch::new();
     let mut entry_count = 0;
     while scanner.next_batch(BUILD_ROWS, &mut rows)? {
@@ -58,7 +58,7 @@ fn entries(
             .read(row.key(), &state.packed())
             .and_then(|()| writer.key(row.key()))
             .and_then(|key| writer.put(key, state.timestamp()))
-            .map_err(|error| violation::value_error(INDEX, error))?;
+            .map_err(|error| violation::value_error(&spec.name, error))?;
         entries.push(Mutation { locking: Locking::Covered, ..entry });
     }
     entries.sort_unstable_by(|a, b| a.row.cmp(&b.row));
@@ -71,8 +71,8 @@ fn entries(
 }
 
 fn duplicated(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
-    match duplicate_veto(spec, index_key, |key: &DuplicateKey<'_>| key.duplicated(INDEX)) {
+    match duplicate_veto(spec, index_key, |key: &DuplicateKey<'_>| key.duplicated(&spec.name)) {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),
-        Err(error) => violation::value_error(INDEX, error),
+        Err(error) => violation::value_error(&spec.name, error),
     }
 }

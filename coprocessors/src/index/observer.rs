@@ -23,7 +23,7 @@ use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
 use crate::change::{Change, load_previous, net_changes, refuse_unfollowed};
 use crate::row;
-use crate::violation::{self, DuplicateKey, INDEX};
+use crate::violation::{self, DuplicateKey};
 
 /// Keeps one index in step with its table.
 pub struct IndexObserver {
@@ -116,9 +116,11 @@ impl IndexObserver {
     }
 
     fn duplicate(&self, index_key: &[u8]) -> store::Error {
-        match duplicate_veto(&self.spec, index_key, |key: &DuplicateKey<'_>| key.exists(INDEX)) {
+        match duplicate_veto(&self.spec, index_key, |key: &DuplicateKey<'_>| {
+            key.exists(&self.spec.name)
+        }) {
             Ok(veto) => store::Error::Vetoed(Box::new(veto)),
-            Err(error) => violation::value_error(INDEX, error),
+            Err(error) => violation::value_error(&self.spec.name, error),
         }
     }
 }
@@ -160,7 +162,7 @@ impl Additions {
 
 impl RegionObserver for IndexObserver {
     fn name(&self) -> &str {
-        INDEX
+        &self.spec.name
     }
 
     fn hooks(&self) -> Hooks {
@@ -179,8 +181,9 @@ impl RegionObserver for IndexObserver {
         refuse_unfollowed("indexes", batch)?;
         load_previous(context, batch, |_| true)?;
         let changes = net_changes(self.spec.base_layout.family_count, batch);
-        let mut additions =
-            self.additions(&changes).map_err(|error| violation::value_error(INDEX, error))?;
+        let mut additions = self
+            .additions(&changes)
+            .map_err(|error| violation::value_error(&self.spec.name, error))?;
         if let Some(index_key) = additions.settle() {
             return Err(self.duplicate(&index_key));
         }

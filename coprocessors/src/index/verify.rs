@@ -6,7 +6,7 @@ use store::{CellBatch, Get, Scan, TableId, Transaction};
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, base_key};
 use crate::row;
-use crate::violation::{self, INDEX};
+use crate::violation;
 
 /// Rows that are compared at a time.
 const CHECK_ROWS: usize = 1000;
@@ -48,6 +48,7 @@ fn check_rows(
 ) -> store::Result<()> {
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
+    let value_error = |error| violation::value_error(&spec.name, error);
     let mut writer = EntryWriter::new(spec).map_err(value_error)?;
     let mut rows = CellBatch::new();
     let mut found = CellBatch::new();
@@ -80,6 +81,7 @@ fn check_entries(
     difference: &mut IndexDifference,
 ) -> store::Result<()> {
     let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
+    let value_error = |error| violation::value_error(&spec.name, error);
     let mut writer = EntryWriter::new(spec).map_err(value_error)?;
     let mut entries = CellBatch::new();
     let mut found = CellBatch::new();
@@ -103,8 +105,4 @@ fn check_entries(
         }
     }
     Ok(())
-}
-
-fn value_error(error: types::Error) -> store::Error {
-    violation::value_error(INDEX, error)
 }

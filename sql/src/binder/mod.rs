@@ -206,9 +206,9 @@ mod tests {
         Ok(bound.describe(&|index| columns[index].0.clone()))
     }
 
-    fn refusal(sql: &str, target: Option<SqlType>) -> (&'static str, String) {
+    fn refusal(sql: &str, target: Option<SqlType>) -> (String, String) {
         let error = table_expression(sql, target).unwrap_err();
-        (error.sqlstate, error.message)
+        (error.sqlstate.into_owned(), error.message)
     }
 
     fn query(sql: &str, given: &[Option<DataType>]) -> Result<BoundStatement> {
@@ -235,7 +235,7 @@ mod tests {
         let check = Some(DataType::Bool.into());
         let (code, message) = refusal("a + 1", check);
         assert_eq!(
-            (code, message.as_str()),
+            (code.as_str(), message.as_str()),
             ("42804", "argument of CHECK must be type boolean, not type integer")
         );
         assert_eq!(refusal("c > 1", check).0, "42703");

@@ -64,8 +64,7 @@ impl Ddl<'_> {
             .factory(&statement.coprocessor.value)
             .map_err(|error| error.at(statement.coprocessor.position))?;
         let priority = factory.default_priority().unwrap_or(TABLE_PRIORITY);
-        let of_server = coprocessors.of_server(&table.name).iter();
-        if records.attached.iter().chain(of_server).any(|one| one.name == name.value) {
+        if coprocessors.has_link(table, &name.value) {
             let owner = format!("table \"{}\"", table.name);
             return Err(duplicate(&name.value, &owner).at(name.position));
         }
