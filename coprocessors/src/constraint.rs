@@ -27,7 +27,8 @@ const VECTOR_ROWS_MIN: usize = 8;
 pub struct ConstraintSpec {
     /// Name of the table, for messages.
     pub table_name: String,
-    /// Names of the columns, in table order, for messages.
+    /// Names of the columns, in table order, for messages. A column whose name is empty is not
+    /// shown.
     pub column_names: Vec<String>,
     /// How rows are stored.
     pub layout: Arc<RowLayout>,
@@ -213,7 +214,13 @@ impl ConstraintObserver {
         let values = layout
             .unpack(change.row, &packed)
             .map_err(|error| violation::value_error(CONSTRAINT, error))?;
-        let types: Vec<DataType> = layout.columns.iter().map(|column| column.data_type).collect();
+        let (types, values): (Vec<DataType>, Vec<Datum>) = values
+            .into_iter()
+            .zip(&layout.columns)
+            .zip(&self.spec.column_names)
+            .filter(|(_, name)| !name.is_empty())
+            .map(|((value, column), _)| (column.data_type, value))
+            .unzip();
         Ok(violation::failing_row(&types, &values))
     }
 }

@@ -99,7 +99,7 @@ impl CopyFormat {
 /// 42703 and 42701 as PostgreSQL reports them.
 pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
     if named.is_empty() {
-        return Ok((0..table.columns.len()).collect());
+        return Ok(table.visible_columns().collect());
     }
     let mut columns = Vec::with_capacity(named.len());
     for name in named {
@@ -203,7 +203,7 @@ impl CopyIn {
             self.pending_lines.0 = line;
         }
         self.pending_lines.1 = line;
-        let pushed = self.sink.push(&self.row);
+        let pushed = self.sink.push(&mut self.row);
         pushed.map_err(|error| in_lines(error, &self.table, self.pending_lines))
     }
 

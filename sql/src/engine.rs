@@ -14,11 +14,13 @@ use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, TableRecord, decode,
+    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
+    TableRecord, decode,
 };
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::quotas::Quotas;
+use crate::row_ids::RowIds;
 use crate::timer::Timer;
 
 /// What is attached to each table that has anything attached.
@@ -55,6 +57,8 @@ pub struct Engine {
     pub(crate) publishing: Mutex<()>,
     /// The quotas that requests are held to.
     pub(crate) quotas: Quotas,
+    /// Numbers for the rows of tables without a primary key.
+    pub(crate) row_ids: Arc<RowIds>,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
 }
@@ -67,9 +71,11 @@ impl Engine {
             store.create_table(catalog_descriptor())?;
         }
         let catalog = read_catalog(&store)?;
-        remove_orphans(&store, &catalog)?;
+        let row_ids = Arc::new(RowIds::new(&store));
+        remove_orphans(&store, &catalog, &row_ids)?;
         let engine = Engine {
             store,
+            row_ids,
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
@@ -194,8 +200,19 @@ fn read_rows(
     Ok(())
 }
 
-/// Drops tables of the store that no catalog entry names: a DDL statement was cut short.
-fn remove_orphans(store: &Store, catalog: &Catalog) -> Result<()> {
+/// Drops tables of the store and row numbers that no catalog entry names: a DDL statement was cut
+/// short.
+fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Result<()> {
+    let mut numbered = Vec::new();
+    read_rows(store, ROW_IDS_PREFIX, |table, _| {
+        numbered.extend(table.try_into().map(u32::from_be_bytes).map(TableId));
+        Ok(())
+    })?;
+    for table in numbered {
+        if catalog.table_by_id(table).is_none() {
+            row_ids.forget(table)?;
+        }
+    }
     for descriptor in store.tables() {
         let known = catalog.tables().iter().any(|table| {
             table.id == descriptor.id

@@ -18,6 +18,7 @@ pub mod binder;
 pub mod assemble;
 pub mod plan;
 pub mod planner;
+pub mod row_ids;
 pub mod exec;
 pub mod settings;
 pub mod timer;

@@ -5,6 +5,7 @@
 
 mod regions;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use store::admission::{Queue, QueueStatus};
@@ -12,7 +13,7 @@ use store::cell::CellType;
 use store::compaction::Reason;
 use store::observer::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 use store::store::EndpointCallStatus;
-use store::{CellBatch, Scan, TimeRange, Transaction};
+use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::{DataType, Datum};
 
@@ -246,6 +247,10 @@ impl SystemSource for SystemRowSource {
         })?;
         (view.rows)(self)
     }
+
+    fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
+        self.engine.row_ids.take(table, count)
+    }
 }
 
 fn text(value: impl AsRef<str>) -> Datum {
@@ -281,7 +286,7 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
 }
 
 /// Returns tables and indexes with the tables of the store behind them.
-fn store_tables(source: &SystemRowSource) -> Vec<(String, store::TableId)> {
+fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
     let tables = source.catalog.tables().into_iter();
     tables
         .flat_map(|table| {

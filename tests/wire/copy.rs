@@ -39,6 +39,23 @@ const TABLE: &str =
     "CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'b', c numeric(4,1) CHECK (c > 0))";
 
 #[tokio::test]
+async fn a_hidden_key_is_not_copied() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int, b text)").await.unwrap();
+    let rows = "1\tone\n1\tone\n".repeat(1_500);
+    let rows: &'static str = Box::leak(rows.into_boxed_str());
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[rows]).await.unwrap(), 3_000);
+    assert_eq!(copy_in(&client, "COPY t (b) FROM STDIN", &["two\n"]).await.unwrap(), 1);
+    assert_eq!(row_count(&client).await, 3_001);
+    let text = copy_out(&client, "COPY t TO STDOUT WITH (FORMAT csv, HEADER)").await;
+    assert!(text.starts_with("a,b\n1,one\n1,one\n"), "{}", &text[..40]);
+    assert!(text.ends_with("1,one\n,two\n"));
+    let error = copy_in(&client, "COPY t FROM STDIN", &["1\tone\t3\n"]).await.unwrap_err();
+    assert_eq!(database_error(&error).message(), "extra data after last expected column");
+}
+
+#[tokio::test]
 async fn rows_go_in_and_out_as_text_and_csv() {
     let server = TestServer::start();
     let client = connect(server.address()).await;

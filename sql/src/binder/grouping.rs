@@ -5,6 +5,7 @@ use types::expr::Expr;
 
 use crate::binder::level::{AGGREGATE, Level, SUBQUERY, SUBQUERY_COLUMN};
 use crate::binder::rows::Rows;
+use crate::binder::scope::ScopeColumn;
 use crate::binder::tree::for_each_child;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical};
@@ -95,8 +96,10 @@ impl Groups {
 fn add_dependent_columns(keys: &mut Vec<Expr>, level: &Level) {
     for relation in &level.scope.relations {
         let Some(table) = &relation.table else { continue };
-        let mut key_columns = table.key_columns().map(|column| &relation.columns[column].expr);
-        if !key_columns.all(|column| keys.contains(column)) {
+        let mut key_columns = table.key_columns().map(|column| relation.table_column(column));
+        let is_grouped_by =
+            |column: Option<&ScopeColumn>| column.is_some_and(|column| keys.contains(&column.expr));
+        if !key_columns.all(is_grouped_by) {
             continue;
         }
         for column in &relation.columns {

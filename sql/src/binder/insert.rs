@@ -208,7 +208,7 @@ fn value_position(value: &AssignedValue) -> usize {
 
 fn insert_targets(table: &Table, names: &[ColumnName]) -> Result<Vec<usize>> {
     if names.is_empty() {
-        return Ok((0..table.columns.len()).collect());
+        return Ok(table.visible_columns().collect());
     }
     let mut targets = Vec::with_capacity(names.len());
     for name in names {

@@ -69,18 +69,22 @@ impl Relation {
         }
     }
 
-    /// Returns a relation of all columns of a table, the first being column `first` of the row.
+    /// Returns a relation of the visible columns of a table, the table's first column being column
+    /// `first` of the row.
     pub(super) fn of_table(alias: &str, table: &Arc<Table>, first: usize) -> Relation {
-        let column = |(index, column): (usize, &crate::catalog::table::Column)| ScopeColumn {
-            name: column.name.clone(),
-            sql_type: column.sql_type,
-            expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
-            origin: Some((table.id, index)),
+        let column = |index: usize| {
+            let column = &table.columns[index];
+            ScopeColumn {
+                name: column.name.clone(),
+                sql_type: column.sql_type,
+                expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
+                origin: Some((table.id, index)),
+            }
         };
         Relation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
-            columns: table.columns.iter().enumerate().map(column).collect(),
+            columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
         }
     }
@@ -112,6 +116,12 @@ impl Relation {
         }
     }
 
+    /// Returns the column that comes from a column of its table; `None` if that is hidden.
+    pub(super) fn table_column(&self, position: usize) -> Option<&ScopeColumn> {
+        let origin = Some((self.table.as_ref()?.id, position));
+        self.columns.iter().find(|column| column.origin == origin)
+    }
+
     /// Returns a column by family and name.
     fn family_column(&self, family: &str, name: &str) -> Option<&ScopeColumn> {
         let table = self.table.as_ref()?;
@@ -120,7 +130,7 @@ impl Relation {
             return None;
         };
         let matches = table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family);
-        if matches { self.columns.get(position) } else { None }
+        if matches { self.table_column(position) } else { None }
     }
 
     fn shift(&mut self, by: usize) {

@@ -7,7 +7,10 @@
 //! What is attached to a table is in a row of its own, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
 //!
-//! Another row, [`NEXT_ID_KEY`], counts the table ids given out; ids are never reused.
+//! Another row, [`NEXT_ID_KEY`], counts the table ids given out; ids are never reused. A table
+//! without a primary key has a row [`row_ids_key`] that says from where its numbers are free.
+//!
+//! Byte by byte: `docs/formats/catalog.md`.
 
 use store::codec;
 use store::codec::Damage;
@@ -28,6 +31,15 @@ pub const NEXT_ID_KEY: &[u8] = b"n";
 /// Returns the key of a table's row.
 pub fn table_key(name: &str) -> Vec<u8> {
     [b"t", name.as_bytes()].concat()
+}
+
+/// What keys of [`row_ids_key`] begin with.
+pub const ROW_IDS_PREFIX: &[u8] = b"r";
+
+/// Returns the key of the row with the first number that was never reserved for the rows of a table
+/// without a primary key: a u64, big-endian.
+pub fn row_ids_key(table: store::TableId) -> Vec<u8> {
+    [ROW_IDS_PREFIX, table.0.to_be_bytes().as_slice()].concat()
 }
 
 /// Returns the key of the row with the coprocessors attached to a table.
@@ -67,7 +79,7 @@ pub struct TableRecord {
     pub columns: Vec<ColumnRecord>,
     /// The primary key, in key order. Positions are among `columns`.
     pub primary_key: Vec<KeyRecord>,
-    /// Name of the primary key constraint.
+    /// Name of the primary key constraint; empty without one: then the key is a hidden column.
     pub primary_key_name: String,
     /// CHECK constraints.
     pub checks: Vec<CheckRecord>,

@@ -16,6 +16,13 @@ use types::rowcode::RowLayout;
 
 use crate::catalog::record::CoprocessorRecords;
 
+/// The name of the hidden column that is the key of a table without a primary key. No identifier is
+/// empty, so no statement can name the column.
+pub const ROW_ID_NAME: &str = "";
+
+/// What coprocessors are told of that name.
+const ROW_ID_SHOWN: &str = "_row_id";
+
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -27,7 +34,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// How rows are stored. `layout.columns` and `columns` go by the same index.
     pub layout: Arc<RowLayout>,
-    /// Name of the primary key constraint.
+    /// Name of the primary key constraint; empty without one.
     pub primary_key_name: String,
     /// CHECK and NOT NULL, bound; CHECKs over the row in table order.
     pub constraints: Arc<ConstraintSpec>,
@@ -73,11 +80,18 @@ pub enum IndexState {
     Active,
 }
 
+impl Column {
+    /// Returns whether it is the key of a table without a primary key, which nobody sees.
+    pub fn is_hidden(&self) -> bool {
+        self.name == ROW_ID_NAME
+    }
+}
+
 impl Table {
     /// Returns what coprocessors are told of the table.
     pub fn shape(&self) -> TableShape {
         let columns = self.columns.iter().map(|column| ColumnShape {
-            name: column.name.clone(),
+            name: if column.is_hidden() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
             sql_type: column.sql_type,
             not_null: column.not_null,
         });
@@ -93,6 +107,16 @@ impl Table {
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Returns the positions of the columns that statements see, in order.
+    pub fn visible_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.columns.len()).filter(|&column| !self.columns[column].is_hidden())
+    }
+
+    /// Returns the position of the hidden key column of a table without a primary key.
+    pub fn row_id_column(&self) -> Option<usize> {
+        self.columns.iter().position(Column::is_hidden)
     }
 
     /// Returns the positions of the key columns, in key order.

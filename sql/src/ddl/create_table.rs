@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
+use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
@@ -120,10 +121,22 @@ fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<V
     Ok(columns)
 }
 
-/// Reads the primary key, whose columns become NOT NULL.
+/// Returns the hidden column that is the key of a table without a primary key.
+fn row_id_column() -> ColumnRecord {
+    ColumnRecord {
+        name: ROW_ID_NAME.to_owned(),
+        type_oid: DataType::Int8.oid(),
+        modifier: -1,
+        not_null: true,
+        default: None,
+        family: 0,
+    }
+}
+
+/// Reads the primary key, whose columns become NOT NULL. Without one, a hidden column is added.
 fn primary_key(
     statement: &ast::CreateTable,
-    columns: &mut [ColumnRecord],
+    columns: &mut Vec<ColumnRecord>,
 ) -> Result<(Vec<KeyRecord>, String)> {
     let mut found = statement.constraints.iter().filter_map(|constraint| match &constraint.kind {
         ConstraintKind::PrimaryKey(key) => Some((constraint, key)),
@@ -131,11 +144,12 @@ fn primary_key(
     });
     let table = &statement.name.name;
     let Some((constraint, key)) = found.next() else {
-        return Err(Error::not_supported(
-            "a table without a primary key",
-            "Add PRIMARY KEY to a column, or PRIMARY KEY (a, b) after the columns.",
-        )
-        .at(table.position));
+        let column = columns.len() as u32;
+        columns.push(row_id_column());
+        return Ok((
+            vec![KeyRecord { column, descending: false, nulls_first: false }],
+            String::new(),
+        ));
     };
     if let Some((second, _)) = found.next() {
         return Err(Error::new(

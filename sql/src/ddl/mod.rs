@@ -134,6 +134,9 @@ impl Changes {
 fn drop_tables(engine: &Engine, tables: &[TableId]) {
     for table in tables {
         engine.forget_attached(*table);
+        if let Err(error) = engine.row_ids.forget(*table) {
+            tracing::warn!(table = table.0, %error, "could not forget the row numbers of a table");
+        }
         if let Err(error) = engine.store().drop_table(*table) {
             tracing::warn!(table = table.0, %error, "could not drop a table from the store");
         }

@@ -12,6 +12,7 @@ use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::Context;
 use crate::exec::row::{RowWriter, previous};
+use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::lock_and_read;
 use crate::exec::update;
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
@@ -23,6 +24,7 @@ pub(super) struct ConflictWriter<'a> {
     plan: &'a InsertPlan,
     table: &'a Arc<Table>,
     writer: RowWriter,
+    numbers: RowNumbers,
     cells: CellBatch,
     /// Rows that the statement has inserted or updated.
     touched: AHashSet<Vec<u8>>,
@@ -43,9 +45,9 @@ impl<'a> ConflictWriter<'a> {
         let keys: Vec<usize> = table.key_columns().collect();
         let names_all = (0..table.columns.len())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let writer = RowWriter::new(table);
+        let (writer, numbers) = (RowWriter::new(table), RowNumbers::new(table));
         let (cells, touched) = (CellBatch::new(), AHashSet::new());
-        ConflictWriter { plan, table, writer, cells, touched, names_all }
+        ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
     }
 
     /// Stages what is pending.
@@ -56,9 +58,10 @@ impl<'a> ConflictWriter<'a> {
     /// Writes a row. Returns it as it is now; `None` if it was left alone.
     pub(super) fn write(
         &mut self,
-        values: Vec<Datum>,
+        mut values: Vec<Datum>,
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
+        self.numbers.number(&mut values, context)?;
         match &self.plan.on_conflict {
             OnConflict::Error => {
                 self.writer.insert(&values, context)?;
@@ -155,7 +158,9 @@ impl<'a> ConflictWriter<'a> {
                 table.indexes.iter().filter(|index| index.name == *name).collect()
             }
         };
-        if !matches!(target, ConflictTarget::Index(_)) {
+        // No row has the hidden key that this one has just been given.
+        let by_key = !matches!(target, ConflictTarget::Index(_)) && !self.numbers.are_given();
+        if by_key {
             let key = table.layout.encode_key(values)?;
             self.writer.flush_row(&key, context)?;
             if let Some(row) = lock_and_read(table, &key, &mut self.cells, context)? {

@@ -8,6 +8,7 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::conflict::ConflictWriter;
 use crate::exec::row::RowWriter;
+use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::Returned;
 use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
@@ -15,6 +16,7 @@ use crate::plan::InsertPlan;
 /// Stages new rows of a table, about a thousand at a time.
 pub struct RowSink {
     writer: RowWriter,
+    numbers: RowNumbers,
     context: Context,
     row_count: u64,
 }
@@ -22,7 +24,8 @@ pub struct RowSink {
 impl RowSink {
     /// Returns a sink for a table.
     pub fn new(table: Arc<Table>, context: Context) -> RowSink {
-        RowSink { writer: RowWriter::new(&table), context, row_count: 0 }
+        let (writer, numbers) = (RowWriter::new(&table), RowNumbers::new(&table));
+        RowSink { writer, numbers, context, row_count: 0 }
     }
 
     /// Returns how many rows were pushed and are not staged yet: an error of the next push or of
@@ -31,12 +34,14 @@ impl RowSink {
         self.writer.pending_count()
     }
 
-    /// Adds a full row, in table order, of the columns' types.
+    /// Adds a full row, in table order, of the columns' types. The hidden column of a table without
+    /// a primary key is filled in here.
     ///
     /// # Errors
     ///
     /// 23505 if the key of this row, or of one pushed before it, is taken; what observers refuse.
-    pub fn push(&mut self, values: &[Datum]) -> Result<()> {
+    pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
+        self.numbers.number(values, &self.context)?;
         self.writer.insert(values, &self.context)?;
         self.row_count += 1;
         Ok(())

@@ -32,6 +32,7 @@ mod append;
 mod point;
 mod violation;
 mod row;
+mod row_numbers;
 mod target;
 mod update;
 mod conflict;
@@ -39,10 +40,11 @@ pub mod insert;
 mod delete;
 mod modify;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use store::Transaction;
+use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr};
 use types::{Batch, Datum};
 
@@ -61,7 +63,7 @@ pub struct Context {
     pub eval: EvalContext,
     /// Set by another thread to stop the statement.
     pub cancelled: Arc<AtomicBool>,
-    /// System views.
+    /// System views, row numbers.
     pub system: Arc<dyn SystemSource>,
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
@@ -70,7 +72,7 @@ pub struct Context {
     pub work_mem: usize,
 }
 
-/// Where the rows of system views and table functions come from.
+/// What the server gives to plans: rows of system views and table functions, row numbers.
 pub trait SystemSource: Send + Sync {
     /// Returns all rows of a view, or of a table function called with these arguments.
     ///
@@ -78,6 +80,14 @@ pub trait SystemSource: Send + Sync {
     ///
     /// What the view or function raises.
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Vec<Datum>>>;
+
+    /// Takes numbers for new rows of a table without a primary key, at least one and at most
+    /// `count`.
+    ///
+    /// # Errors
+    ///
+    /// See [`RowIds`](crate::row_ids::RowIds).
+    fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>>;
 }
 
 /// A running step of a plan.

@@ -113,7 +113,15 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
     Tokenizer::new(dialect, source.text())
         .tokenize_with_location_into_buf(&mut tokens)
         .map_err(|error| token_error(&error, source))?;
-    Ok(tokens)
+    let is_empty_name =
+        |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if word.value.is_empty());
+    match tokens.iter().find(is_empty_name) {
+        None => Ok(tokens),
+        Some(token) => Err(ParseError::syntax(
+            r#"zero-length delimited identifier at or near """""#,
+            source.position(token.span.start),
+        )),
+    }
 }
 
 /// Translates what the tokenizer says into PostgreSQL's words.

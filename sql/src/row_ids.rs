@@ -1,0 +1,160 @@
+//! Numbers for the rows of tables without a primary key, whose key is a hidden bigint.
+//!
+//! ```text
+//! catalog row ──reserves 65,536──▶ RowIds (one a process) ──takes 1, 2, 4 … 1,024──▶ statement
+//! ```
+//!
+//! A reservation is a transaction of its own and durable before a number of it is used, so that no
+//! number comes twice, whatever crashes. What a statement or the process leaves over is lost: the
+//! numbers are unique and, of one session, ascend; they have gaps. Between two reservations nothing
+//! is locked but a counter in memory, for an addition.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use store::transaction::TransactionOptions;
+use store::{CellBatch, Get, Mutation, Store, TableId};
+
+use crate::catalog::record::{CATALOG_TABLE, row_ids_key};
+use crate::error::{Error, Result, sqlstate};
+
+/// Numbers reserved at once.
+const RESERVED: u64 = 65_536;
+
+/// The numbers of all tables of a store.
+pub struct RowIds {
+    store: Arc<Store>,
+    tables: Mutex<AHashMap<TableId, Arc<Mutex<Range<u64>>>>>,
+}
+
+impl RowIds {
+    /// Returns the numbers of a store's tables; nothing is reserved yet.
+    pub fn new(store: &Arc<Store>) -> RowIds {
+        RowIds { store: Arc::clone(store), tables: Mutex::default() }
+    }
+
+    /// Takes numbers of a table, at least one and at most `count`. Waits for the disk if they have
+    /// to be reserved.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports; 2200H if the table has none left.
+    pub fn take(&self, table: TableId, count: u64) -> Result<Range<u64>> {
+        let reserved = Arc::clone(self.tables.lock().entry(table).or_default());
+        let mut reserved = reserved.lock();
+        if reserved.is_empty() {
+            *reserved = self.reserve(table)?;
+        }
+        let end = reserved.end.min(reserved.start + count);
+        let taken = reserved.start..end;
+        reserved.start = end;
+        Ok(taken)
+    }
+
+    fn reserve(&self, table: TableId) -> Result<Range<u64>> {
+        let key = row_ids_key(table);
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let mut batch = CellBatch::new();
+        let start =
+            match transaction.get_locked(CATALOG_TABLE, &Get::new(key.clone()), &mut batch)? {
+                false => 1,
+                true => {
+                    let value = batch.row(0).value(0, b"").and_then(|value| value.try_into().ok());
+                    value.map(u64::from_be_bytes).ok_or_else(|| {
+                        Error::new(sqlstate::DATA_CORRUPTED, "damaged row numbers in the catalog")
+                    })?
+                }
+            };
+        let end = start.saturating_add(RESERVED).min(i64::MAX as u64);
+        if start >= end {
+            return Err(Error::new("2200H", "the table has no row numbers left"));
+        }
+        let row = Mutation::new(key).put(0, Vec::new(), end.to_be_bytes().to_vec());
+        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        transaction.commit()?.durable.wait()?;
+        Ok(start..end)
+    }
+
+    /// Forgets a table that is no more.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports: then a row of the catalog is left, which the next start removes.
+    pub fn forget(&self, table: TableId) -> Result<()> {
+        self.tables.lock().remove(&table);
+        let key = row_ids_key(table);
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        if transaction.exists(CATALOG_TABLE, &Get::new(key.clone()))? {
+            transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).delete_row()])?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Options;
+
+    use super::*;
+    use crate::engine::Engine;
+    use crate::open::EngineOptions;
+
+    /// Opens the store at a place with a catalog table in it.
+    fn open(directory: &tempfile::TempDir) -> Arc<Store> {
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        Engine::open(Arc::clone(&store), EngineOptions::default()).unwrap();
+        store
+    }
+
+    const TABLE: TableId = TableId(1_234);
+
+    #[test]
+    fn no_number_comes_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory);
+        let ids = RowIds::new(&store);
+        assert_eq!(ids.take(TABLE, 10).unwrap(), 1..11);
+        assert_eq!(ids.take(TABLE, RESERVED).unwrap(), 11..RESERVED + 1);
+        assert_eq!(ids.take(TABLE, 2).unwrap(), RESERVED + 1..RESERVED + 3);
+        assert_eq!(ids.take(TableId(1_235), 2).unwrap(), 1..3);
+        // What was reserved and not used is lost.
+        let again = RowIds::new(&store);
+        assert_eq!(again.take(TABLE, 1).unwrap().start, 2 * RESERVED + 1);
+        again.forget(TABLE).unwrap();
+        assert_eq!(again.take(TABLE, 1).unwrap().start, 1);
+    }
+
+    #[test]
+    fn sessions_take_numbers_side_by_side() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory);
+        let ids = RowIds::new(&store);
+        let taken: Vec<u64> = std::thread::scope(|scope| {
+            let work = || (0..200).flat_map(|_| ids.take(TABLE, 700).unwrap()).collect::<Vec<_>>();
+            let sessions: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+            sessions.into_iter().flat_map(|session| session.join().unwrap()).collect()
+        });
+        let distinct: std::collections::BTreeSet<u64> = taken.iter().copied().collect();
+        assert_eq!(distinct.len(), taken.len());
+    }
+
+    #[test]
+    fn the_last_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory);
+        let transaction = store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let next = (i64::MAX as u64 - 2).to_be_bytes().to_vec();
+        let row = Mutation::new(row_ids_key(TABLE)).put(0, Vec::new(), next);
+        transaction.mutate(CATALOG_TABLE, vec![row]).unwrap();
+        transaction.commit().unwrap();
+        let ids = RowIds::new(&store);
+        assert_eq!(ids.take(TABLE, 10).unwrap(), i64::MAX as u64 - 2..i64::MAX as u64);
+        assert_eq!(ids.take(TABLE, 1).unwrap_err().sqlstate, "2200H");
+    }
+}
