@@ -13,21 +13,22 @@
 //! # Invariants
 //!
 //! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. In a response, group `g` is row `g` of every vector of `keys`, and its state of aggregate `a`
-//!    is `partials[a][g * width..(g + 1) * width]`.
-//!
-//! DISTINCT aggregates cannot be put together from parts and are refused.
+//! 2. In a response, group `g` is row `g` of every vector of `keys`; the states of `partials` are of
+//!    these numbers.
+//! 3. A region keeps at most [`PAGE_BYTES`] and what one batch adds: then the page ends and the
+//!    session has what was gathered. What all groups take is bounded there.
 
 use std::sync::Arc;
 
 use store::endpoint::{Endpoint, EndpointContext, Page};
+use store::scan::Position;
 use store::scanner::ScanStep;
 use store::{CellBatch, Scan, TimeRange};
-use types::aggregate::{Accumulator, Aggregate, GroupTable, feed};
+use types::aggregate::{Aggregate, AggregateStates, GroupTable, PartialStates};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
-use types::{Batch, DataType, Datum, Vector};
+use types::{Batch, DataType, Vector};
 
 use crate::columns::SliceDecoder;
 use crate::row;
@@ -35,6 +36,8 @@ use crate::violation;
 
 /// Name of the endpoint, in errors and EXPLAIN.
 const AGGREGATE: &str = "aggregate";
+/// Bytes of groups, and of distinct values, that a region gathers before it sends them on.
+pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
 /// What a region computes.
 #[derive(Debug, Clone)]
@@ -54,8 +57,8 @@ pub struct AggregateRequest {
     pub time_range: TimeRange,
     /// What expressions know beside the row.
     pub context: EvalContext,
-    /// Bytes that the groups of one partial answer may take, and those of all together; past it the
-    /// call fails with `53200`. `None` for no limit.
+    /// Bytes that all groups may take where they are put together; past it the call fails with
+    /// `53200`. `None` for no limit.
     pub memory_bytes_max: Option<usize>,
 }
 
@@ -64,9 +67,8 @@ pub struct AggregateRequest {
 pub struct AggregateResponse {
     /// The group keys, a vector for each of [`AggregateRequest::group_by`].
     pub keys: Vec<Vector>,
-    /// For each aggregate the states of all groups, one after the other; each takes
-    /// [`Aggregate::partial_width`] datums.
-    pub partials: Vec<Vec<Datum>>,
+    /// For each aggregate the states of all groups.
+    pub partials: Vec<PartialStates>,
     /// The number of groups. Without group keys 1, even if there was no row.
     pub group_count: usize,
     /// Rows that were read for it, before the filter.
@@ -90,11 +92,6 @@ impl Endpoint for AggregateEndpoint {
         region: &dyn EndpointContext,
         request: &AggregateRequest,
     ) -> store::Result<Page<AggregateResponse>> {
-        if request.aggregates.iter().any(|aggregate| aggregate.distinct) {
-            return Err(store::Error::InvalidRequest(
-                "aggregates over distinct values cannot be computed in parts".to_owned(),
-            ));
-        }
         let value_error = |error| violation::value_error(AGGREGATE, error);
         let mut state = RegionState::new(request);
         let mut slices =
@@ -121,7 +118,8 @@ impl Endpoint for AggregateEndpoint {
                         slice.row_count()
                     }
                 };
-                if let Some(row) = region.page_end(row_count as u64, &mut scanner)? {
+                let page_is_full = region.note_rows(row_count as u64)? | state.is_full();
+                if page_is_full && let Position::At(row) = scanner.position()? {
                     return Ok(Page::until(row, state.into_response()));
                 }
             }
@@ -188,45 +186,43 @@ impl<'a> RegionState<'a> {
         let request = self.request;
         let keys = evaluate_keys(&request.group_by, batch, &request.context)?;
         self.groups.assign(&keys, batch.row_count, &mut self.group_numbers);
-        for (aggregate, accumulator) in request.aggregates.iter().zip(&mut self.groups.accumulators)
-        {
-            feed(aggregate, accumulator.as_mut(), &self.group_numbers, batch, &request.context)?;
+        for states in &mut self.groups.states {
+            states.feed(&self.group_numbers, batch, &request.context)?;
         }
-        self.groups.check_size(request)
+        Ok(())
+    }
+
+    /// Returns whether there is as much as one page has.
+    fn is_full(&self) -> bool {
+        self.groups.byte_count() > PAGE_BYTES
     }
 
     fn into_response(self) -> AggregateResponse {
         let group_count = self.groups.group_count();
-        let mut partials = Vec::with_capacity(self.groups.accumulators.len());
-        for accumulator in &self.groups.accumulators {
-            partials.push((0..group_count).flat_map(|group| accumulator.partial(group)).collect());
-        }
-        AggregateResponse {
-            keys: self.groups.keys(0..group_count),
-            partials,
-            group_count,
-            rows_scanned: self.rows_scanned,
-        }
+        let keys = self.groups.table.map_or_else(Vec::new, GroupTable::into_keys);
+        let states = self.groups.states.into_iter();
+        let partials = states.map(|states| states.into_partial(group_count)).collect();
+        AggregateResponse { keys, partials, group_count, rows_scanned: self.rows_scanned }
     }
 }
 
-/// The groups seen so far, with an accumulator for each aggregate.
+/// The groups seen so far, with the states of each aggregate.
 struct Groups {
     /// `None` without group keys: there is one group, with or without rows.
     table: Option<GroupTable>,
-    accumulators: Vec<Box<dyn Accumulator>>,
+    states: Vec<AggregateStates>,
 }
 
 impl Groups {
     fn new(request: &AggregateRequest) -> Groups {
         let key_types: Vec<DataType> = request.group_by.iter().map(Expr::data_type).collect();
         let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
-        let mut accumulators: Vec<Box<dyn Accumulator>> =
-            request.aggregates.iter().map(Aggregate::accumulator).collect();
+        let mut states: Vec<AggregateStates> =
+            request.aggregates.iter().map(AggregateStates::new).collect();
         if table.is_none() {
-            accumulators.iter_mut().for_each(|accumulator| accumulator.resize(1));
+            states.iter_mut().for_each(|states| states.resize(1));
         }
-        Groups { table, accumulators }
+        Groups { table, states }
     }
 
     /// Numbers the rows' groups and makes room for new ones.
@@ -241,7 +237,7 @@ impl Groups {
         table.assign(&keys, row_count, group_numbers);
         let after = table.group_count();
         if after > before {
-            self.accumulators.iter_mut().for_each(|accumulator| accumulator.resize(after));
+            self.states.iter_mut().for_each(|states| states.resize(after));
         }
     }
 
@@ -265,7 +261,7 @@ impl Groups {
     }
 
     fn byte_count(&self) -> usize {
-        let states = self.accumulators.iter().map(|accumulator| accumulator.byte_count());
+        let states = self.states.iter().map(AggregateStates::byte_count);
         self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
     }
 }
@@ -308,14 +304,8 @@ impl<'a> Merger<'a> {
         }
         let keys: Vec<Arc<Vector>> = response.keys.into_iter().map(Arc::new).collect();
         self.groups.assign(&keys, response.group_count, &mut self.group_numbers);
-        let accumulators = self.groups.accumulators.iter_mut();
-        for ((aggregate, accumulator), partials) in
-            self.request.aggregates.iter().zip(accumulators).zip(&response.partials)
-        {
-            let width = aggregate.partial_width().max(1);
-            for (state, &group) in partials.chunks_exact(width).zip(&self.group_numbers) {
-                accumulator.merge(group as usize, state)?;
-            }
+        for (states, partial) in self.groups.states.iter_mut().zip(&response.partials) {
+            states.merge(partial, &self.group_numbers)?;
         }
         self.groups.check_size(self.request)
     }
@@ -327,11 +317,11 @@ impl<'a> Merger<'a> {
     ///
     /// What the aggregates raise, as for [`Merger::add`].
     pub fn finish(self) -> types::Result<Vec<Batch>> {
-        finish(self.request, &self.groups)
+        finish(self.groups)
     }
 }
 
-fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batch>> {
+fn finish(mut groups: Groups) -> types::Result<Vec<Batch>> {
     let group_count = groups.group_count();
     let mut batches = Vec::with_capacity(group_count.div_ceil(BATCH_ROWS));
     for start in (0..group_count).step_by(BATCH_ROWS) {
@@ -339,12 +329,8 @@ fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batc
         let row_count = range.len();
         let mut columns: Vec<Arc<Vector>> =
             groups.keys(range.clone()).into_iter().map(Arc::new).collect();
-        for (aggregate, accumulator) in request.aggregates.iter().zip(&groups.accumulators) {
-            let mut results = Vector::new(aggregate.data_type, row_count);
-            for group in range.clone() {
-                results.push(&accumulator.finish(group)?);
-            }
-            columns.push(Arc::new(results));
+        for states in &mut groups.states {
+            columns.push(Arc::new(states.finish(range.clone())?));
         }
         batches.push(Batch { columns, row_count });
     }
@@ -355,6 +341,7 @@ fn finish(request: &AggregateRequest, groups: &Groups) -> types::Result<Vec<Batc
 mod tests {
     use super::*;
     use crate::fixture::{key, layout, stored_row};
+    use types::Datum;
     use types::aggregate::AggregateKind;
 
     /// Over `t (id int primary key, g int, v int)`, columns `(v, g)`.
@@ -363,7 +350,7 @@ mod tests {
         let at = |index: usize| Expr::Column { index, data_type: DataType::Int4 };
         let aggregate = |kind: AggregateKind, data_type: DataType| Aggregate {
             kind,
-            argument: (kind != AggregateKind::CountRows).then(|| at(0)),
+            arguments: (kind != AggregateKind::CountRows).then(|| at(0)).into_iter().collect(),
             distinct: false,
             filter: None,
             data_type,

@@ -1,6 +1,6 @@
 //! The aggregate endpoint on a real store, against a fold over the same rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -11,9 +11,10 @@ use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TimeRan
 use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
+use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum};
 
-use crate::aggregate::{AggregateEndpoint, AggregateRequest, Merger};
+use crate::aggregate::{AggregateEndpoint, AggregateRequest, Merger, PAGE_BYTES};
 use crate::fixture::*;
 use crate::violation::value_error;
 
@@ -28,8 +29,8 @@ fn base_layout(family_count: usize) -> Arc<RowLayout> {
 type Values = (Option<i32>, Option<bool>, Option<i32>);
 type Rows = BTreeMap<i32, Values>;
 
-/// Group, count of rows, count of values, sum, least value.
-type Answer = Vec<(Option<i32>, i64, i64, Option<i64>, Option<i32>)>;
+/// Group, count of rows, count of values, sum, least value, count and sum of distinct values.
+type Answer = Vec<(Option<i32>, i64, i64, Option<i64>, Option<i32>, i64, Option<i64>)>;
 
 fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
     let mut groups: BTreeMap<Option<i32>, Vec<Option<i32>>> = BTreeMap::new();
@@ -45,7 +46,17 @@ fn fold(rows: &Rows, is_filtered: bool, is_grouped: bool) -> Answer {
         let known = || values.iter().flatten().copied();
         let sum: i64 = known().map(i64::from).sum();
         let count = known().count() as i64;
-        (group, values.len() as i64, count, (count > 0).then_some(sum), known().min())
+        let distinct: BTreeSet<i32> = known().collect();
+        let distinct_sum: i64 = distinct.iter().copied().map(i64::from).sum();
+        (
+            group,
+            values.len() as i64,
+            count,
+            (count > 0).then_some(sum),
+            known().min(),
+            distinct.len() as i64,
+            (count > 0).then_some(distinct_sum),
+        )
     };
     groups.into_iter().map(answer).collect()
 }
@@ -56,7 +67,10 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
     let at = |index: usize, data_type: DataType| Expr::Column { index, data_type };
     let aggregate = |kind: AggregateKind, data_type: DataType| Aggregate {
         kind,
-        argument: (kind != AggregateKind::CountRows).then(|| at(0, DataType::Int4)),
+        arguments: (kind != AggregateKind::CountRows)
+            .then(|| at(0, DataType::Int4))
+            .into_iter()
+            .collect(),
         distinct: false,
         filter: None,
         data_type,
@@ -71,6 +85,8 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
             aggregate(AggregateKind::Count, DataType::Int8),
             aggregate(AggregateKind::Sum, DataType::Int8),
             aggregate(AggregateKind::Min, DataType::Int4),
+            Aggregate { distinct: true, ..aggregate(AggregateKind::Count, DataType::Int8) },
+            Aggregate { distinct: true, ..aggregate(AggregateKind::Sum, DataType::Int8) },
         ],
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
@@ -114,7 +130,8 @@ fn answer(batches: &[Batch], is_grouped: bool) -> Answer {
             let (keys, results) = row.split_at(usize::from(is_grouped));
             let count = |position: usize| int8(&results[position]).unwrap();
             let group = keys.first().and_then(int4);
-            (group, count(0), count(1), int8(&results[2]), int4(&results[3]))
+            let (sum, least) = (int8(&results[2]), int4(&results[3]));
+            (group, count(0), count(1), sum, least, count(4), int8(&results[5]))
         })
         .collect();
     answer.sort_unstable();
@@ -200,7 +217,7 @@ proptest! {
 }
 
 #[test]
-fn requests_that_cannot_be_split_or_fail_are_refused() {
+fn what_takes_too_much_memory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), Options::default()).unwrap();
     let layout = base_layout(2);
@@ -210,13 +227,51 @@ fn requests_that_cannot_be_split_or_fail_are_refused() {
     transaction.mutate(TABLE, rows).unwrap();
     transaction.begin_statement();
     let refusal = |request: &AggregateRequest| try_ask(&transaction, request).err();
-    let mut distinct = request(&layout, false, false);
-    distinct.aggregates[1].distinct = true;
-    assert!(matches!(refusal(&distinct), Some(store::Error::InvalidRequest(_))));
     let mut large = request(&layout, false, true);
     large.memory_bytes_max = Some(16);
     assert!(matches!(refusal(&large), Some(store::Error::Vetoed(veto)) if veto.code == "53200"));
     assert!(refusal(&request(&layout, false, true)).is_none());
+}
+
+#[test]
+fn a_region_sends_large_sets_of_values_on_in_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path(), Options::default()).unwrap();
+    let layout = Arc::new(layout(&[(DataType::Int4, 0), (DataType::Text, 0)], &[key(0, false)], 0));
+    three_regions(&store, &layout);
+    let transaction = store.begin(TransactionOptions::default());
+    // Half a page for each batch, in the last region; all different but for one.
+    let bytes = PAGE_BYTES / 2 / BATCH_ROWS;
+    let long = |id: i32| Datum::text(format!("{:04}", id.min(6_198)).repeat(bytes / 4));
+    let rows = (200..6_200).map(|id| put_row(&layout, &[Datum::Int4(id), long(id)])).collect();
+    transaction.mutate(TABLE, rows).unwrap();
+    transaction.begin_statement();
+    let request = AggregateRequest {
+        layout,
+        columns: vec![1],
+        filter: None,
+        group_by: vec![],
+        aggregates: vec![Aggregate {
+            kind: AggregateKind::Count,
+            arguments: vec![Expr::Column { index: 0, data_type: DataType::Text }],
+            distinct: true,
+            filter: None,
+            data_type: DataType::Int8,
+        }],
+        time_range: TimeRange::ALL,
+        context: EvalContext::default(),
+        memory_bytes_max: None,
+    };
+    let (mut merger, mut largest, mut pages) = (Merger::new(&request), 0, 0);
+    let ranges = [(Vec::new(), None)];
+    let called = transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, &request, |page| {
+        pages += 1;
+        largest = largest.max(page.rows_scanned);
+        merger.add(page).map_err(|error| value_error("merge", error))
+    });
+    called.unwrap();
+    assert!(pages > 3 && largest < 6_000, "{pages} pages, {largest} rows in one");
+    assert_eq!(merger.finish().unwrap()[0].row(0), [Datum::Int8(5_999)]);
 }
 
 #[test]

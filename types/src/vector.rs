@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
-use crate::datum::compare_floats;
+use crate::datum::{compare_floats, without_blanks};
 use crate::numeric::Numeric;
 
 /// The number of rows that producers aim at.
@@ -730,6 +730,26 @@ impl Vector {
         }
     }
 
+    /// Compares values of a type as [`Vector::compare`] does; trailing blanks of `char` do not count.
+    pub fn compare_typed(
+        &self,
+        index: usize,
+        other: &Vector,
+        other_index: usize,
+        data_type: DataType,
+    ) -> Ordering {
+        match (&self.data, &other.data) {
+            (VectorData::Text(a), VectorData::Text(b))
+                if data_type == DataType::Char
+                    && !self.is_null(index)
+                    && !other.is_null(other_index) =>
+            {
+                without_blanks(a.str(index)).cmp(without_blanks(b.str(other_index)))
+            }
+            _ => self.compare(index, other, other_index),
+        }
+    }
+
     /// Feeds row `index` to a hasher, as [`Datum::hash_into`] would.
     pub fn hash_row(&self, index: usize, state: &mut impl Hasher) {
         match &self.data {
@@ -743,11 +763,16 @@ impl Vector {
 
     /// Returns the bytes held, for memory accounting.
     pub fn byte_count(&self) -> usize {
+        let numerics = match &self.data {
+            VectorData::Numeric(values) => values.iter().map(Numeric::heap_bytes).sum(),
+            _ => 0,
+        };
+        self.flat_byte_count() + numerics
+    }
+
+    /// Returns the bytes held, but for those of long numerics: without a look at the values.
+    pub fn flat_byte_count(&self) -> usize {
         let data = match &self.data {
-            VectorData::Numeric(values) => {
-                values.capacity() * size_of::<Numeric>()
-                    + values.iter().map(Numeric::heap_bytes).sum::<usize>()
-            }
             VectorData::Text(values) | VectorData::Bytea(values) => {
                 values.ends.capacity() * size_of::<u32>() + values.bytes.capacity()
             }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use types::aggregate::{self, Aggregate};
+use types::aggregate::{self, Aggregate, AggregateStates, PartialStates};
 use types::cast;
 use types::datetime::TimeZone;
 use types::expr::{EvalContext, Expr};
@@ -173,7 +173,7 @@ fn aggregates_answer_as_postgres_does() {
             aggregate::resolve(&fields[0], Some(data_type)).expect("an aggregate");
         let call = Aggregate {
             kind,
-            argument: Some(Expr::column(0, taken)),
+            arguments: vec![Expr::column(0, taken)],
             distinct: false,
             filter: None,
             data_type: result,
@@ -182,27 +182,30 @@ fn aggregates_answer_as_postgres_does() {
             .iter()
             .map(|value| Ok(vec![parse(value, data_type)?]))
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut whole = call.accumulator();
+        let mut whole = AggregateStates::new(&call);
         whole.resize(1);
         let batch = Batch::from_rows(&[taken], &rows);
         let context = EvalContext::default();
-        aggregate::feed(&call, whole.as_mut(), &vec![0; rows.len()], &batch, &context)?;
+        whole.feed(&vec![0; rows.len()], &batch, &context)?;
 
-        // Each row in a group of its own, merged into the last group: the same but for rounding.
-        let mut parts = call.accumulator();
-        parts.resize(rows.len() + 1);
+        // Each row in a group of its own, all merged into one: the same but for rounding.
+        let mut parts = AggregateStates::new(&call);
+        parts.resize(rows.len());
         let groups: Vec<u32> = (0..rows.len() as u32).collect();
-        aggregate::feed(&call, parts.as_mut(), &groups, &batch, &context)?;
-        for group in 0..rows.len() {
-            let partial = parts.partial(group);
-            assert_eq!(partial.len(), call.partial_width());
-            for (datum, data_type) in partial.iter().zip(call.partial_types()) {
-                assert!(datum.is_null() || datum.fits(data_type), "{fields:?}: {partial:?}");
-            }
-            parts.merge(rows.len(), &partial)?;
+        parts.feed(&groups, &batch, &context)?;
+        let partial = parts.into_partial(rows.len());
+        let PartialStates::States(states) = &partial else {
+            panic!("rows are kept for DISTINCT only: {partial:?}");
+        };
+        assert_eq!(states.len(), call.partial_width() * rows.len());
+        for (datum, data_type) in states.iter().zip(call.partial_types().iter().cycle()) {
+            assert!(datum.is_null() || datum.fits(*data_type), "{fields:?}: {states:?}");
         }
-        let answer = whole.finish(0)?;
-        let merged = parts.finish(rows.len())?;
+        let mut merged = AggregateStates::new(&call);
+        merged.resize(1);
+        merged.merge(&partial, &vec![0; rows.len()])?;
+        let answer = whole.finish(0..1)?.datum(0);
+        let merged = merged.finish(0..1)?.datum(0);
         assert_eq!(written(&merged, result), written(&answer, result), "{fields:?}");
         Ok(written(&answer, result))
     });

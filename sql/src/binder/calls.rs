@@ -189,14 +189,15 @@ impl Binder<'_> {
         let Some((kind, taken, data_type)) = resolved else {
             return Err(no_aggregate(name, call, &types).at(position));
         };
-        let argument = match arguments.into_iter().next() {
-            None => None,
-            Some(value) if value.is_unknown() && taken == DataType::Unknown => {
-                Some(self.known(value)?.expr)
-            }
-            Some(value) => Some(self.implicit(value, taken)?),
-        };
-        let found = Aggregate { kind, argument, distinct: call.distinct, filter, data_type };
+        let mut bound = Vec::new();
+        for value in arguments {
+            bound.push(match taken {
+                DataType::Unknown if value.is_unknown() => self.known(value)?.expr,
+                taken => self.implicit(value, taken)?,
+            });
+        }
+        let found =
+            Aggregate { kind, arguments: bound, distinct: call.distinct, filter, data_type };
         let aggregates = &mut self.level().aggregates;
         let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
             aggregates.push(found);

@@ -26,7 +26,7 @@ impl Groups {
             keys.iter().map(|key| rows.place(key.clone(), &level.subqueries)).collect();
         let mut aggregates = level.aggregates.clone();
         for aggregate in &mut aggregates {
-            for expr in aggregate.argument.iter_mut().chain(&mut aggregate.filter) {
+            for expr in aggregate.expressions_mut() {
                 *expr = rows.place(expr.clone(), &level.subqueries);
             }
         }

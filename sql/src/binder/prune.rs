@@ -112,7 +112,7 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
         Logical::Aggregate { input, group_by, aggregates } => {
             let mut all: Vec<&mut Expr> = group_by.iter_mut().collect();
             for aggregate in aggregates {
-                all.extend(aggregate.argument.iter_mut().chain(&mut aggregate.filter));
+                all.extend(aggregate.expressions_mut());
             }
             prune_input(input, all);
             unchanged(needed.len())

@@ -170,8 +170,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
         Logical::Aggregate { group_by, aggregates, .. } => {
             group_by.iter_mut().for_each(&mut *visit);
             for aggregate in aggregates {
-                aggregate.argument.iter_mut().for_each(&mut *visit);
-                aggregate.filter.iter_mut().for_each(&mut *visit);
+                aggregate.expressions_mut().for_each(&mut *visit);
             }
         }
         Logical::Sort { keys, .. } => keys.iter_mut().for_each(|key| visit(&mut key.expression)),

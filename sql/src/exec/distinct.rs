@@ -19,7 +19,7 @@ pub(super) struct Distinct {
 }
 
 /// Returns the positions of the rows whose group was not there before, the first of each.
-pub(super) fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
+fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
     let mut next = before as u32;
     let mut first = Vec::new();
     for (row, &group) in groups.iter().enumerate() {

@@ -17,11 +17,7 @@ pub(super) struct Project {
 }
 
 /// Computes one column; a column as it is costs nothing.
-pub(super) fn column_of(
-    expression: &Expr,
-    batch: &Batch,
-    context: &EvalContext,
-) -> Result<Arc<Vector>> {
+fn column_of(expression: &Expr, batch: &Batch, context: &EvalContext) -> Result<Arc<Vector>> {
     match expression {
         Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
         expression => Ok(Arc::new(expression.eval_batch(batch, context)?)),

@@ -255,26 +255,14 @@ fn aggregate_text(
     names: &[String],
 ) -> (String, Vec<String>) {
     let keys: Vec<String> = group_by.iter().map(|key| text(key, names)).collect();
-    let calls: Vec<String> =
-        aggregates.iter().map(|aggregate| aggregate_call(aggregate, names)).collect();
+    let call = |call: &Aggregate| call.describe_with(&|part| text(part, names));
+    let calls: Vec<String> = aggregates.iter().map(call).collect();
     let mut line = calls.join(", ");
     if !keys.is_empty() {
         let separator = if line.is_empty() { "" } else { " " };
         line.push_str(&format!("{separator}by {}", keys.join(", ")));
     }
     (line, keys.into_iter().chain(calls).collect())
-}
-
-fn aggregate_call(aggregate: &Aggregate, names: &[String]) -> String {
-    let name = aggregate.kind.name();
-    let distinct = if aggregate.distinct { "DISTINCT " } else { "" };
-    let argument =
-        aggregate.argument.as_ref().map_or("*".to_owned(), |argument| text(argument, names));
-    let filter = aggregate
-        .filter
-        .as_ref()
-        .map_or(String::new(), |filter| format!(" FILTER (WHERE {})", text(filter, names)));
-    format!("{name}({distinct}{argument}){filter}")
 }
 
 /// Names of the columns of the table or index that a path reads, by position in its layout.

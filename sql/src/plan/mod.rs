@@ -105,7 +105,7 @@ pub struct RegionAggregateNode {
     pub filter: Option<Expr>,
     /// The keys.
     pub group_by: Vec<Expr>,
-    /// The aggregates, none of them DISTINCT.
+    /// The aggregates.
     pub aggregates: Vec<Aggregate>,
 }
 

@@ -82,11 +82,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let input = build_wanted(*input, Wanted { order: Vec::new(), goal }).node;
             unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset })))
         }
-        Logical::Distinct { input } => {
-            let types = input.column_types();
-            let input = build(*input);
-            unordered(Node::Distinct(Arc::new(DistinctNode { input, types })))
-        }
+        Logical::Distinct { input } => unordered(build_distinct(*input, wanted.goal.is_some())),
         Logical::Append { inputs } => {
             let goal = wanted.goal;
             let build_input =
@@ -218,25 +214,27 @@ fn reaches_scan(plan: &Logical) -> bool {
     }
 }
 
-fn build_aggregate(
+/// Puts the expressions of projections below groups into the expressions of the groups.
+fn without_projections(
     mut input: Logical,
     mut group_by: Vec<Expr>,
     mut aggregates: Vec<Aggregate>,
-) -> Node {
-    // Expressions below are computed with the aggregate's own.
+) -> (Logical, Vec<Expr>, Vec<Aggregate>) {
     while let Logical::Project { input: below, expressions } = input {
         if expressions.iter().any(is_volatile) {
             input = Logical::Project { input: below, expressions };
             break;
         }
         group_by = group_by.into_iter().map(|key| substitute(key, &expressions)).collect();
-        for aggregate in &mut aggregates {
-            let put_in = |part: Expr| substitute(part, &expressions);
-            aggregate.argument = aggregate.argument.take().map(put_in);
-            aggregate.filter = aggregate.filter.take().map(put_in);
-        }
+        let put_in = |part: Expr| substitute(part, &expressions);
+        aggregates = aggregates.into_iter().map(|one| one.map_expressions(&put_in)).collect();
         input = *below;
     }
+    (input, group_by, aggregates)
+}
+
+fn build_aggregate(input: Logical, group_by: Vec<Expr>, aggregates: Vec<Aggregate>) -> Node {
+    let (input, group_by, aggregates) = without_projections(input, group_by, aggregates);
     if group_by.is_empty()
         && let [aggregate] = aggregates.as_slice()
         && let Some(node) = build_extreme(&input, aggregate)
@@ -250,6 +248,21 @@ fn build_aggregate(
     Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
 }
 
+/// Each row once: groups in the regions. Where few rows are wanted the session may end early.
+fn build_distinct(input: Logical, has_goal: bool) -> Node {
+    let types = input.column_types();
+    if !has_goal && reaches_scan(&input) {
+        let keys = types.iter().enumerate();
+        let keys = keys.map(|(index, data_type)| Expr::column(index, *data_type)).collect();
+        let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
+        if let Some(node) = scan::region_aggregate(&below, &keys, &[]) {
+            return node;
+        }
+    }
+    let input = build(input);
+    Node::Distinct(Arc::new(DistinctNode { input, types }))
+}
+
 /// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be
 /// checked of the rows.
 fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
@@ -258,7 +271,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
         AggregateKind::Max => true,
         _ => return None,
     };
-    let argument = aggregate.argument.clone()?;
+    let argument = aggregate.arguments.first()?.clone();
     let volatile = is_volatile(&argument) || !reaches_scan(input);
     if aggregate.filter.is_some() || columns_of(&argument).is_empty() || volatile {
         return None;

@@ -103,18 +103,13 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let mut need = Columns::new();
             group_by.iter().for_each(|key| add_columns(key, &mut need));
             for aggregate in &aggregates {
-                let parts = aggregate.argument.iter().chain(&aggregate.filter);
-                parts.for_each(|part| add_columns(part, &mut need));
+                aggregate.expressions().for_each(|part| add_columns(part, &mut need));
             }
             let input = pruned(*input, &need);
             let group_by = group_by.into_iter().map(|key| input.renumber(key)).collect();
             let aggregates = aggregates
                 .into_iter()
-                .map(|mut aggregate| {
-                    aggregate.argument = aggregate.argument.map(|part| input.renumber(part));
-                    aggregate.filter = aggregate.filter.map(|part| input.renumber(part));
-                    aggregate
-                })
+                .map(|aggregate| aggregate.map_expressions(&|part| input.renumber(part)))
                 .collect();
             let kept = (0..keys).chain(required.range(keys..).copied()).collect();
             let input = Box::new(input.plan);

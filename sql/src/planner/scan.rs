@@ -205,11 +205,10 @@ pub(super) fn region_aggregate(
         },
         _ => return None,
     };
-    let parts = || aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+    let parts = || aggregates.iter().flat_map(Aggregate::expressions);
     let volatile = parts().chain(group_by).any(is_volatile) || conjuncts.iter().any(is_volatile);
-    let distinct = aggregates.iter().any(|aggregate| aggregate.distinct);
     let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
-    if volatile || distinct || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
+    if volatile || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
         return None;
     }
     let conjuncts = over_table(scan, conjuncts);
@@ -232,15 +231,8 @@ pub(super) fn region_aggregate(
             reading.output[narrow]
         })
     };
-    let aggregates = aggregates
-        .iter()
-        .cloned()
-        .map(|mut aggregate| {
-            aggregate.argument = aggregate.argument.map(put);
-            aggregate.filter = aggregate.filter.map(put);
-            aggregate
-        })
-        .collect();
+    let aggregates =
+        aggregates.iter().cloned().map(|aggregate| aggregate.map_expressions(&put)).collect();
     Some(Node::RegionAggregate(Arc::new(RegionAggregateNode {
         table: Arc::clone(&scan.table),
         alias: scan.alias.clone(),

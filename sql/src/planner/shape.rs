@@ -69,7 +69,7 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
         Logical::Aggregate { input, group_by, aggregates } => {
             group_by.iter().for_each(&mut *visit);
             for aggregate in aggregates {
-                aggregate.argument.iter().chain(&aggregate.filter).for_each(&mut *visit);
+                aggregate.expressions().for_each(&mut *visit);
             }
             expressions(input, visit);
         }

@@ -201,7 +201,8 @@ fn apply_text(apply: &Apply) -> String {
 }
 
 fn aggregate_text(aggregate: &Aggregate) -> String {
-    let argument = aggregate.argument.as_ref().map_or("*".to_owned(), text);
+    let arguments: Vec<String> = aggregate.arguments.iter().map(text).collect();
+    let argument = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
     let distinct = if aggregate.distinct { "distinct " } else { "" };
     let filter = aggregate.filter.as_ref();
     let filter = filter.map_or(String::new(), |filter| format!(" filter {}", text(filter)));

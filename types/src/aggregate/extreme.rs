@@ -151,8 +151,8 @@ impl Accumulator for Extreme {
         }
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let validity = argument.validity.as_deref();
         match &argument.data {
             VectorData::Int2(values) => self.integers(groups, values, validity),
@@ -178,7 +178,7 @@ impl Accumulator for Extreme {
         let mut single = Vector::new(self.data_type, 1);
         single.push(&partial[0]);
         let group = u32::try_from(group).expect("groups are numbered in 32 bits");
-        self.update(&[group], Some(&single))
+        self.update(&[group], &[&single])
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
@@ -216,8 +216,8 @@ impl Accumulator for Truth {
         self.states.resize(group_count, None);
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let VectorData::Bool(values) = &argument.data else {
             unexpected(&argument.data);
         };

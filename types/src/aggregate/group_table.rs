@@ -7,7 +7,7 @@
 use ahash::AHashMap;
 
 use crate::datatype::DataType;
-use crate::datum::without_blanks;
+use crate::datum::{Datum, without_blanks};
 use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
 
@@ -18,8 +18,15 @@ pub struct GroupTable {
     key_types: Vec<DataType>,
     index: Index,
     /// The key values of each group, as they first came.
-    keys: Vec<Vector>,
+    keys: Keys,
+}
+
+/// The key values of all groups.
+struct Keys {
+    columns: Vec<Vector>,
     group_count: usize,
+    /// What the numerics among them hold beside their columns.
+    numeric_bytes: usize,
 }
 
 /// From keys to groups.
@@ -50,8 +57,11 @@ impl GroupTable {
         GroupTable {
             key_types: key_types.to_vec(),
             index,
-            keys: key_types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
-            group_count: 0,
+            keys: Keys {
+                columns: key_types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
+                group_count: 0,
+                numeric_bytes: 0,
+            },
         }
     }
 
@@ -62,7 +72,8 @@ impl GroupTable {
         match &mut self.index {
             Index::Single => {
                 groups.resize(row_count, 0);
-                self.group_count = self.group_count.max(usize::from(row_count > 0));
+                let count = &mut self.keys.group_count;
+                *count = (*count).max(usize::from(row_count > 0));
             }
             Index::Fixed(_) => self.assign_fixed(keys, row_count, groups),
             Index::Bytes { .. } => self.assign_bytes(keys, row_count, groups),
@@ -81,9 +92,7 @@ impl GroupTable {
         for (row, key) in fixed.into_iter().enumerate() {
             let group = match last {
                 Some((last, group)) if last == key => group,
-                _ => *index
-                    .entry(key)
-                    .or_insert_with(|| new_group(&mut self.keys, &mut self.group_count, keys, row)),
+                _ => *index.entry(key).or_insert_with(|| self.keys.push(keys, row)),
             };
             last = Some((key, group));
             groups.push(group);
@@ -105,7 +114,7 @@ impl GroupTable {
                 _ => match index.get(key.as_slice()) {
                     Some(group) => *group,
                     None => {
-                        let group = new_group(&mut self.keys, &mut self.group_count, keys, row);
+                        let group = self.keys.push(keys, row);
                         *key_bytes += key.len();
                         index.insert(key.as_slice().into(), group);
                         group
@@ -119,14 +128,19 @@ impl GroupTable {
 
     /// Returns the number of groups.
     pub fn group_count(&self) -> usize {
-        self.group_count
+        self.keys.group_count
     }
 
     /// Returns the key values of groups `range`, a vector for each key column.
     pub fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
         let number = |group| u32::try_from(group).expect("groups are numbered in 32 bits");
         let selection: Vec<u32> = (number(range.start)..number(range.end)).collect();
-        self.keys.iter().map(|column| column.take(&selection)).collect()
+        self.keys.columns.iter().map(|column| column.take(&selection)).collect()
+    }
+
+    /// Returns the key values of all groups, a vector for each key column.
+    pub fn into_keys(self) -> Vec<Vector> {
+        self.keys.columns
     }
 
     /// Returns the bytes held.
@@ -141,18 +155,25 @@ impl GroupTable {
                 groups.capacity() * (size_of::<(Box<[u8]>, u32)>() + CONTROL_BYTES) + key_bytes
             }
         };
-        index + self.keys.iter().map(Vector::byte_count).sum::<usize>()
+        let columns = self.keys.columns.iter().map(Vector::flat_byte_count).sum::<usize>();
+        index + columns + self.keys.numeric_bytes
     }
 }
 
-/// Numbers a new group with the key of a row.
-fn new_group(stored: &mut [Vector], group_count: &mut usize, keys: &[&Vector], row: usize) -> u32 {
-    for (stored, column) in stored.iter_mut().zip(keys) {
-        stored.push(&column.datum(row));
+impl Keys {
+    /// Numbers a new group with the key of a row.
+    fn push(&mut self, keys: &[&Vector], row: usize) -> u32 {
+        for (stored, column) in self.columns.iter_mut().zip(keys) {
+            let value = column.datum(row);
+            if let Datum::Numeric(value) = &value {
+                self.numeric_bytes += value.heap_bytes();
+            }
+            stored.push(&value);
+        }
+        let group = u32::try_from(self.group_count).expect("groups are numbered in 32 bits");
+        self.group_count += 1;
+        group
     }
-    let group = u32::try_from(*group_count).expect("groups are numbered in 32 bits");
-    *group_count += 1;
-    group
 }
 
 /// Returns whether values of a type are at most 64 bits.

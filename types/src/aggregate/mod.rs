@@ -4,7 +4,7 @@
 //! Types and results are PostgreSQL's: `sum(int4)` is bigint, `sum(int8)` and `avg(int)` numeric,
 //! `sum(float8)` double; an aggregate over no rows is NULL, `count` 0.
 //!
-//! An [`Accumulator`] holds the states of all groups side by side, typed, and is fed whole vectors;
+//! [`AggregateStates`] holds the states of all groups side by side, typed, and is fed batches;
 //! [`GroupTable`] says which group a row belongs to.
 
 mod extreme;
@@ -12,6 +12,7 @@ mod group_table;
 mod sketch;
 mod sum;
 mod variance;
+mod states;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +21,11 @@ use std::cmp::Ordering;
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
-use crate::expr::{EvalContext, Expr};
-use crate::vector::{Batch, Vector};
+use crate::expr::Expr;
+use crate::vector::Vector;
 
 pub use group_table::GroupTable;
+pub use states::{AggregateStates, PartialStates};
 
 use extreme::{Extreme, Truth};
 use sketch::DistinctSketches;
@@ -66,9 +68,9 @@ pub enum AggregateKind {
 pub struct Aggregate {
     /// Which one.
     pub kind: AggregateKind,
-    /// What it is over; `None` for `count(*)`. Already cast to a type the aggregate takes.
-    pub argument: Option<Expr>,
-    /// Over distinct values only. Such a call is not split between regions.
+    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes.
+    pub arguments: Vec<Expr>,
+    /// Over distinct values only.
     pub distinct: bool,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
@@ -141,6 +143,18 @@ impl AggregateKind {
         })
     }
 
+    /// Returns whether a value that comes twice counts once anyhow.
+    pub fn ignores_duplicates(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::Min
+                | AggregateKind::Max
+                | AggregateKind::BoolAnd
+                | AggregateKind::BoolOr
+                | AggregateKind::ApproxCountDistinct
+        )
+    }
+
     /// Returns the name, as EXPLAIN and result columns show it.
     pub fn name(self) -> &'static str {
         match self {
@@ -192,12 +206,12 @@ fn ordered_type(argument: DataType) -> Option<DataType> {
 /// The states of one aggregate for any number of groups, numbered from 0.
 ///
 /// One object for all groups of an operator, so that feeding a batch is one virtual call.
-pub trait Accumulator: Send {
+trait Accumulator: Send {
     /// Makes room for groups `0..group_count`.
     fn resize(&mut self, group_count: usize);
 
-    /// Feeds row `i` of `argument` (`None` for `count(*)`) to group `groups[i]`, for each `i`.
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()>;
+    /// Feeds row `i` of the arguments (none for `count(*)`) to group `groups[i]`, for each `i`.
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()>;
 
     /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`]
     /// takes them.
@@ -215,7 +229,7 @@ pub trait Accumulator: Send {
 
 impl Aggregate {
     /// Returns an accumulator without groups. `distinct` and `filter` are the caller's to apply.
-    pub fn accumulator(&self) -> Box<dyn Accumulator> {
+    fn accumulator(&self) -> Box<dyn Accumulator> {
         let argument = self.argument_type();
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
@@ -245,9 +259,32 @@ impl Aggregate {
         }
     }
 
-    /// Returns the type of the argument; that of a count for `count(*)`.
+    /// Returns the type of the first argument; that of a count for `count(*)`.
     fn argument_type(&self) -> DataType {
-        self.argument.as_ref().map_or(DataType::Int8, Expr::data_type)
+        self.arguments.first().map_or(DataType::Int8, Expr::data_type)
+    }
+
+    /// Returns whether the order of rows shows in the answer, if only in the last digit.
+    fn depends_on_order(&self) -> bool {
+        matches!(self.argument_type(), DataType::Float4 | DataType::Float8)
+    }
+
+    /// Returns all expressions of the call.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.arguments.iter().chain(&self.filter)
+    }
+
+    /// Returns all expressions of the call, to be changed.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.arguments.iter_mut().chain(&mut self.filter)
+    }
+
+    /// Returns the call with each of its expressions put through `change`.
+    #[must_use]
+    pub fn map_expressions(mut self, change: &dyn Fn(Expr) -> Expr) -> Aggregate {
+        self.arguments = self.arguments.into_iter().map(change).collect();
+        self.filter = self.filter.map(change);
+        self
     }
 
     /// Returns the number of datums in a partial state.
@@ -282,53 +319,18 @@ impl Aggregate {
 
     /// Returns the call as text, as EXPLAIN shows it.
     pub fn describe(&self, column_name: &dyn Fn(usize) -> String) -> String {
-        let argument = match &self.argument {
-            None => "*".to_owned(),
-            Some(argument) => argument.describe(column_name),
-        };
+        self.describe_with(&|part| part.describe(column_name))
+    }
+
+    /// Returns the call as text, its expressions as `text` has them.
+    pub fn describe_with(&self, text: &dyn Fn(&Expr) -> String) -> String {
+        let arguments: Vec<String> = self.arguments.iter().map(text).collect();
+        let arguments = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
         let distinct = if self.distinct { "DISTINCT " } else { "" };
-        let call = format!("{}({distinct}{argument})", self.kind.name());
+        let call = format!("{}({distinct}{arguments})", self.kind.name());
         match &self.filter {
             None => call,
-            Some(filter) => format!("{call} FILTER (WHERE {})", filter.describe(column_name)),
-        }
-    }
-}
-
-/// Evaluates the argument and the filter of an aggregate over a batch and feeds it.
-///
-/// # Errors
-///
-/// Those of the expressions, and overflow of the state.
-pub fn feed(
-    aggregate: &Aggregate,
-    accumulator: &mut dyn Accumulator,
-    groups: &[u32],
-    batch: &Batch,
-    context: &EvalContext,
-) -> Result<()> {
-    let selection = match &aggregate.filter {
-        None => None,
-        Some(filter) => {
-            let selection = filter.filter_batch(batch, context)?;
-            (selection.len() < batch.row_count).then_some(selection)
-        }
-    };
-    match (&selection, &aggregate.argument) {
-        (None, None) => accumulator.update(groups, None),
-        (None, Some(argument)) => {
-            let values = argument.eval_column(batch, context)?;
-            accumulator.update(groups, Some(&values))
-        }
-        (Some(selection), argument) => {
-            let groups: Vec<u32> = selection.iter().map(|row| groups[*row as usize]).collect();
-            match argument {
-                None => accumulator.update(&groups, None),
-                Some(argument) => {
-                    let values = argument.eval_selected(batch, selection, context)?;
-                    accumulator.update(&groups, Some(&values))
-                }
-            }
+            Some(filter) => format!("{call} FILTER (WHERE {})", text(filter)),
         }
     }
 }

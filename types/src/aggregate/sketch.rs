@@ -12,6 +12,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Accumulator;
+use super::sum::expect_argument;
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
@@ -115,8 +116,8 @@ impl Accumulator for DistinctSketches {
         self.sketches.resize(group_count, Sketch::Exact(Vec::new()));
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let Some(values) = argument else { return Ok(()) };
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let values = expect_argument(arguments);
         for (row, &group) in groups.iter().enumerate() {
             if values.is_null(row) {
                 continue;
@@ -186,7 +187,7 @@ mod tests {
         let mut vector = Vector::new(DataType::Int8, 0);
         values.for_each(|value| vector.push(&Datum::Int8(value)));
         vector.push(&Datum::Null);
-        sketches.update(&vec![0; vector.len()], Some(&vector)).unwrap();
+        sketches.update(&vec![0; vector.len()], &[&vector]).unwrap();
         sketches
     }
 
@@ -235,7 +236,7 @@ mod tests {
         for (mantissa, scale) in [(10, 1), (100, 2), (1, 0), (11, 1)] {
             vector.push(&Datum::Numeric(Numeric::from_mantissa(mantissa, scale)));
         }
-        sketches.update(&[0; 4], Some(&vector)).unwrap();
+        sketches.update(&[0; 4], &[&vector]).unwrap();
         assert_eq!(count(&sketches), 2);
     }
 }

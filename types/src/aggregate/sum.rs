@@ -52,8 +52,8 @@ pub(super) fn try_each_valid<T>(
 }
 
 /// Returns the argument of an aggregate that has one.
-pub(super) fn expect_argument(argument: Option<&Vector>) -> &Vector {
-    argument.expect("only count(*) has no argument")
+pub(super) fn expect_argument<'a>(arguments: &[&'a Vector]) -> &'a Vector {
+    arguments.first().expect("only count(*) has no argument")
 }
 
 /// Panics over a vector of a type that the aggregate does not take: a bug of the binder.
@@ -84,8 +84,8 @@ impl Accumulator for Count {
         self.counts.resize(group_count, 0);
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let validity = argument.and_then(|argument| argument.validity.as_deref());
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let validity = arguments.first().and_then(|argument| argument.validity.as_deref());
         match (self.counts.as_mut_slice(), validity) {
             ([count], None) => *count += groups.len() as i64,
             ([count], Some(validity)) => {
@@ -210,8 +210,8 @@ impl Accumulator for IntegerSum {
         self.totals.resize(group_count, Total::default());
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let validity = argument.validity.as_deref();
         match &argument.data {
             VectorData::Int2(values) => self.add_narrow(groups, values, validity),
@@ -276,8 +276,8 @@ impl Accumulator for NumericSum {
         self.counts.resize(group_count, 0);
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let VectorData::Numeric(values) = &argument.data else {
             unexpected(&argument.data);
         };
@@ -348,8 +348,8 @@ impl Accumulator for FloatSum {
         self.counts.resize(group_count, 0);
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let validity = argument.validity.as_deref();
         match &argument.data {
             VectorData::Float4(values) => {
@@ -414,8 +414,8 @@ impl Accumulator for IntervalSum {
         self.counts.resize(group_count, 0);
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let VectorData::Interval(values) = &argument.data else {
             unexpected(&argument.data);
         };

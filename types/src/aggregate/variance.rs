@@ -83,8 +83,8 @@ impl Accumulator for FloatVariance {
         self.groups.resize(group_count, Moments::default());
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let (validity, states) = (argument.validity.as_deref(), &mut self.groups);
         match &argument.data {
             VectorData::Float4(values) => {
@@ -162,8 +162,8 @@ impl Accumulator for NumericVariance {
         self.groups.resize(group_count, ExactMoments::default());
     }
 
-    fn update(&mut self, groups: &[u32], argument: Option<&Vector>) -> Result<()> {
-        let argument = expect_argument(argument);
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
         let (validity, states) = (argument.validity.as_deref(), &mut self.groups);
         match &argument.data {
             VectorData::Int2(values) => try_each_valid(groups, values, validity, |group, value| {
