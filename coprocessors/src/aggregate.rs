@@ -13,8 +13,8 @@
 //! # Invariants
 //!
 //! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. In a response, group `g` is row `g` of every vector of `keys`; the states of `partials` are of
-//!    these numbers.
+//! 2. In a response, group `g` is row `g` of every vector of `keys`; `partials` has its states
+//!    under this number.
 //! 3. A region keeps at most [`PAGE_BYTES`] and what one batch adds: then the page ends and the
 //!    session has what was gathered. What all groups take is bounded there.
 

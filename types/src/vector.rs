@@ -730,7 +730,8 @@ impl Vector {
         }
     }
 
-    /// Compares values of a type as [`Vector::compare`] does; trailing blanks of `char` do not count.
+    /// Compares values of a type as [`Vector::compare`] does; trailing blanks of `char` do not
+    /// count.
     pub fn compare_typed(
         &self,
         index: usize,

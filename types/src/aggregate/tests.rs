@@ -200,7 +200,12 @@ proptest! {
     #[test]
     fn states_of_any_parts_are_those_of_the_whole(
         rows in prop::collection::vec(
-            (0..GROUPS as i64, prop::option::of(-3..6_i64), prop::option::of(-3..6_i32), 0..4_usize),
+            (
+                0..GROUPS as i64,
+                prop::option::of(-3..6_i64),
+                prop::option::of(-3..6_i32),
+                0..4_usize,
+            ),
             0..60,
         ),
         turn in 0..GROUPS,
@@ -209,8 +214,9 @@ proptest! {
         let rows: Vec<Vec<Datum>> = rows
             .iter()
             .map(|(group, integer, float, _)| {
-                let float = float.map_or(Datum::Null, |value| Datum::Float8(f64::from(value) * 0.1));
-                vec![Datum::Int8(*group), integer.map_or(Datum::Null, Datum::Int8), float]
+                let integer = integer.map_or(Datum::Null, Datum::Int8);
+                let float = float.map(|value| Datum::Float8(f64::from(value) * 0.1));
+                vec![Datum::Int8(*group), integer, float.unwrap_or(Datum::Null)]
             })
             .collect();
         for call in calls() {
@@ -236,7 +242,8 @@ proptest! {
             let merged = merged.finish(0..GROUPS).unwrap();
             for group in 0..GROUPS {
                 let (a, b) = (whole.datum(group), merged.datum(group));
-                let what = format!("{} of group {group}: {a:?} {b:?}", call.describe(&|_| "x".into()));
+                let call_text = call.describe(&|_| "x".into());
+                let what = format!("{call_text} of group {group}: {a:?} {b:?}");
                 match (&a, &b) {
                     // Without DISTINCT floats are added in the order of the parts.
                     (Datum::Float8(a), Datum::Float8(b)) if !call.distinct => {
