@@ -11,6 +11,7 @@ mod quotas;
 mod raw;
 mod side_by_side;
 mod slt;
+mod sqlite;
 mod startup;
 mod tidy;
 mod timeline;

@@ -174,6 +174,11 @@ impl Raw {
         raw
     }
 
+    /// Changes how long an answer may take before the test fails.
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
+        self.stream.set_read_timeout(Some(patience)).unwrap();
+    }
+
     /// Sends bytes in one write.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
