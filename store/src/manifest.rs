@@ -192,7 +192,12 @@ impl ManifestState {
                     self.next_region = self.next_region.max(region.id.0 + 1);
                     self.last_sequence = self.last_sequence.max(region.flushed);
                 }
-                replace(&mut self.table(*table)?.regions, removed, added)?;
+                let table = self.table(*table)?;
+                replace(&mut table.regions, removed, added)?;
+                // The split may know nothing of a family that was added, but could not be opened.
+                for region in &mut table.regions {
+                    region.files.resize(table.descriptor.families.len(), Vec::new());
+                }
             }
             ManifestEdit::Region { table, region, changes, flushed } => {
                 self.apply_region(*table, *region, changes, *flushed)?;

@@ -201,7 +201,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if a present family is missing or named otherwise.
+    /// [`Error::InvalidRequest`] if a present family is missing or named otherwise. After an
+    /// [`Error::Io`] the change may be there, for some regions or after a restart; it can be made
+    /// again.
     pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
         let Some(master) = self.engine.observers.master() else {
             return self.alter_unobserved(descriptor);
@@ -297,6 +299,11 @@ impl Store {
     /// Returns the system that it runs on: clock and files.
     pub fn env(&self) -> Arc<dyn Env> {
         Arc::clone(&self.engine.options().env)
+    }
+
+    /// Returns the data directory. What others keep in it they keep in directories of their own.
+    pub fn directory(&self) -> &Path {
+        self.engine.regions_directory.parent().unwrap_or(Path::new(""))
     }
 
     /// Returns what its transactions share.

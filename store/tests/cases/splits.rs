@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use store::descriptor::{RegionId, SplitOptions, SplitPolicy};
-use store::env::fault::{FaultEnv, Unsynced};
+use store::env::fault::{Fault, FaultEnv, Operation, Unsynced};
 use store::store::SplitPoint;
-use store::{CellBatch, Error, Get, Mutation, Options, Result, Scan, Store, TableDescriptor};
+use store::{
+    CellBatch, Error, FamilyDescriptor, Get, Mutation, Options, Result, Scan, Store,
+    TableDescriptor,
+};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, options, put, scan, value};
 
@@ -151,6 +154,26 @@ fn regions_that_have_grown_are_split_by_their_policy() {
 fn noise(n: u64) -> u64 {
     let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+#[test]
+fn a_family_that_was_added_in_part_is_whole_after_a_split_and_a_restart() {
+    let env = FaultEnv::new(1);
+    let store = filled(&env, 12);
+    let mut more = descriptor(&[], 1);
+    more.families.push(FamilyDescriptor::new("g"));
+    env.inject(Fault { operation: Operation::CreateDirectory, after: 0, count: 1 });
+    store.alter_table(more).unwrap_err();
+    split_at(&store, "r006").unwrap();
+    drop(store);
+    let store = open(&env.after_crash(Unsynced::Lost)).unwrap();
+    let transaction = begin(&store);
+    let put = Mutation::new("r009").put(1, b"q".to_vec(), b"new".to_vec());
+    transaction.mutate(TABLE, vec![put]).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
+    store.flush(TABLE).unwrap();
+    let store = open(&env.after_crash(Unsynced::Lost)).unwrap();
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 12);
 }
 
 /// Stops the disk after every number of changes that a split or a merge makes.
