@@ -21,6 +21,7 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::quotas::Quotas;
 use crate::row_ids::RowIds;
+use crate::spill::SpillArea;
 use crate::timer::Timer;
 
 /// What is attached to each table that has anything attached.
@@ -61,6 +62,8 @@ pub struct Engine {
     pub(crate) row_ids: Arc<RowIds>,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
+    /// Where statements set aside what does not fit into their memory.
+    pub(crate) spill: Arc<SpillArea>,
 }
 
 impl Engine {
@@ -73,9 +76,11 @@ impl Engine {
         let catalog = read_catalog(&store)?;
         let row_ids = Arc::new(RowIds::new(&store));
         remove_orphans(&store, &catalog, &row_ids)?;
+        let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
             store,
             row_ids,
+            spill,
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),

@@ -109,10 +109,14 @@ pub mod sqlstate {
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: &str = "42P18";
+    /// `disk_full`
+    pub const DISK_FULL: &str = "53100";
     /// `out_of_memory`
     pub const OUT_OF_MEMORY: &str = "53200";
     /// `configuration_limit_exceeded`
     pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
+    /// `program_limit_exceeded`
+    pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
     /// `external_routine_exception`
@@ -231,6 +235,9 @@ impl From<store::Error> for Error {
             Store::NoSuchTable(_) => Error::new(sqlstate::UNDEFINED_TABLE, message),
             Store::InvalidRequest(_) => Error::new(sqlstate::INTERNAL_ERROR, message),
             Store::Corrupt { .. } => Error::new(sqlstate::DATA_CORRUPTED, message),
+            Store::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Error::new(sqlstate::DISK_FULL, message)
+            }
             Store::Io { .. } | Store::LogFailed { .. } => Error::new(sqlstate::IO_ERROR, message),
             Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
             Store::ShutDown => Error::new(

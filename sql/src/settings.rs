@@ -32,6 +32,8 @@ enum Kind {
     Milliseconds,
     /// A size, kept in KiB.
     Kilobytes,
+    /// A size, kept in KiB, or -1: no limit.
+    KilobyteLimit,
     /// One of these words.
     Word(&'static [&'static str]),
     /// Any text.
@@ -176,6 +178,13 @@ const SPECS: &[Spec] = &[
         false,
         "Whether a commit waits for the disk.",
     ),
+    spec(
+        "temp_file_limit",
+        "-1",
+        Kind::KilobyteLimit,
+        false,
+        "What a statement may set aside on disk at a time; -1: no limit.",
+    ),
     spec("TimeZone", "UTC", Kind::Zone, true, "The session's time zone."),
     spec("work_mem", "64MB", Kind::Kilobytes, false, "Memory of a sort, join or aggregate."),
 ];
@@ -285,6 +294,12 @@ impl Settings {
         kilobytes.map_or(64 << 20, |kilobytes| (kilobytes as usize) << 10)
     }
 
+    /// Returns `temp_file_limit` in bytes; `None`: no limit.
+    pub fn temp_file_limit(&self) -> Option<u64> {
+        let kilobytes = parse_quantity(self.value("temp_file_limit"), SIZE_UNITS)?;
+        Some(u64::try_from(kilobytes).ok()?.saturating_mul(1 << 10))
+    }
+
     /// Returns whether a boolean setting is on, or a word setting equals `on`.
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == "on"
@@ -344,6 +359,12 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             .map(|millis| print_quantity(millis, TIME_UNITS))
             .ok_or_else(|| {
                 bad().with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+            }),
+        Kind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
+        Kind::KilobyteLimit => parse_quantity(value, SIZE_UNITS)
+            .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
+            .ok_or_else(|| {
+                bad().with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
             }),
         Kind::Kilobytes => parse_quantity(value, SIZE_UNITS)
             .filter(|kilobytes| (64..=i64::from(i32::MAX)).contains(kilobytes))
@@ -471,6 +492,12 @@ mod tests {
         assert_eq!(settings.duration("statement_timeout"), None);
         settings.set("work_mem", Some("1MB")).unwrap();
         assert_eq!(settings.work_mem_bytes(), 1 << 20);
+        assert_eq!(settings.temp_file_limit(), None);
+        settings.set("temp_file_limit", Some("3MB")).unwrap();
+        assert_eq!(settings.temp_file_limit(), Some(3 << 20));
+        settings.set("temp_file_limit", Some("-1")).unwrap();
+        assert_eq!(settings.temp_file_limit(), None);
+        assert_eq!(settings.set("temp_file_limit", Some("-2")).unwrap_err().sqlstate, "22023");
     }
 
     #[test]

@@ -7,4 +7,5 @@ mod parser_limits;
 mod queries;
 mod scripts;
 mod server;
+mod spill;
 mod summary;

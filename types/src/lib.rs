@@ -17,6 +17,7 @@ pub mod text;
 pub mod binary;
 pub mod keycode;
 pub mod rowcode;
+pub mod batchcode;
 pub mod context;
 pub mod cast;
 pub mod function;

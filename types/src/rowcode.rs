@@ -22,7 +22,7 @@
 
 mod packed;
 mod residue;
-mod value;
+pub(crate) mod value;
 mod columns;
 
 use smallvec::SmallVec;

@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::datatype::DataType;
@@ -695,6 +696,41 @@ impl Vector {
             (to @ None, Some(from)) => {
                 let mut validity = vec![true; len];
                 validity.extend_from_slice(from);
+                *to = Some(validity);
+            }
+        }
+    }
+
+    /// Appends some rows of `other`, which has the same representation.
+    ///
+    /// # Panics
+    ///
+    /// If the representation differs: the caller mixed up columns.
+    pub fn append_rows(&mut self, other: &Vector, rows: Range<usize>) {
+        let len = self.len();
+        macro_rules! append {
+            ($($variant:ident)*) => {
+                match (&mut self.data, &other.data) {
+                    $((VectorData::$variant(to), VectorData::$variant(from)) => {
+                        to.extend_from_slice(&from[rows.clone()]);
+                    })*
+                    (VectorData::Text(to), VectorData::Text(from))
+                    | (VectorData::Bytea(to), VectorData::Bytea(from)) => {
+                        rows.clone().for_each(|row| to.push(from.get(row)));
+                    }
+                    (to, _) => mixed_up(to, "append of another vector"),
+                }
+            };
+        }
+        append!(Bool Int2 Int4 Int8 Float4 Float8 Numeric Date Time Timestamp Timestamptz Interval
+            Uuid);
+        match (&mut self.validity, &other.validity) {
+            (None, None) => {}
+            (Some(to), Some(from)) => to.extend_from_slice(&from[rows]),
+            (Some(to), None) => to.resize(len + rows.len(), true),
+            (to @ None, Some(from)) => {
+                let mut validity = vec![true; len];
+                validity.extend_from_slice(&from[rows]);
                 *to = Some(validity);
             }
         }

@@ -1,6 +1,6 @@
 //! How much a statement may keep in memory.
 //!
-//! Nothing spills to disk yet, so the bound is generous: [`FACTOR`] times `work_mem`, and at least
+//! For what does not spill to disk; so the bound is generous: [`FACTOR`] times `work_mem`, and at least
 //! [`FLOOR_BYTES`]. Past it the statement fails with 53200 instead of taking the server with it.
 
 use crate::error::{Error, Result, sqlstate};

@@ -4,8 +4,9 @@
 //! them. What changes data ([`modify()`]) runs to its end in one call; what is one get by key
 //! ([`point()`]) has a path of its own, without batches or operators.
 //!
-//! Sorts, joins, groups and subquery results are kept in memory. There is no spilling to disk:
-//! past a generous multiple of `work_mem` ([`memory`]) a statement fails with 53200.
+//! A sort that outgrows `work_mem` goes on on disk ([`spill`](crate::spill)). Joins, groups and
+//! subquery results are kept in memory: past a generous multiple of `work_mem` ([`memory`]) a
+//! statement fails with 53200.
 
 mod memory;
 mod key_range;
@@ -26,6 +27,7 @@ mod loop_join;
 mod apply;
 mod aggregate;
 mod sort;
+mod merge_runs;
 mod limit;
 mod distinct;
 mod append;
@@ -50,6 +52,7 @@ use types::{Batch, Datum};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::{Node, Plan, Root};
+use crate::spill::Spill;
 
 pub use modify::modify;
 pub use point::point;
@@ -68,8 +71,10 @@ pub struct Context {
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
     pub ordered: bool,
-    /// Bytes that a sort or hash table may take before it counts as large.
+    /// Bytes that a step may keep in memory.
     pub work_mem: usize,
+    /// Where it sets aside what is more.
+    pub spill: Arc<Spill>,
 }
 
 /// What the server gives to plans: rows of system views and table functions, row numbers.

@@ -49,6 +49,17 @@ impl Collected {
         self.columns.iter().map(Vector::byte_count).sum()
     }
 
+    /// Returns some of the rows, in this order.
+    pub(super) fn batch(&self, rows: &[u32]) -> Batch {
+        Batch { columns: self.take(rows).collect(), row_count: rows.len() }
+    }
+
+    /// Keeps some of the rows, in this order.
+    pub(super) fn keep(&mut self, rows: &[u32]) {
+        self.columns.iter_mut().for_each(|column| *column = column.take(rows));
+        self.row_count = rows.len();
+    }
+
     fn take(&self, rows: &[u32]) -> impl Iterator<Item = Arc<Vector>> {
         self.columns.iter().map(|column| Arc::new(column.take(rows)))
     }

@@ -1,17 +1,23 @@
-//! Sort, in memory. With a row goal only the first rows are kept while reading.
+//! Sort. With a row goal only the first rows are kept while reading; what does not fit into
+//! `work_mem` is sorted piece by piece, set aside as runs, and merged.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use types::vector::{BATCH_ROWS, BytesVector, VectorData};
+use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::merge_runs::{MergeRuns, RunWriter, merge_until};
 use crate::exec::pairs::Collected;
 use crate::exec::project::columns_of;
 use crate::exec::scan::goal_rows;
-use crate::exec::{Context, Operator, build, memory};
+use crate::exec::{Context, Operator, build};
+use crate::logical::SortKey;
 use crate::plan::SortNode;
+use crate::spill::SpillFile;
+use types::expr::Expr;
 
 /// With a goal, rows are gathered up to so many more before they are cut to the goal.
 const SLACK_ROWS: usize = 8 * BATCH_ROWS;
@@ -22,61 +28,106 @@ pub(super) struct Sort {
     context: Arc<Context>,
     input: Box<dyn Operator>,
     goal: Option<usize>,
+    order: Arc<RowOrder>,
     sorted: Option<Sorted>,
 }
 
-/// All rows and their order.
-struct Sorted {
-    columns: Vec<Vector>,
-    order: Vec<u32>,
-    next: usize,
+/// How rows are ordered: by some of their columns.
+pub(super) struct RowOrder {
+    keys: Vec<OrderKey>,
+    /// Types of the columns: those that are yielded, then what is computed to sort by.
+    pub(super) types: Arc<[DataType]>,
+    /// What is computed.
+    computed: Vec<Expr>,
 }
 
-impl Sort {
-    /// Opens it and what is below.
-    pub(super) fn open(node: &Arc<SortNode>, context: &Arc<Context>) -> Result<Sort> {
-        let goal = goal_rows(&node.goal, context)?;
-        Ok(Sort {
-            input: build(&node.input, context)?,
-            node: Arc::clone(node),
-            context: Arc::clone(context),
-            goal: goal.map(|goal| usize::try_from(goal).unwrap_or(usize::MAX)),
-            sorted: None,
-        })
-    }
+/// A column to order by.
+struct OrderKey {
+    column: usize,
+    descending: bool,
+    nulls_first: bool,
+    /// Trailing blanks do not count.
+    is_char: bool,
+}
 
-    fn empty(&self) -> (Collected, Collected) {
-        let key_types: Vec<DataType> =
-            self.node.keys.iter().map(|key| key.expression.data_type()).collect();
-        (Collected::new(&self.node.types), Collected::new(&key_types))
-    }
+/// What is yielded.
+enum Sorted {
+    /// All rows and their order.
+    Memory { rows: Collected, order: Vec<u32>, next: usize },
+    /// Runs.
+    Disk(MergeRuns),
+}
 
-    fn read_all(&mut self) -> Result<Sorted> {
-        let expressions: Vec<_> = self.node.keys.iter().map(|key| key.expression.clone()).collect();
-        let (mut rows, mut keys) = self.empty();
-        while let Some(batch) = self.input.next()? {
-            self.context.check()?;
-            let columns = columns_of(&expressions, &batch, &self.context.eval)?;
-            keys.add(&Batch { columns, row_count: batch.row_count });
-            rows.add(&batch);
-            let full = |goal: usize| rows.row_count >= goal.saturating_add(SLACK_ROWS.max(goal));
-            if let Some(goal) = self.goal
-                && full(goal)
-            {
-                let order = self.order(&keys, Some(goal));
-                cut(&mut rows, &order);
-                cut(&mut keys, &order);
+impl RowOrder {
+    /// Returns the order of rows with columns of `types` by `keys`, most significant first.
+    pub(super) fn new(keys: &[SortKey], types: &[DataType]) -> RowOrder {
+        let (mut types, mut computed) = (types.to_vec(), Vec::new());
+        let key = |key: &SortKey| {
+            let column = match &key.expression {
+                Expr::Column { index, .. } => *index,
+                expression => {
+                    types.push(expression.data_type());
+                    computed.push(expression.clone());
+                    types.len() - 1
+                }
+            };
+            OrderKey {
+                column,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+                is_char: key.expression.data_type() == DataType::Char,
             }
-            memory::check(rows.byte_count() + keys.byte_count(), self.context.work_mem)?;
-        }
-        let order = self.order(&keys, self.goal);
-        Ok(Sorted { columns: rows.columns, order, next: 0 })
+        };
+        let keys = keys.iter().map(key).collect();
+        RowOrder { keys, types: types.into(), computed }
     }
 
-    /// Returns the rows in order, the first `goal` of them.
-    fn order(&self, keys: &Collected, goal: Option<usize>) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..keys.row_count as u32).collect();
-        let compare = |a: &u32, b: &u32| self.compare(keys, *a as usize, *b as usize);
+    /// Adds what is computed to a batch.
+    fn complete(&self, mut batch: Batch, context: &Context) -> Result<Batch> {
+        if !self.computed.is_empty() {
+            let columns = columns_of(&self.computed, &batch, &context.eval)?;
+            batch.columns.extend(columns);
+        }
+        Ok(batch)
+    }
+
+    /// Compares row `i` of some columns with row `j` of others.
+    pub(super) fn compare<V: Borrow<Vector>, W: Borrow<Vector>>(
+        &self,
+        (a, i): (&[V], usize),
+        (b, j): (&[W], usize),
+    ) -> Ordering {
+        for key in &self.keys {
+            let (a, b): (&Vector, &Vector) = (a[key.column].borrow(), b[key.column].borrow());
+            let order = match (a.is_null(i), b.is_null(j)) {
+                (true, true) => Ordering::Equal,
+                (true, false) if key.nulls_first => Ordering::Less,
+                (true, false) => Ordering::Greater,
+                (false, true) if key.nulls_first => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) => {
+                    let order = match key.is_char {
+                        true => a.datum(i).compare_typed(&b.datum(j), DataType::Char),
+                        false => a.compare(i, b, j),
+                    };
+                    if key.descending { order.reverse() } else { order }
+                }
+            };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// Returns the rows in order, the first `goal` of them. Rows that sort alike keep the order they
+    /// came in.
+    fn sort(&self, rows: &Collected, goal: Option<usize>) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..rows.row_count as u32).collect();
+        let columns = &rows.columns[..];
+        let compare = |a: &u32, b: &u32| {
+            self.compare((columns, *a as usize), (columns, *b as usize)).then(a.cmp(b))
+        };
         match goal {
             Some(goal) if goal < order.len() => {
                 if goal > 0 {
@@ -89,59 +140,66 @@ impl Sort {
         order.sort_unstable_by(compare);
         order
     }
+}
 
-    fn compare(&self, keys: &Collected, a: usize, b: usize) -> Ordering {
-        for (key, vector) in self.node.keys.iter().zip(&keys.columns) {
-            let order = match (vector.is_null(a), vector.is_null(b)) {
-                (true, true) => Ordering::Equal,
-                (true, false) if key.nulls_first => Ordering::Less,
-                (true, false) => Ordering::Greater,
-                (false, true) if key.nulls_first => Ordering::Greater,
-                (false, true) => Ordering::Less,
-                (false, false) => {
-                    let order = compare_values(vector, key.expression.data_type(), a, b);
-                    if key.descending { order.reverse() } else { order }
-                }
-            };
-            if order.is_ne() {
-                return order;
+impl Sort {
+    /// Opens it and what is below.
+    pub(super) fn open(node: &Arc<SortNode>, context: &Arc<Context>) -> Result<Sort> {
+        let goal = goal_rows(&node.goal, context)?;
+        Ok(Sort {
+            input: build(&node.input, context)?,
+            order: Arc::new(RowOrder::new(&node.keys, &node.types)),
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            goal: goal.map(|goal| usize::try_from(goal).unwrap_or(usize::MAX)),
+            sorted: None,
+        })
+    }
+
+    fn read_all(&mut self) -> Result<Sorted> {
+        let order = Arc::clone(&self.order);
+        let mut rows = Collected::new(&order.types);
+        let mut runs: Vec<Arc<SpillFile>> = Vec::new();
+        while let Some(batch) = self.input.next()? {
+            self.context.check()?;
+            rows.add(&order.complete(batch, &self.context)?);
+            let full = |goal: usize| rows.row_count >= goal.saturating_add(SLACK_ROWS.max(goal));
+            if let Some(goal) = self.goal
+                && full(goal)
+            {
+                let first = order.sort(&rows, Some(goal));
+                rows.keep(&first);
+            }
+            if rows.byte_count() > self.context.work_mem {
+                runs.push(self.set_aside(&rows)?);
+                rows = Collected::new(&order.types);
             }
         }
-        // Rows that sort alike keep the order they came in.
-        a.cmp(&b)
-    }
-}
-
-fn cut(rows: &mut Collected, order: &[u32]) {
-    rows.columns.iter_mut().for_each(|column| *column = column.take(order));
-    rows.row_count = order.len();
-}
-
-fn bytes(vector: &BytesVector, row: usize) -> &[u8] {
-    let start = if row == 0 { 0 } else { vector.ends[row - 1] };
-    &vector.bytes[start as usize..vector.ends[row] as usize]
-}
-
-/// Compares two values of a vector that are not NULL.
-fn compare_values(vector: &Vector, data_type: DataType, a: usize, b: usize) -> Ordering {
-    match &vector.data {
-        VectorData::Bool(values) => values[a].cmp(&values[b]),
-        VectorData::Int2(values) => values[a].cmp(&values[b]),
-        VectorData::Int4(values) | VectorData::Date(values) => values[a].cmp(&values[b]),
-        VectorData::Int8(values)
-        | VectorData::Time(values)
-        | VectorData::Timestamp(values)
-        | VectorData::Timestamptz(values) => values[a].cmp(&values[b]),
-        VectorData::Uuid(values) => values[a].cmp(&values[b]),
-        VectorData::Text(values) if data_type != DataType::Char => {
-            bytes(values, a).cmp(bytes(values, b))
+        if runs.is_empty() {
+            let order = order.sort(&rows, self.goal);
+            return Ok(Sorted::Memory { rows, order, next: 0 });
         }
-        VectorData::Bytea(values) => bytes(values, a).cmp(bytes(values, b)),
-        VectorData::Float4(_)
-        | VectorData::Float8(_)
-        | VectorData::Numeric(_)
-        | VectorData::Interval(_)
-        | VectorData::Text(_) => vector.datum(a).compare_typed(&vector.datum(b), data_type),
+        runs.push(self.set_aside(&rows)?);
+        drop(rows);
+        let runs = merge_until(runs, &order, &self.context)?;
+        Ok(Sorted::Disk(MergeRuns::open(&runs, &order)?))
+    }
+
+    /// Writes rows as a run.
+    fn set_aside(&self, rows: &Collected) -> Result<Arc<SpillFile>> {
+        let order = self.order.sort(rows, self.goal);
+        let mut run = RunWriter::create(&self.order.types, &self.context)?;
+        for part in order.chunks(BATCH_ROWS) {
+            self.context.check()?;
+            run.add(&rows.batch(part))?;
+        }
+        run.finish()
+    }
+
+    /// Leaves out what was computed to sort by.
+    fn yielded(&self, mut batch: Batch) -> Batch {
+        batch.columns.truncate(self.node.types.len());
+        batch
     }
 }
 
@@ -150,14 +208,17 @@ impl Operator for Sort {
         if self.sorted.is_none() {
             self.sorted = Some(self.read_all()?);
         }
-        let Some(sorted) = &mut self.sorted else { return Ok(None) };
-        let to = sorted.order.len().min(sorted.next + BATCH_ROWS);
-        let rows = &sorted.order[sorted.next..to];
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        sorted.next = to;
-        let columns = sorted.columns.iter().map(|column| Arc::new(column.take(rows))).collect();
-        Ok(Some(Batch { columns, row_count: rows.len() }))
+        self.context.check()?;
+        let batch = match &mut self.sorted {
+            None => None,
+            Some(Sorted::Disk(runs)) => runs.next()?,
+            Some(Sorted::Memory { rows, order, next }) => {
+                let to = order.len().min(*next + BATCH_ROWS);
+                let part = &order[*next..to];
+                *next = to;
+                (!part.is_empty()).then(|| rows.batch(part))
+            }
+        };
+        Ok(batch.map(|batch| self.yielded(batch)))
     }
 }

@@ -385,6 +385,7 @@ impl Session {
             system: Arc::new(system),
             ordered: false,
             work_mem: self.settings.work_mem_bytes(),
+            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
         }
     }
 

@@ -307,8 +307,12 @@ impl Session {
             let planning = began.elapsed();
             let began = Instant::now();
             let parameters = vec![Datum::Null; planned.parameter_count];
-            let row_count = self.run_for_count(&planned, parameters, explain.statement.tag())?;
+            let (row_count, spilled) =
+                self.run_for_count(&planned, parameters, explain.statement.tag())?;
             lines.push(format!("Rows: {row_count}"));
+            if spilled > 0 {
+                lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
+            }
             if explain.timing != Some(false) && explain.summary != Some(false) {
                 lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
                 lines
@@ -320,13 +324,13 @@ impl Session {
         Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
     }
 
-    /// Runs a plan to its end and returns the rows it returned or changed.
+    /// Runs a plan to its end; returns the rows it returned or changed, and the bytes it set aside.
     fn run_for_count(
         &mut self,
         planned: &super::Planned,
         parameters: Vec<Datum>,
         tag: &str,
-    ) -> Result<u64> {
+    ) -> Result<(u64, u64)> {
         let open = self.begin_request();
         if let Some(table) = planned.writes {
             if open.modes.read_only {
@@ -335,16 +339,21 @@ impl Session {
             let _turn = open.transaction.turn(Work::Write)?;
             self.lock_for_write(table)?;
             let open = self.open.as_ref().expect("a statement was begun");
-            return Ok(exec::modify(&planned.plan, self.context(open, parameters))?.row_count);
+            let context = self.context(open, parameters);
+            let spill = Arc::clone(&context.spill);
+            let outcome = exec::modify(&planned.plan, context)?;
+            return Ok((outcome.row_count, spill.written_bytes()));
         }
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn(Work::Read)?;
-        let mut operator = exec::open(&planned.plan, self.context(open, parameters))?;
+        let context = self.context(open, parameters);
+        let spill = Arc::clone(&context.spill);
+        let mut operator = exec::open(&planned.plan, context)?;
         let mut row_count = 0;
         while let Some(batch) = operator.next()? {
             row_count += batch.row_count as u64;
         }
-        Ok(row_count)
+        Ok((row_count, spill.written_bytes()))
     }
 
     fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {

@@ -1,8 +1,8 @@
 //! A store with tables, and statements run on it.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 
 use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
@@ -14,7 +14,9 @@ use sql::exec::{self, Context, SystemSource};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use sql::plan::Plan;
+use sql::spill::SpillArea;
 use sql::{Error, Result};
+use store::env::RealEnv;
 use store::observer::RegionObserver;
 use store::transaction::TransactionOptions;
 use store::{Options, Store, TableId, Transaction};
@@ -232,6 +234,13 @@ fn line_of(error: &Error) -> String {
     format!("error {}: {}{detail}", error.sqlstate, error.message)
 }
 
+/// Where all statements set things aside.
+static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
+    let directory = tempfile::tempdir().unwrap();
+    let area = SpillArea::open(Arc::new(RealEnv::default()), directory.path().to_owned()).unwrap();
+    (directory, area)
+});
+
 /// Returns what a plan runs with.
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
@@ -241,6 +250,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         system: Arc::new(System),
         ordered: false,
         work_mem: 4 << 20,
+        spill: SPILL.1.begin(None),
     }
 }
 

@@ -18,7 +18,7 @@ const INFINITY: u8 = 0x83;
 const NEGATIVE_INFINITY: u8 = 0x84;
 
 /// Returns the bytes of a type in the fixed-width section; `None` for types of variable length.
-pub(super) fn width(data_type: DataType) -> Option<usize> {
+pub(crate) fn width(data_type: DataType) -> Option<usize> {
     match data_type {
         DataType::Bool => Some(1),
         DataType::Int2 => Some(2),
@@ -42,7 +42,7 @@ pub(super) fn width(data_type: DataType) -> Option<usize> {
 
 /// Appends a value; nothing for NULL.
 #[inline]
-pub(super) fn write(value: &Datum, out: &mut Vec<u8>) {
+pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(u8::from(*value)),
@@ -134,7 +134,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
 
 /// Gives a value to a sink: of fixed width at the start of `bytes`, or all of `bytes`.
 #[inline]
-pub(super) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
+pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
     match data_type {
         DataType::Bool => {
             let [byte] = fixed(bytes)?;

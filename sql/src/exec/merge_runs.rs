@@ -1,0 +1,171 @@
+//! Sorted runs on disk, merged.
+//!
+//! A merge reads as many runs at once as fit into `work_mem`, a small batch of each in hand; more
+//! runs are merged in passes. Rows that sort alike come in the order of their runs, which is the
+//! order they were read in.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Vector};
+
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::sort::RowOrder;
+use crate::spill::{SpillFile, SpillReader, SpillWriter};
+
+/// Bytes of a batch of a run, about.
+const RUN_BATCH_BYTES: usize = 32 << 10;
+/// What reading a run takes, about: its batch, and the bytes it is read from.
+const RUN_BYTES: usize = 320 << 10;
+/// Runs that are merged at once, at least and at most.
+const FAN_IN: std::ops::RangeInclusive<usize> = 4..=512;
+
+/// Writes a run.
+pub(super) struct RunWriter {
+    writer: SpillWriter,
+}
+
+/// Yields the rows of runs in order.
+pub(super) struct MergeRuns {
+    order: Arc<RowOrder>,
+    runs: Vec<Run>,
+    /// A heap of those that have rows, the one with the first row on top.
+    heap: Vec<usize>,
+}
+
+struct Run {
+    reader: SpillReader,
+    batch: Batch,
+    row: usize,
+}
+
+impl RunWriter {
+    /// Begins a run of rows with columns of these types.
+    pub(super) fn create(types: &Arc<[DataType]>, context: &Context) -> Result<RunWriter> {
+        Ok(RunWriter { writer: context.spill.create(types)? })
+    }
+
+    /// Appends rows, which come after all before.
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<()> {
+        let bytes: usize = batch.columns.iter().map(|column| column.byte_count()).sum();
+        let pieces = bytes.div_ceil(RUN_BATCH_BYTES).max(1);
+        let piece_rows = batch.row_count.div_ceil(pieces).max(1);
+        let rows: Vec<u32> = (0..batch.row_count as u32).collect();
+        rows.chunks(piece_rows).try_for_each(|piece| self.writer.add(&batch.take(piece)))
+    }
+
+    /// Ends the run.
+    pub(super) fn finish(self) -> Result<Arc<SpillFile>> {
+        self.writer.finish()
+    }
+}
+
+/// Merges runs until so few are left that they can be merged at once.
+pub(super) fn merge_until(
+    mut runs: Vec<Arc<SpillFile>>,
+    order: &Arc<RowOrder>,
+    context: &Context,
+) -> Result<Vec<Arc<SpillFile>>> {
+    let fan_in = (context.work_mem / RUN_BYTES).clamp(*FAN_IN.start(), *FAN_IN.end());
+    while runs.len() > fan_in {
+        let mut merged = Vec::with_capacity(runs.len().div_ceil(fan_in));
+        for group in runs.chunks(fan_in) {
+            let mut merge = MergeRuns::open(group, order)?;
+            let mut run = RunWriter::create(&order.types, context)?;
+            while let Some(batch) = merge.next()? {
+                context.check()?;
+                run.add(&batch)?;
+            }
+            merged.push(run.finish()?);
+        }
+        runs = merged;
+    }
+    Ok(runs)
+}
+
+impl MergeRuns {
+    /// Opens a merge.
+    pub(super) fn open(files: &[Arc<SpillFile>], order: &Arc<RowOrder>) -> Result<MergeRuns> {
+        let mut runs = Vec::with_capacity(files.len());
+        for file in files {
+            let mut reader = file.reader()?;
+            if let Some(batch) = reader.next_batch()? {
+                runs.push(Run { reader, batch, row: 0 });
+            }
+        }
+        let heap = (0..runs.len()).collect();
+        let mut merge = MergeRuns { order: Arc::clone(order), runs, heap };
+        for place in (0..merge.heap.len() / 2).rev() {
+            merge.sink(place);
+        }
+        Ok(merge)
+    }
+
+    /// Returns the next rows; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>> {
+        let mut columns: Vec<Vector> =
+            self.order.types.iter().map(|data_type| Vector::new(*data_type, BATCH_ROWS)).collect();
+        let mut row_count = 0;
+        while row_count < BATCH_ROWS {
+            let Some(&first) = self.heap.first() else { break };
+            let run = &mut self.runs[first];
+            let from = run.row;
+            // Rows of one run that follow each other are taken together.
+            loop {
+                self.runs[first].row += 1;
+                row_count += 1;
+                let run = &self.runs[first];
+                if run.row == run.batch.row_count || row_count == BATCH_ROWS || !self.stays_first()
+                {
+                    break;
+                }
+            }
+            let run = &mut self.runs[first];
+            for (column, of_run) in columns.iter_mut().zip(&run.batch.columns) {
+                column.append_rows(of_run, from..run.row);
+            }
+            if run.row == run.batch.row_count {
+                match run.reader.next_batch()? {
+                    Some(batch) => (run.batch, run.row) = (batch, 0),
+                    None => {
+                        self.heap.swap_remove(0);
+                    }
+                }
+            }
+            self.sink(0);
+        }
+        let columns = columns.into_iter().map(Arc::new).collect();
+        Ok((row_count > 0).then_some(Batch { columns, row_count }))
+    }
+
+    /// Compares the next rows of two runs.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let (run, other) = (&self.runs[a], &self.runs[b]);
+        let of_run = (&run.batch.columns[..], run.row);
+        self.order.compare(of_run, (&other.batch.columns[..], other.row)).then(a.cmp(&b))
+    }
+
+    /// Returns whether the run on top of the heap still belongs there.
+    fn stays_first(&self) -> bool {
+        let first = self.heap[0];
+        self.heap.iter().skip(1).take(2).all(|&other| self.compare(first, other).is_lt())
+    }
+
+    /// Moves the run at a place of the heap down to where it belongs.
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let children = (2 * place + 1)..(2 * place + 3).min(self.heap.len());
+            let Some(child) = children.min_by(|a, b| self.compare(self.heap[*a], self.heap[*b]))
+            else {
+                return;
+            };
+            if self.compare(self.heap[place], self.heap[child]).is_lt() {
+                return;
+            }
+            self.heap.swap(place, child);
+            place = child;
+        }
+    }
+}

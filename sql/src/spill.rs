@@ -1,0 +1,296 @@
+//! What a statement sets aside on disk when it does not fit into its memory.
+//!
+//! A [`SpillArea`] is a directory of the data directory, emptied at start. A statement's [`Spill`]
+//! hands out files and counts their bytes; a file is written once, batch by batch, read once or
+//! several times, and gone with its handle. Nothing is synced: after a crash nobody wants it.
+//!
+//! ```text
+//! file  = frames
+//! frame = length u32, CRC-32C u32, a batch as types::batchcode writes it
+//! ```
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use store::env::{AppendFile, Env, ReadFile};
+use types::batchcode::{read_batch, write_batch};
+use types::{Batch, DataType};
+
+use crate::error::{Error, Result, sqlstate};
+
+/// Bytes that are written, or read, at once.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Length and checksum.
+const HEADER_BYTES: usize = 8;
+
+/// Where all statements of an engine set things aside.
+pub struct SpillArea {
+    env: Arc<dyn Env>,
+    directory: PathBuf,
+    next_file: AtomicU64,
+}
+
+/// What one statement has set aside.
+pub struct Spill {
+    area: Arc<SpillArea>,
+    bytes: AtomicU64,
+    bytes_max: Option<u64>,
+    written: AtomicU64,
+}
+
+/// A file that is being written.
+pub struct SpillWriter {
+    file: SpillFile,
+    to: Box<dyn AppendFile>,
+    buffer: Vec<u8>,
+}
+
+/// A written file; dropping it removes it.
+pub struct SpillFile {
+    spill: Arc<Spill>,
+    types: Arc<[DataType]>,
+    path: PathBuf,
+    byte_count: u64,
+    row_count: u64,
+}
+
+/// Reads a file from its start.
+pub struct SpillReader {
+    file: Arc<SpillFile>,
+    from: Arc<dyn ReadFile>,
+    /// Where `buffer` ends in the file.
+    offset: u64,
+    buffer: Vec<u8>,
+    next: usize,
+}
+
+impl SpillArea {
+    /// Makes an area of a directory that nobody else uses, and removes what a process before has
+    /// left there.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise.
+    pub fn open(env: Arc<dyn Env>, directory: PathBuf) -> Result<Arc<SpillArea>> {
+        if !env.list(&directory)?.is_empty() {
+            env.remove_directory(&directory)?;
+        }
+        env.create_directory(&directory)?;
+        Ok(Arc::new(SpillArea { env, directory, next_file: AtomicU64::new(1) }))
+    }
+
+    /// Begins the account of a statement, which may set so many bytes aside at a time.
+    pub fn begin(self: &Arc<SpillArea>, bytes_max: Option<u64>) -> Arc<Spill> {
+        let area = Arc::clone(self);
+        Arc::new(Spill { area, bytes: AtomicU64::new(0), bytes_max, written: AtomicU64::new(0) })
+    }
+}
+
+impl Spill {
+    /// Begins a file of batches with columns of these types.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise.
+    pub fn create(self: &Arc<Spill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
+        let area = &self.area;
+        let number = area.next_file.fetch_add(1, Ordering::Relaxed);
+        let path = area.directory.join(format!("{number:010}.spill"));
+        let to = area.env.create(&path)?;
+        let (spill, types) = (Arc::clone(self), Arc::clone(types));
+        let file = SpillFile { spill, types, path, byte_count: 0, row_count: 0 };
+        Ok(SpillWriter { file, to, buffer: Vec::new() })
+    }
+
+    /// Returns the bytes that were written so far, whatever became of them.
+    pub fn written_bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        match self.bytes_max {
+            Some(bytes_max) if held > bytes_max => Err(Error::new(
+                sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
+                format!("temporary file size exceeds temp_file_limit ({}kB)", bytes_max >> 10),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SpillWriter {
+    /// Appends a batch.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise; `53400` past the limit of the statement.
+    pub fn add(&mut self, batch: &Batch) -> Result<()> {
+        if batch.row_count == 0 {
+            return Ok(());
+        }
+        let start = self.buffer.len();
+        self.buffer.resize(start + HEADER_BYTES, 0);
+        write_batch(batch, &self.file.types, &mut self.buffer);
+        let frame = &mut self.buffer[start..];
+        let checksum = crc32c::crc32c(&frame[HEADER_BYTES..]);
+        let length = u32::try_from(frame.len() - HEADER_BYTES).map_err(|_| {
+            Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "a batch of rows is larger than 4 GiB")
+        })?;
+        frame[..4].copy_from_slice(&length.to_le_bytes());
+        frame[4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        self.file.row_count += batch.row_count as u64;
+        if self.buffer.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns the rows appended so far.
+    pub fn row_count(&self) -> u64 {
+        self.file.row_count
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let bytes = self.buffer.len() as u64;
+        self.file.byte_count += bytes;
+        self.file.spill.take(bytes)?;
+        self.to.append(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SpillWriter::add`].
+    pub fn finish(mut self) -> Result<Arc<SpillFile>> {
+        self.flush()?;
+        Ok(Arc::new(self.file))
+    }
+}
+
+impl SpillFile {
+    /// Reads it from its start.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise.
+    pub fn reader(self: &Arc<SpillFile>) -> Result<SpillReader> {
+        let from = self.spill.area.env.open(&self.path)?;
+        let file = Arc::clone(self);
+        Ok(SpillReader { file, from, offset: 0, buffer: Vec::new(), next: 0 })
+    }
+
+    /// Returns the rows in it.
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        self.spill.bytes.fetch_sub(self.byte_count, Ordering::Relaxed);
+        if let Err(error) = self.spill.area.env.remove(&self.path) {
+            // The next start removes it.
+            tracing::warn!(%error, "could not remove a temporary file");
+        }
+    }
+}
+
+impl SpillReader {
+    /// Returns the next batch as it was written; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise; `XX001` if it is not what was written.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        let Some(header) = self.take(HEADER_BYTES)? else { return Ok(None) };
+        let (length, checksum) = header.split_at(4);
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
+        let (length, checksum) = (number(length) as usize, number(checksum));
+        let types = Arc::clone(&self.file.types);
+        match self.take(length)? {
+            Some(frame) if crc32c::crc32c(frame) == checksum => {
+                Ok(Some(read_batch(&types, frame)?))
+            }
+            _ => Err(Error::new(
+                sqlstate::DATA_CORRUPTED,
+                format!("temporary file \"{}\" is damaged", self.file.path.display()),
+            )),
+        }
+    }
+
+    /// Returns the next bytes; `None` if the file has no more.
+    fn take(&mut self, count: usize) -> Result<Option<&[u8]>> {
+        if self.buffer.len() - self.next < count {
+            self.buffer.drain(..self.next);
+            self.next = 0;
+            let missing = count - self.buffer.len();
+            let left = usize::try_from(self.file.byte_count - self.offset).unwrap_or(usize::MAX);
+            if left < missing {
+                return Ok(None);
+            }
+            let start = self.buffer.len();
+            let read = left.min(missing.max(CHUNK_BYTES));
+            self.buffer.resize(start + read, 0);
+            self.from.read_at(self.offset, &mut self.buffer[start..])?;
+            self.offset += read as u64;
+        }
+        let taken = self.next..self.next + count;
+        self.next = taken.end;
+        Ok(Some(&self.buffer[taken]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::env::RealEnv;
+    use types::Datum;
+
+    fn batch(numbers: std::ops::Range<i64>) -> Batch {
+        let row = |n| vec![Datum::Int8(n), Datum::text(format!("text {n}"))];
+        let rows: Vec<_> = numbers.map(row).collect();
+        Batch::from_rows(&[DataType::Int8, DataType::Text], &rows)
+    }
+
+    #[test]
+    fn files_give_back_what_was_set_aside_and_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let spilled = directory.path().join("spill");
+        std::fs::create_dir_all(&spilled).unwrap();
+        std::fs::write(spilled.join("0000000007.spill"), "of a process before").unwrap();
+        let files = || std::fs::read_dir(&spilled).unwrap().count();
+        let area = SpillArea::open(Arc::new(RealEnv::default()), spilled.clone()).unwrap();
+        assert_eq!(files(), 0);
+        let spill = area.begin(Some(4 << 20));
+        let types: Arc<[DataType]> = Arc::from([DataType::Int8, DataType::Text]);
+        let mut writer = spill.create(&types).unwrap();
+        let batches: Vec<Batch> = (0..100).map(|n| batch(n * 100..n * 100 + n)).collect();
+        batches.iter().for_each(|batch| writer.add(batch).unwrap());
+        let file = writer.finish().unwrap();
+        assert_eq!((file.row_count(), files()), (4950, 1));
+        for _ in 0..2 {
+            let mut reader = file.reader().unwrap();
+            for batch in batches.iter().skip(1) {
+                assert_eq!(reader.next_batch().unwrap().as_ref(), Some(batch));
+            }
+            assert!(reader.next_batch().unwrap().is_none());
+        }
+        let mut damaged = std::fs::read(&file.path).unwrap();
+        damaged[1000] ^= 1;
+        std::fs::write(&file.path, damaged).unwrap();
+        let mut reader = file.reader().unwrap();
+        let error =
+            std::iter::from_fn(|| reader.next_batch().transpose()).find_map(|found| found.err());
+        assert_eq!(error.unwrap().sqlstate, "XX001");
+        drop((reader, file));
+        assert_eq!((files(), spill.bytes.load(Ordering::Relaxed)), (0, 0));
+        let mut writer = spill.create(&types).unwrap();
+        let error = (0..).find_map(|n| writer.add(&batch(n..n + 1000)).err()).unwrap();
+        assert_eq!(error.sqlstate, "53400");
+        drop(writer);
+        assert_eq!(files(), 0);
+    }
+}

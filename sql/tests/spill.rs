@@ -1,0 +1,105 @@
+//! Statements whose rows do not fit into `work_mem` give the same answers as with room for all, and
+//! leave nothing on disk.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use sql::EngineOptions;
+use sql::session::{Execution, Session, parse};
+
+use crate::server::Server;
+
+/// Rows of the large table.
+const ROWS: usize = 8_000;
+
+fn rows(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Error> {
+    let mut found = Vec::new();
+    for parsed in parse(text)? {
+        let prepared = session.prepare(&parsed, &[])?;
+        if let Execution::Rows(mut rows) = session.execute(&prepared, Vec::new())? {
+            while let Some(batch) = rows.next_batch(1000)? {
+                found.extend((0..batch.row_count).map(|row| format!("{:?}", batch.row(row))));
+            }
+        }
+        if let Some(ticket) = session.end_implicit()? {
+            ticket.wait()?;
+        }
+    }
+    Ok(found)
+}
+
+fn server() -> (Server, Session) {
+    let server = Server::start(EngineOptions::default);
+    let mut session = server.session();
+    let create =
+        "CREATE TABLE t (a int PRIMARY KEY, b int, c text, d numeric, e char(4), f float8)";
+    rows(&mut session, create).unwrap();
+    let numbers: Vec<usize> = (0..ROWS).collect();
+    for some in numbers.chunks(2_000) {
+        let values: Vec<String> = some
+            .iter()
+            .map(|&n| {
+                let (b, c, d) = (n * 7919 % 1000, n * 104_729 % ROWS, n * 31 % 777);
+                match n % 11 {
+                    0 => format!("({n}, NULL, NULL, {d}.50, 'x', NULL)"),
+                    _ => format!("({n}, {b}, 'text {c:06}', {d}.5, 'y  ', {c} / 7.0)"),
+                }
+            })
+            .collect();
+        rows(&mut session, &format!("INSERT INTO t VALUES {}", values.join(", "))).unwrap();
+    }
+    (server, session)
+}
+
+/// Returns the answers with room and without; fails if the second did not go to the disk.
+fn both(server: &Server, session: &mut Session, query: &str) -> [Vec<String>; 2] {
+    rows(session, "SET work_mem = '1GB'").unwrap();
+    let roomy = rows(session, query).unwrap();
+    rows(session, "SET work_mem = '64kB'").unwrap();
+    let tight = rows(session, query).unwrap();
+    let explained = rows(session, &format!("EXPLAIN ANALYZE {query}")).unwrap();
+    assert!(explained.iter().any(|line| line.contains("Temp Written:")), "{query} {explained:?}");
+    let left: Vec<_> = std::fs::read_dir(server.engine().store().directory().join("spill"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(left.is_empty(), "{query} left {left:?}");
+    [roomy, tight]
+}
+
+#[test]
+fn sorts() {
+    let (server, mut session) = server();
+    let queries = [
+        "SELECT * FROM t ORDER BY c, a",
+        "SELECT a, c FROM t ORDER BY c DESC NULLS FIRST, d, a",
+        "SELECT d, e, a FROM t ORDER BY e DESC, d, b NULLS FIRST, a DESC",
+        "SELECT a FROM t ORDER BY abs(f - 100), a",
+        // Many rows sort alike: they stay in the order of the table.
+        "SELECT e, a FROM t ORDER BY e",
+        "SELECT b, a FROM t ORDER BY b OFFSET 3000 LIMIT 3000",
+    ];
+    for query in queries {
+        let [roomy, tight] = both(&server, &mut session, query);
+        assert!(roomy.len() >= 3000);
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
+fn what_is_given_up_half_way_leaves_nothing() {
+    let (server, mut session) = server();
+    rows(&mut session, "SET work_mem = '64kB'; SET temp_file_limit = '256kB'").unwrap();
+    let error = rows(&mut session, "SELECT * FROM t ORDER BY c").unwrap_err();
+    assert_eq!(error.sqlstate, "53400", "{error:?}");
+    rows(&mut session, "ROLLBACK; SET temp_file_limit = -1").unwrap();
+    let mut parsed = parse("SELECT * FROM t ORDER BY c").unwrap();
+    let prepared = session.prepare(&parsed.remove(0), &[]).unwrap();
+    let Execution::Rows(mut some) = session.execute(&prepared, Vec::new()).unwrap() else {
+        panic!("a query yields rows")
+    };
+    assert_eq!(some.next_batch(10).unwrap().map(|batch| batch.row_count), Some(10));
+    let spilled = server.engine().store().directory().join("spill");
+    assert!(std::fs::read_dir(&spilled).unwrap().count() > 0);
+    drop(some);
+    assert_eq!(std::fs::read_dir(&spilled).unwrap().count(), 0);
+}

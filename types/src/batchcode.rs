@@ -1,0 +1,241 @@
+//! Batches as bytes, for what a statement sets aside on disk and reads back itself.
+//!
+//! Not a format to keep: who writes it reads it, with the same types, in the same process.
+//!
+//! ```text
+//! batch  = row count u32, a column each
+//! column = 0, or 1 and a validity byte a row (0: NULL), then the values
+//! values = fixed width: one after the other, zeros for NULL
+//!          variable:    the end of each u32, then their bytes
+//! ```
+//!
+//! A value is written as in a packed row ([`rowcode`](crate::rowcode)); numbers are little-endian.
+
+use std::sync::Arc;
+
+use crate::datatype::DataType;
+use crate::error::{Error, Result, sqlstate};
+use crate::rowcode::value;
+use crate::vector::{Batch, BytesVector, Vector, VectorData};
+
+#[cold]
+fn corrupt(what: &str) -> Error {
+    Error::new(sqlstate::DATA_CORRUPTED, format!("what was set aside does not decode: {what}"))
+}
+
+/// Appends a batch.
+pub fn write_batch(batch: &Batch, types: &[DataType], out: &mut Vec<u8>) {
+    out.extend(length(batch.row_count).to_le_bytes());
+    for (column, data_type) in batch.columns.iter().zip(types) {
+        write_column(column, *data_type, out);
+    }
+}
+
+/// Reads a batch of columns of these types.
+///
+/// # Errors
+///
+/// `XX001` if the bytes are not such a batch.
+pub fn read_batch(types: &[DataType], bytes: &[u8]) -> Result<Batch> {
+    let mut reader = Reader { bytes };
+    let row_count = reader.length()?;
+    let columns: Result<Vec<_>> =
+        types.iter().map(|data_type| reader.column(*data_type, row_count).map(Arc::new)).collect();
+    Ok(Batch { columns: columns?, row_count })
+}
+
+fn length(value: usize) -> u32 {
+    u32::try_from(value).expect("a vector holds less than 4 GiB")
+}
+
+fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
+    out.push(u8::from(column.validity.is_some()));
+    if let Some(validity) = &column.validity {
+        out.extend(validity.iter().map(|valid| u8::from(*valid)));
+    }
+    match (&column.data, value::width(data_type)) {
+        (VectorData::Int4(values) | VectorData::Date(values), _) => {
+            values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+        }
+        (
+            VectorData::Int8(values)
+            | VectorData::Time(values)
+            | VectorData::Timestamp(values)
+            | VectorData::Timestamptz(values),
+            _,
+        ) => values.iter().for_each(|value| out.extend(value.to_le_bytes())),
+        (VectorData::Float8(values), _) => {
+            values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+        }
+        (VectorData::Text(values) | VectorData::Bytea(values), _) => {
+            write_variable(&values.ends, &values.bytes, out);
+        }
+        (_, Some(width)) => {
+            for row in 0..column.len() {
+                let start = out.len();
+                value::write(&column.datum(row), out);
+                out.resize(start + width, 0);
+            }
+        }
+        (_, None) => {
+            let (mut ends, mut bytes) = (Vec::with_capacity(column.len()), Vec::new());
+            for row in 0..column.len() {
+                value::write(&column.datum(row), &mut bytes);
+                ends.push(length(bytes.len()));
+            }
+            write_variable(&ends, &bytes, out);
+        }
+    }
+}
+
+fn write_variable(ends: &[u32], bytes: &[u8], out: &mut Vec<u8>) {
+    ends.iter().for_each(|end| out.extend(end.to_le_bytes()));
+    out.extend_from_slice(bytes);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) =
+            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("a batch is cut off"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, count: usize) -> Result<&'a [[u8; N]]> {
+        let (values, _) = self.take(count.saturating_mul(N))?.as_chunks::<N>();
+        Ok(values)
+    }
+
+    fn length(&mut self) -> Result<usize> {
+        Ok(u32::from_le_bytes(self.array::<4>(1)?[0]) as usize)
+    }
+
+    fn column(&mut self, data_type: DataType, row_count: usize) -> Result<Vector> {
+        let validity = match self.take(1)? {
+            [0] => None,
+            _ => Some(self.take(row_count)?.iter().map(|byte| *byte != 0).collect::<Vec<bool>>()),
+        };
+        let mut column = Vector::new(data_type, row_count);
+        let width = value::width(data_type);
+        match (&mut column.data, width) {
+            (VectorData::Int4(values) | VectorData::Date(values), _) => {
+                values.extend(self.array(row_count)?.iter().map(|v| i32::from_le_bytes(*v)));
+            }
+            (
+                VectorData::Int8(values)
+                | VectorData::Time(values)
+                | VectorData::Timestamp(values)
+                | VectorData::Timestamptz(values),
+                _,
+            ) => values.extend(self.array(row_count)?.iter().map(|v| i64::from_le_bytes(*v))),
+            (VectorData::Float8(values), _) => {
+                values.extend(self.array(row_count)?.iter().map(|v| f64::from_le_bytes(*v)));
+            }
+            (VectorData::Bytea(values), _) => *values = self.variable(row_count)?,
+            (VectorData::Text(values), _) => {
+                let read = self.variable(row_count)?;
+                let text = std::str::from_utf8(&read.bytes);
+                let text = text.map_err(|_| corrupt("a text is not UTF-8"))?;
+                if read.ends.iter().any(|end| !text.is_char_boundary(*end as usize)) {
+                    return Err(corrupt("a text is not UTF-8"));
+                }
+                *values = read;
+            }
+            (_, Some(width)) => {
+                let bytes = self.take(row_count.saturating_mul(width))?;
+                let rows = bytes.chunks_exact(width);
+                return each_value(column, rows, validity.as_deref(), data_type);
+            }
+            (_, None) => {
+                let values = self.variable(row_count)?;
+                return each_value(column, values.iter(), validity.as_deref(), data_type);
+            }
+        }
+        column.validity = validity;
+        Ok(column)
+    }
+
+    fn variable(&mut self, row_count: usize) -> Result<BytesVector> {
+        let ends = self.array::<4>(row_count)?;
+        let ends: Vec<u32> = ends.iter().map(|end| u32::from_le_bytes(*end)).collect();
+        if !ends.is_sorted() {
+            return Err(corrupt("a batch has values that end before they begin"));
+        }
+        let bytes = self.take(ends.last().map_or(0, |end| *end as usize))?;
+        Ok(BytesVector { ends, bytes: bytes.to_vec() })
+    }
+}
+
+/// Appends values one by one.
+fn each_value<'a>(
+    mut column: Vector,
+    values: impl Iterator<Item = &'a [u8]>,
+    validity: Option<&[bool]>,
+    data_type: DataType,
+) -> Result<Vector> {
+    for (row, bytes) in values.enumerate() {
+        match validity {
+            Some(validity) if !validity[row] => column.push_null(),
+            _ => value::read(bytes, data_type, &mut column)?,
+        }
+    }
+    Ok(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datum::Datum;
+    use crate::text::{self, TextStyle};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let texts = [
+            (DataType::Bool, ["t", "f"]),
+            (DataType::Int2, ["-7", "32767"]),
+            (DataType::Int4, ["-7", "2147483647"]),
+            (DataType::Int8, ["-7", "9223372036854775807"]),
+            (DataType::Float4, ["-1.5", "NaN"]),
+            (DataType::Float8, ["0.1", "-Infinity"]),
+            (DataType::Numeric, ["12345678901234567890.123", "-0.00"]),
+            (DataType::Text, ["", "ä b"]),
+            (DataType::Bytea, ["\\x00ff", "\\x"]),
+            (DataType::Date, ["2024-02-29", "infinity"]),
+            (DataType::Time, ["12:34:56.789", "24:00:00"]),
+            (DataType::Timestamp, ["2024-02-29 12:00:00", "0044-03-15 12:00:00 BC"]),
+            (DataType::Timestamptz, ["2024-02-29 12:00:00+02", "infinity"]),
+            (DataType::Interval, ["1 mon -2 days 03:04:05", "0"]),
+            (
+                DataType::Uuid,
+                ["00000000-0000-0000-0000-000000000000", "6f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"],
+            ),
+        ];
+        let types: Vec<DataType> = texts.iter().map(|(data_type, _)| *data_type).collect();
+        let parse = |data_type: DataType, value: &str| {
+            text::parse(value, data_type, &TextStyle::default()).unwrap()
+        };
+        let row = |at: usize| -> Vec<Datum> {
+            texts.iter().map(|(data_type, values)| parse(*data_type, values[at])).collect()
+        };
+        let nulls = vec![Datum::Null; types.len()];
+        for rows in [vec![], vec![row(0), row(1)], vec![row(1), nulls.clone(), row(0)], vec![nulls]]
+        {
+            let batch = Batch::from_rows(&types, &rows);
+            let mut bytes = Vec::new();
+            write_batch(&batch, &types, &mut bytes);
+            let read = read_batch(&types, &bytes).unwrap();
+            assert_eq!(read.row_count, rows.len());
+            let read: Vec<Vec<Datum>> = (0..read.row_count).map(|row| read.row(row)).collect();
+            // Not by `==`: NaN is to stay NaN.
+            assert_eq!(format!("{read:?}"), format!("{rows:?}"));
+            // Whatever is cut off is noticed.
+            for cut in 0..bytes.len() {
+                read_batch(&types, &bytes[..cut]).unwrap_err();
+            }
+        }
+    }
+}
