@@ -1,7 +1,8 @@
 //! How much a statement may keep in memory.
 //!
 //! For what does not spill to disk; so the bound is generous: [`FACTOR`] times `work_mem`, and at
-//! least [`FLOOR_BYTES`]. Past it the statement fails with 53200 instead of taking the server with it.
+//! least [`FLOOR_BYTES`]. Past it the statement fails with 53200 instead of taking the server with
+//! it.
 
 use crate::error::{Error, Result, sqlstate};
 

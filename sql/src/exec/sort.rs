@@ -120,8 +120,8 @@ impl RowOrder {
         Ordering::Equal
     }
 
-    /// Returns the rows in order, the first `goal` of them. Rows that sort alike keep the order they
-    /// came in.
+    /// Returns the rows in order, the first `goal` of them. Rows that sort alike keep the order in
+    /// which they came.
     fn sort(&self, rows: &Collected, goal: Option<usize>) -> Vec<u32> {
         let mut order: Vec<u32> = (0..rows.row_count as u32).collect();
         let columns = &rows.columns[..];
