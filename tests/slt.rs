@@ -89,6 +89,7 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "delete",
     "distinct",
+    "functions",
     "group_by",
     "indexes",
     "insert",

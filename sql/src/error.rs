@@ -197,7 +197,11 @@ impl From<ParseError> for Error {
 
 impl From<types::Error> for Error {
     fn from(error: types::Error) -> Error {
-        Error { detail: error.detail, ..Error::new(error.sqlstate, error.message) }
+        Error {
+            detail: error.detail,
+            hint: error.hint,
+            ..Error::new(error.sqlstate, error.message)
+        }
     }
 }
 

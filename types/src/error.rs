@@ -15,6 +15,8 @@ pub struct Error {
     pub message: String,
     /// More on the same mistake, a full sentence, or nothing.
     pub detail: Option<String>,
+    /// What to do about it, a full sentence, or nothing.
+    pub hint: Option<String>,
 }
 
 /// The result of an operation on values.
@@ -49,15 +51,22 @@ pub mod sqlstate {
 }
 
 impl Error {
-    /// Returns an error with this SQLSTATE and message and no detail.
+    /// Returns an error with this SQLSTATE and message, without detail and hint.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
-        Error { sqlstate, message: message.into(), detail: None }
+        Error { sqlstate, message: message.into(), detail: None, hint: None }
     }
 
     /// Returns the same error with a detail line.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// Returns the same error with a hint line.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
         self
     }
 

@@ -222,6 +222,10 @@ const OURS: &[&str] = &[
     "localtime",
     "localtimestamp",
     "make_interval",
+    "format",
+    "normalize",
+    "num_nulls",
+    "num_nonnulls",
 ];
 
 fn shown_types(types: &[DataType]) -> String {

@@ -5,7 +5,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::ast::{FunctionCall, MinMax, SqlValueFunction};
+use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
 use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
 use crate::binder::parameters::Parameters;
 use crate::binder::resolution::{Match, resolve_function};
@@ -22,10 +22,6 @@ impl Binder<'_> {
         {
             let message = format!("schema \"{}\" does not exist", schema.value);
             return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(position));
-        }
-        if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
-            let hint = "Write the arguments in their order, without names.";
-            return Err(Error::not_supported("a named argument", hint).at(name.position));
         }
         let name = call.name.name.value.as_str();
         if AggregateKind::from_name(name).is_some() {
@@ -49,9 +45,23 @@ impl Binder<'_> {
         {
             return Ok(session_constant(name, value, position));
         }
+        if call.arguments.iter().any(|argument| argument.name.is_some()) {
+            return self.named_call(name, call, position);
+        }
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
-        self.function(name, arguments, position)
+        match (name, arguments.as_slice()) {
+            ("pg_typeof", [value]) => {
+                let name = Datum::text(value.base().sql_name());
+                Ok(Typed::constant(name, DataType::Text, position))
+            }
+            ("num_nulls" | "num_nonnulls", [_, ..]) => {
+                let is_null =
+                    |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
+                self.function(name, arguments.into_iter().map(is_null).collect(), position)
+            }
+            _ => self.function(name, arguments, position),
+        }
     }
 
     /// Calls a function by name.
@@ -78,6 +88,51 @@ impl Binder<'_> {
         }
     }
 
+    /// Binds a call with `name => value` arguments, behind those without a name.
+    fn named_call(&mut self, name: &str, call: &FunctionCall, position: usize) -> Result<Typed> {
+        let mut values: Vec<(Option<&Ident>, Typed)> = Vec::new();
+        for argument in &call.arguments {
+            if argument.name.is_none() && values.last().is_some_and(|(name, _)| name.is_some()) {
+                let message = "positional argument cannot follow named argument";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            values.push((argument.name.as_ref(), self.bind_expr(&argument.value)?));
+        }
+        let shown = || {
+            let shown = values.iter().map(|(name, value)| match name {
+                Some(name) => format!("{} => {}", name.value, value.base().sql_name()),
+                None => value.base().sql_name().to_owned(),
+            });
+            format!("{name}({})", shown.collect::<Vec<_>>().join(", "))
+        };
+        let unknown = undefined_function(&shown(), position);
+        // Overloads of a name give the arguments the same names; the longest has them all.
+        let longest = types::function::overloads(name).iter().max_by_key(|one| one.names.len());
+        let names = longest.map_or(&[][..], |signature| signature.names);
+        let mut places: Vec<Option<Typed>> = Vec::new();
+        for (index, (name, value)) in values.into_iter().enumerate() {
+            let place = match name {
+                None => index,
+                Some(name) => match names.iter().position(|one| *one == name.value) {
+                    Some(place) => place,
+                    None => return Err(unknown),
+                },
+            };
+            places.resize(places.len().max(place + 1), None);
+            if places[place].replace(value).is_some() {
+                let message = format!("argument name \"{}\" used more than once", names[place]);
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+        }
+        // Only arguments of make_interval may be left out, and mean zero then.
+        if name != "make_interval" && places.iter().any(Option::is_none) {
+            return Err(unknown);
+        }
+        let zero = || Typed::constant(Datum::Int4(0), DataType::Int4, position);
+        let arguments = places.into_iter().map(|place| place.unwrap_or_else(zero)).collect();
+        self.function(name, arguments, position)
+    }
+
     /// The name of a type with one argument is a cast.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
@@ -88,13 +143,7 @@ impl Binder<'_> {
                 return Ok(Typed::new(expr, to, position));
             }
         }
-        let message = format!("function {} does not exist", call_text(name, &types));
-        Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-            .with_hint(
-                "No function matches the given name and argument types. \
-                 You might need to add explicit type casts.",
-            )
-            .at(position))
+        Err(undefined_function(&call_text(name, &types), position))
     }
 
     /// `concat` and its kin take values of any type by their text.
@@ -274,6 +323,15 @@ fn boolean_text(value: Expr) -> Expr {
         otherwise: Box::new(null(DataType::Text)),
         data_type: DataType::Text,
     }
+}
+
+fn undefined_function(call: &str, position: usize) -> Error {
+    Error::new(sqlstate::UNDEFINED_FUNCTION, format!("function {call} does not exist"))
+        .with_hint(
+            "No function matches the given name and argument types. \
+             You might need to add explicit type casts.",
+        )
+        .at(position)
 }
 
 fn call_text(name: &str, types: &[DataType]) -> String {

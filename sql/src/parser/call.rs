@@ -100,6 +100,11 @@ impl Cursor<'_> {
         };
         let arguments = self.arguments(list, start)?;
         let filter = filter.map(|filter| self.lower(*filter)).transpose()?;
+        let arguments = if name.name.value == "normalize" && !quoted {
+            normal_form(arguments)
+        } else {
+            arguments
+        };
         let plain = filter.is_none() && name.schema.is_none() && !quoted;
         let expr = if plain {
             self.special_function(name, arguments, start)?
@@ -262,6 +267,37 @@ impl Cursor<'_> {
         }
     }
 
+    /// `text IS [NOT] [form] NORMALIZED`
+    pub(super) fn is_normalized(
+        &self,
+        text: Expr,
+        form: Option<parsed::NormalizationForm>,
+        negated: bool,
+        position: usize,
+    ) -> Expr {
+        let form = form.map_or("NFC".to_owned(), |form| form.to_string());
+        let form = Expr::String { value: form, position };
+        let call = self.call_of("is_normalized", position, vec![text, form]);
+        if negated { Expr::Not(Box::new(call)) } else { call }
+    }
+
+    /// `(a, b) OVERLAPS (c, d)`
+    pub(super) fn overlaps(&self, left: Expr, right: Placed) -> Result<Expr> {
+        let position = self.word_before(right.start, "overlaps");
+        let mut arguments = Vec::with_capacity(4);
+        for (side, operand) in [("left", left), ("right", right.expr)] {
+            match operand {
+                Expr::Row { fields, .. } if fields.len() == 2 => arguments.extend(fields),
+                _ => {
+                    let message =
+                        format!("wrong number of parameters on {side} side of OVERLAPS expression");
+                    return Err(ParseError::syntax(message, position));
+                }
+            }
+        }
+        Ok(self.call_of("overlaps", position, arguments))
+    }
+
     fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> Placed {
         Placed { expr: self.call_of(name, start, arguments), start }
     }
@@ -359,6 +395,18 @@ impl Cursor<'_> {
         };
         ParseError::unsupported(construct, None)
     }
+}
+
+/// The second argument of `normalize` is a keyword.
+fn normal_form(mut arguments: Arguments) -> Arguments {
+    if let [_, FunctionArgument { name: None, value }] = arguments.list.as_mut_slice()
+        && let Expr::Column(parts) = value
+        && let [only] = parts.as_slice()
+        && ["nfc", "nfd", "nfkc", "nfkd"].contains(&only.value.as_str())
+    {
+        *value = Expr::String { value: only.value.to_uppercase(), position: only.position };
+    }
+    arguments
 }
 
 fn call(name: FunctionName, arguments: Arguments, filter: Option<Expr>) -> Expr {

@@ -193,7 +193,9 @@ impl Cursor<'_> {
             }
             Parsed::JsonAccess { .. } => Err(ParseError::unsupported("access to JSON", start)),
             Parsed::IsJson { .. } => Err(ParseError::unsupported("IS JSON", start)),
-            Parsed::IsNormalized { .. } => Err(ParseError::unsupported("IS NORMALIZED", start)),
+            Parsed::IsNormalized { form, negated, .. } => {
+                Ok(self.is_normalized(*operand, form, negated, start))
+            }
             _ => Err(ParseError::unsupported("this operator", start)),
         }
     }
@@ -207,6 +209,9 @@ impl Cursor<'_> {
 
     fn binary(&mut self, left: Expr, op: parsed::BinaryOperator, right: Parsed) -> Result<Expr> {
         let right = self.lower_placed(right)?;
+        if op == parsed::BinaryOperator::Overlaps {
+            return self.overlaps(left, right);
+        }
         let conditions = |left: Expr, right: Expr, and: bool| {
             let mut operands = match left {
                 Expr::And(operands) if and => operands,

@@ -136,6 +136,13 @@ pub(super) fn functions() -> Vec<Row> {
         }
         rows.push(comparison("!=", CompareOp::Ne, pair));
     }
+    // Byte by byte, as all text compares here.
+    for pair in [&[Text, Text], &[Char, Char]] {
+        rows.push(comparison("~<~", CompareOp::Lt, pair));
+        rows.push(comparison("~<=~", CompareOp::Le, pair));
+        rows.push(comparison("~>~", CompareOp::Gt, pair));
+        rows.push(comparison("~>=~", CompareOp::Ge, pair));
+    }
     rows
 }
 

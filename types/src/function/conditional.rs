@@ -1,3 +1,5 @@
+//! `greatest` and `least`, and counting NULLs.
+//!
 //! `greatest` and `least`: one overload for each type that has an order. NULLs are skipped; the
 //! answer is NULL only if all arguments are.
 
@@ -43,7 +45,16 @@ pub(super) fn functions() -> Vec<Row> {
             row("least", pair, pair[0], least).variadic().takes_null(),
         ]
     };
-    PAIRS.iter().flat_map(overload).collect()
+    let mut rows: Vec<Row> = PAIRS.iter().flat_map(overload).collect();
+    // The binder passes whether each of the arguments is NULL.
+    rows.push(row("num_nulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, true))).variadic());
+    rows.push(row("num_nonnulls", &[Bool, Bool], Int4, |a, _| Ok(count(a, false))).variadic());
+    rows
+}
+
+fn count(arguments: &[Datum], wanted: bool) -> Datum {
+    let found = arguments.iter().filter(|argument| argument.as_bool() == Some(wanted)).count();
+    Datum::Int4(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
 fn greatest(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {

@@ -1,15 +1,15 @@
-//! `to_char` of timestamps: templates such as `YYYY-MM-DD HH24:MI`.
+//! Dates, times and intervals as text by a template: `to_char(at, 'YYYY-MM-DD HH24:MI')`.
 //!
-//! A template is read from left to right; the longest keyword wins, text in double quotes and what
-//! is no keyword stands for itself. `FM` before a keyword drops padding, `TH` after it adds the
-//! ordinal.
+//! Source: PostgreSQL's formatting.c (`DCH_to_char`), with English names.
 
 use std::fmt::Write;
 
-use super::argument::{text, text_datum, timestamp, timestamptz};
+use super::argument::{interval, text, text_datum, timestamp, timestamptz};
+use super::date_template::{Field, Piece, Spelling, parse};
+use super::interval_format;
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Text, Timestamp, Timestamptz};
+use crate::datatype::DataType::{Interval, Text, Timestamp, Timestamptz};
 use crate::datetime::{self, CivilTime};
 use crate::datum::Datum;
 use crate::error::Result;
@@ -21,17 +21,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .stable(),
     row("to_char", &[Timestamptz, Text], Text, to_char_zoned).stable(),
+    row("to_char", &[Interval, Text], Text, |a, _| {
+        interval_format::format(interval(&a[0]), text(&a[1]))
+    })
+    .stable(),
 ];
 
-/// The keywords; of those that begin alike the longer first.
-const KEYWORDS: &[&str] = &[
-    "SSSSS", "SSSS", "SS", "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "IDDD", "ID",
-    "IW", "I", "MONTH", "MON", "MM", "MI", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
-    "HH24", "HH12", "HH", "A.M.", "P.M.", "A.D.", "B.C.", "AM", "PM", "AD", "BC", "DAY", "DY",
-    "DDD", "DD", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
-];
-
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -46,10 +42,10 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-const DAYS: [&str; 7] =
+pub(super) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-const ROMAN: [&str; 12] =
+pub(super) const ROMAN: [&str; 12] =
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// The offset from UTC and the abbreviation of a zone at some instant.
@@ -86,55 +82,30 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
     let day_of_year = days - datetime::days_from_civil(civil.year, 1, 1) + 1;
     let moment = Moment { civil, days, day_of_year, zone };
     let mut out = String::with_capacity(template.len() * 2);
-    let mut rest = template;
-    while let Some(first) = rest.chars().next() {
-        let unfilled = starts_with_keyword(rest, "FM").then(|| &rest[2..]);
-        let candidate = unfilled.unwrap_or(rest);
-        if let Some(keyword) = KEYWORDS.iter().find(|k| starts_with_keyword(candidate, k)) {
-            let spelled = &candidate[..keyword.len()];
-            rest = &candidate[keyword.len()..];
-            let start = out.len();
-            moment.write(keyword, spelled, unfilled.is_none(), &mut out);
-            if starts_with_keyword(rest, "TH") {
-                let suffix = ordinal(&out[start..]);
-                let upper = rest.starts_with('T');
-                out.push_str(&if upper { suffix.to_uppercase() } else { suffix.to_owned() });
-                rest = &rest[2..];
+    for piece in parse(template) {
+        match piece {
+            Piece::Field(field) => {
+                let start = out.len();
+                moment.write(&field, &mut out);
+                write_ordinal(&field, start, &mut out);
             }
-        } else if let Some(after) = unfilled {
-            rest = after;
-        } else if first == '"' {
-            rest = quoted(&rest[1..], &mut out);
-        } else if let Some(after) = rest.strip_prefix("\\\"") {
-            out.push('"');
-            rest = after;
-        } else {
-            out.push(first);
-            rest = &rest[first.len_utf8()..];
+            Piece::Space(c) | Piece::Separator(c) | Piece::Literal(c) => out.push(c),
         }
     }
     text_datum(out)
 }
 
-fn starts_with_keyword(template: &str, keyword: &str) -> bool {
-    template.get(..keyword.len()).is_some_and(|start| start.eq_ignore_ascii_case(keyword))
-}
-
-/// Copies text up to the closing quote and returns what comes after it.
-fn quoted<'a>(template: &'a str, out: &mut String) -> &'a str {
-    let mut characters = template.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' => break,
-            '\\' => out.extend(characters.next()),
-            other => out.push(other),
-        }
+/// Writes the `TH` of a field that begins at `start`.
+pub(super) fn write_ordinal(field: &Field, start: usize, out: &mut String) {
+    if let Some(spelling) = field.ordinal {
+        let suffix = ordinal(&out[start..]);
+        let upper = spelling == Spelling::Upper;
+        out.push_str(&if upper { suffix.to_uppercase() } else { suffix.to_owned() });
     }
-    characters.as_str()
 }
 
 /// Returns the ordinal suffix of a number in digits.
-fn ordinal(number: &str) -> &'static str {
+pub(super) fn ordinal(number: &str) -> &'static str {
     let digits = number.trim_start_matches('-').as_bytes();
     match digits {
         [.., b'1', _] => "th",
@@ -146,35 +117,30 @@ fn ordinal(number: &str) -> &'static str {
 }
 
 impl Moment {
-    /// Writes the field of a keyword. `spelled` is the keyword as the template has it, whose case
-    /// decides that of names; `filled` is whether the field is padded.
-    fn write(&self, keyword: &str, spelled: &str, filled: bool, out: &mut String) {
-        match keyword {
-            "MONTH" => name(MONTHS[self.month_index()], spelled, filled, 9, out),
-            "MON" => name(&MONTHS[self.month_index()][..3], spelled, false, 0, out),
-            "DAY" => name(DAYS[self.weekday()], spelled, filled, 9, out),
-            "DY" => name(&DAYS[self.weekday()][..3], spelled, false, 0, out),
-            "RM" => {
-                let upper = spelled.starts_with('R');
-                let roman = ROMAN[self.month_index()];
-                let roman = if upper { roman.to_owned() } else { roman.to_lowercase() };
-                pad_right(&roman, if filled { 4 } else { 0 }, out);
-            }
+    fn write(&self, field: &Field, out: &mut String) {
+        let (spelling, filled) = (field.spelling, !field.unpadded);
+        match field.keyword {
+            "FX" => {}
+            "MONTH" => name(MONTHS[self.month_index()], spelling, filled, 9, out),
+            "MON" => name(&MONTHS[self.month_index()][..3], spelling, false, 0, out),
+            "DAY" => name(DAYS[self.weekday()], spelling, filled, 9, out),
+            "DY" => name(&DAYS[self.weekday()][..3], spelling, false, 0, out),
+            "RM" => name(ROMAN[self.month_index()], spelling, filled, 4, out),
             "AM" | "PM" | "A.M." | "P.M." => {
                 let half = if self.civil.hour < 12 { "AM" } else { "PM" };
-                era(half, spelled, out);
+                era(half, field, out);
             }
             "AD" | "BC" | "A.D." | "B.C." => {
-                era(if self.civil.year > 0 { "AD" } else { "BC" }, spelled, out);
+                era(if self.civil.year > 0 { "AD" } else { "BC" }, field, out);
             }
             "TZ" => {
                 if let Some(zone) = &self.zone {
-                    let upper = spelled.starts_with('T');
+                    let upper = spelling == Spelling::Upper;
                     let name = &zone.abbreviation;
                     out.push_str(&if upper { name.to_uppercase() } else { name.to_lowercase() });
                 }
             }
-            "TZH" | "TZM" | "OF" => self.write_offset(keyword, out),
+            "TZH" | "TZM" | "OF" => self.write_offset(field.keyword, out),
             "Y,YYY" => {
                 let year = self.year();
                 push(out, format_args!("{},{:03}", year / 1000, year % 1000));
@@ -266,31 +232,30 @@ impl Moment {
     }
 }
 
-fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(super) fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {
     out.write_fmt(arguments).expect("writing to a String cannot fail");
 }
 
-fn pad_right(word: &str, width: usize, out: &mut String) {
+pub(super) fn pad_right(word: &str, width: usize, out: &mut String) {
     push(out, format_args!("{word:<width$}"));
 }
 
-/// Writes a name in the case of the keyword: `MONTH`, `Month` or `month`.
-fn name(word: &str, spelled: &str, filled: bool, width: usize, out: &mut String) {
-    let mut letters = spelled.chars().map(|letter| letter.is_ascii_uppercase());
-    let word = match (letters.next(), letters.next()) {
-        (Some(true), Some(true)) => word.to_uppercase(),
-        (Some(true), _) => word.to_owned(),
-        _ => word.to_lowercase(),
+/// Writes a name in the case of its keyword.
+fn name(word: &str, spelling: Spelling, filled: bool, width: usize, out: &mut String) {
+    let word = match spelling {
+        Spelling::Upper => word.to_uppercase(),
+        Spelling::Title => word.to_owned(),
+        Spelling::Lower => word.to_lowercase(),
     };
     pad_right(&word, if filled { width } else { 0 }, out);
 }
 
 /// Writes `AM` and the like in the case and with the dots of the keyword.
-fn era(letters: &str, spelled: &str, out: &mut String) {
+pub(super) fn era(letters: &str, field: &Field, out: &mut String) {
     for letter in letters.chars() {
-        let upper = spelled.starts_with(|first: char| first.is_ascii_uppercase());
+        let upper = field.spelling == Spelling::Upper;
         out.push(if upper { letter } else { letter.to_ascii_lowercase() });
-        if spelled.contains('.') {
+        if field.keyword.contains('.') {
             out.push('.');
         }
     }

@@ -63,10 +63,12 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("age", &[Timestamp], Interval, age_today).stable(),
     row("age", &[Timestamptz, Timestamptz], Interval, age_zoned),
     row("age", &[Timestamptz], Interval, age_zoned_today).stable(),
-    row("make_date", &[Int4, Int4, Int4], Date, make_date),
-    row("make_time", &[Int4, Int4, Float8], Time, make_time),
-    row("make_timestamp", &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp, make_timestamp),
+    row("make_date", &[Int4, Int4, Int4], Date, make_date).named(&["year", "month", "day"]),
+    row("make_time", &[Int4, Int4, Float8], Time, make_time).named(&["hour", "min", "sec"]),
+    row("make_timestamp", &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp, make_timestamp)
+        .named(&["year", "month", "mday", "hour", "min", "sec"]),
     row("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamptz, make_timestamptz)
+        .named(&["year", "month", "mday", "hour", "min", "sec"])
         .stable(),
     row(
         "make_timestamptz",
@@ -74,6 +76,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Timestamptz,
         make_timestamptz,
     )
+    .named(&["year", "month", "mday", "hour", "min", "sec", "timezone"])
     .stable(),
     row("make_interval", &[], Interval, make_interval),
     row("make_interval", &[Int4], Interval, make_interval),
@@ -82,7 +85,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("make_interval", &[Int4, Int4, Int4, Int4], Interval, make_interval),
     row("make_interval", &[Int4, Int4, Int4, Int4, Int4], Interval, make_interval),
     row("make_interval", &[Int4, Int4, Int4, Int4, Int4, Int4], Interval, make_interval),
-    row("make_interval", &[Int4, Int4, Int4, Int4, Int4, Int4, Float8], Interval, make_interval),
+    row("make_interval", &[Int4, Int4, Int4, Int4, Int4, Int4, Float8], Interval, make_interval)
+        .named(&["years", "months", "weeks", "days", "hours", "mins", "secs"]),
     row("to_timestamp", &[Float8], Timestamptz, to_timestamp),
     row("timezone", &[Text, Timestamp], Timestamptz, timezone_of_local),
     row("timezone", &[Text, Timestamptz], Timestamp, timezone_of_instant),

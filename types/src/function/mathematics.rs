@@ -9,6 +9,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Float8, Int4, Int8, Numeric};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::numeric as decimal;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -54,21 +55,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("^", &[Numeric, Numeric], Numeric, power_numeric),
     row("pi", &[], Float8, |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
     row("random", &[], Float8, |_, _| Ok(Datum::Float8(random()))).volatile(),
-    row("degrees", &[Float8], Float8, |a, _| finite(float8(&a[0]) / RADIANS_PER_DEGREE)),
-    row("radians", &[Float8], Float8, |a, _| finite(float8(&a[0]) * RADIANS_PER_DEGREE)),
-    row("sin", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::sin)),
-    row("cos", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::cos)),
-    row("tan", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::tan)),
-    row("cot", &[Float8], Float8, |a, _| circular(float8(&a[0]), |x| 1.0 / x.tan())),
-    row("asin", &[Float8], Float8, |a, _| inverse(float8(&a[0]), f64::asin)),
-    row("acos", &[Float8], Float8, |a, _| inverse(float8(&a[0]), f64::acos)),
-    row("atan", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).atan()))),
-    row("atan2", &[Float8, Float8], Float8, |a, _| {
-        Ok(Datum::Float8(float8(&a[0]).atan2(float8(&a[1]))))
-    }),
-    row("sinh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).sinh()))),
-    row("cosh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).cosh()))),
-    row("tanh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).tanh()))),
     row("div", &[Numeric, Numeric], Numeric, |a, _| {
         numeric(&a[0]).checked_div_trunc(numeric(&a[1])).map(Datum::Numeric)
     }),
@@ -96,10 +82,16 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let value = numeric(&a[0]);
         Ok(Datum::Numeric(value.with_scale(value.min_scale())))
     }),
+    row("gcd", &[Numeric, Numeric], Numeric, |a, _| {
+        numeric_gcd(numeric(&a[0]), numeric(&a[1])).map(Datum::Numeric)
+    }),
+    row("lcm", &[Numeric, Numeric], Numeric, |a, _| {
+        numeric_lcm(numeric(&a[0]), numeric(&a[1])).map(Datum::Numeric)
+    }),
+    row("factorial", &[Int8], Numeric, |a, _| factorial(int8(&a[0])).map(Datum::Numeric)),
     row("width_bucket", &[Float8, Float8, Float8, Int4], Int4, width_bucket),
+    row("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, width_bucket_numeric),
 ];
-
-const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
 
 fn sign_double(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let value = float8(&arguments[0]);
@@ -166,28 +158,6 @@ fn power_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     numeric(&arguments[0]).pow(numeric(&arguments[1])).map(Datum::Numeric)
 }
 
-fn finite(value: f64) -> Result<Datum> {
-    if value.is_infinite() { Err(overflow()) } else { Ok(Datum::Float8(value)) }
-}
-
-fn circular(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
-    if value.is_infinite() {
-        return Err(input_out_of_range());
-    }
-    Ok(Datum::Float8(compute(value)))
-}
-
-fn inverse(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
-    if value.abs() > 1.0 {
-        return Err(input_out_of_range());
-    }
-    Ok(Datum::Float8(compute(value)))
-}
-
-fn input_out_of_range() -> Error {
-    Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
-}
-
 fn gcd(left: i128, right: i128) -> i128 {
     let (mut a, mut b) = (left.abs(), right.abs());
     while b != 0 {
@@ -203,22 +173,96 @@ fn lcm(left: i128, right: i128) -> i128 {
     (left / gcd(left, right) * right).abs()
 }
 
+/// Returns the greatest common divisor, with the larger of the two scales.
+fn numeric_gcd(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<decimal::Numeric> {
+    let scale = left.scale().max(right.scale());
+    let (mut a, mut b) = (left.abs(), right.abs());
+    while !b.is_zero() && a.is_finite() && b.is_finite() {
+        (a, b) = (b.clone(), a.checked_rem(&b)?);
+    }
+    if !a.is_finite() || !b.is_finite() {
+        return Ok(decimal::Numeric::NAN);
+    }
+    Ok(a.with_scale(scale))
+}
+
+fn numeric_lcm(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<decimal::Numeric> {
+    let scale = left.scale().max(right.scale());
+    if !left.is_finite() || !right.is_finite() {
+        return Ok(decimal::Numeric::NAN);
+    }
+    if left.is_zero() || right.is_zero() {
+        return Ok(decimal::Numeric::ZERO.with_scale(scale));
+    }
+    let shares = left.checked_div_trunc(&numeric_gcd(left, right)?)?;
+    Ok(shares.checked_mul(right)?.abs().with_scale(scale))
+}
+
+/// `n!`. The largest that fits a numeric is that of 32177.
+fn factorial(n: i64) -> Result<decimal::Numeric> {
+    let out_of_range = |message: &str| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
+    if n < 0 {
+        return Err(out_of_range("factorial of a negative number is undefined"));
+    }
+    if n > 32_177 {
+        return Err(out_of_range("value overflows numeric format"));
+    }
+    let one = decimal::Numeric::ONE;
+    (2..=n).try_fold(one, |product, factor| {
+        product.checked_mul(&decimal::Numeric::from_i128(factor.into()))
+    })
+}
+
+fn width_bucket_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (operand, low) = (numeric(&arguments[0]), numeric(&arguments[1]));
+    let (high, count) = (numeric(&arguments[2]), int4(&arguments[3]));
+    check_buckets(
+        count,
+        operand.is_nan() || low.is_nan() || high.is_nan(),
+        low.is_infinite() || high.is_infinite(),
+        low == high,
+    )?;
+    let (below, beyond) = if low < high {
+        (operand < low, operand >= high)
+    } else {
+        (operand > low, operand <= high)
+    };
+    if below {
+        return Ok(Datum::Int4(0));
+    }
+    if beyond {
+        return count.checked_add(1).map(Datum::Int4).ok_or_else(int4_range);
+    }
+    let (distance, width) = (operand.checked_sub(low)?, high.checked_sub(low)?);
+    let scaled = distance.checked_mul(&decimal::Numeric::from_i128(count.into()))?;
+    let bucket = scaled.checked_div_trunc(&width)?.to_i64().unwrap_or(0) as i32;
+    Ok(Datum::Int4(bucket.min(count - 1) + 1))
+}
+
+fn check_buckets(count: i32, any_nan: bool, unbounded: bool, empty: bool) -> Result<()> {
+    let message = if count <= 0 {
+        "count must be greater than zero"
+    } else if any_nan {
+        "operand, lower bound, and upper bound cannot be NaN"
+    } else if unbounded {
+        "lower and upper bounds must be finite"
+    } else if empty {
+        "lower bound cannot equal upper bound"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new("2201G", message))
+}
+
 fn width_bucket(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let (operand, low) = (float8(&arguments[0]), float8(&arguments[1]));
     let (high, count) = (float8(&arguments[2]), int4(&arguments[3]));
-    let invalid = |message: &str| Err(Error::new("2201G", message));
-    if count <= 0 {
-        return invalid("count must be greater than zero");
-    }
-    if operand.is_nan() || low.is_nan() || high.is_nan() {
-        return invalid("operand, lower bound, and upper bound cannot be NaN");
-    }
-    if low.is_infinite() || high.is_infinite() {
-        return invalid("lower and upper bounds must be finite");
-    }
-    if low == high {
-        return invalid("lower bound cannot equal upper bound");
-    }
+    check_buckets(
+        count,
+        operand.is_nan() || low.is_nan() || high.is_nan(),
+        low.is_infinite() || high.is_infinite(),
+        low == high,
+    )?;
     let (below, beyond) = if low < high {
         (operand < low, operand >= high)
     } else {

@@ -22,17 +22,32 @@
 mod argument;
 mod arithmetic;
 mod bits;
+mod bytes;
 mod clock;
 mod comparison;
 mod conditional;
+mod date_fields;
 mod date_format;
+mod date_parse;
+mod date_template;
 mod datetime;
+mod digest;
 mod encoding;
+mod interval_format;
 mod like;
 mod mathematics;
+mod number_format;
+mod number_parse;
+mod number_template;
+mod overlaps;
+mod quoting;
 mod regular_expression;
+mod regular_expression_functions;
+mod sizes;
 mod strings;
 mod substrings;
+mod trigonometry;
+mod unicode;
 
 use std::sync::LazyLock;
 
@@ -78,6 +93,8 @@ pub struct Signature {
     pub volatility: Volatility,
     /// NULL in, NULL out, without a call.
     pub strict: bool,
+    /// Names of the arguments, for calls that use them; empty if they have none.
+    pub names: &'static [&'static str],
 }
 
 /// Computes one value. Arguments of strict functions are never NULL, and all are of the types that
@@ -112,6 +129,7 @@ struct Row {
     volatility: Volatility,
     strict: bool,
     shape: Shape,
+    names: &'static [&'static str],
     implementation: Implementation,
 }
 
@@ -130,6 +148,7 @@ const fn row(
         volatility: Volatility::Immutable,
         strict: true,
         shape: Shape::Other,
+        names: &[],
         implementation,
     }
 }
@@ -151,6 +170,10 @@ impl Row {
         Row { strict: false, ..self }
     }
 
+    const fn named(self, names: &'static [&'static str]) -> Row {
+        Row { names, ..self }
+    }
+
     const fn shaped(self, shape: Shape) -> Row {
         Row { shape, ..self }
     }
@@ -164,19 +187,33 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
+    let families: [&[Row]; 21] = [
+        bits::FUNCTIONS,
+        bytes::FUNCTIONS,
+        clock::FUNCTIONS,
+        date_format::FUNCTIONS,
+        date_parse::FUNCTIONS,
+        datetime::FUNCTIONS,
+        digest::FUNCTIONS,
+        encoding::FUNCTIONS,
+        like::FUNCTIONS,
+        mathematics::FUNCTIONS,
+        number_format::FUNCTIONS,
+        number_parse::FUNCTIONS,
+        overlaps::FUNCTIONS,
+        quoting::FUNCTIONS,
+        regular_expression::FUNCTIONS,
+        regular_expression_functions::FUNCTIONS,
+        sizes::FUNCTIONS,
+        strings::FUNCTIONS,
+        substrings::FUNCTIONS,
+        trigonometry::FUNCTIONS,
+        unicode::FUNCTIONS,
+    ];
+    families.iter().for_each(|family| rows.extend_from_slice(family));
     rows.extend(arithmetic::functions());
-    rows.extend_from_slice(bits::FUNCTIONS);
-    rows.extend_from_slice(clock::FUNCTIONS);
     rows.extend(comparison::functions());
     rows.extend(conditional::functions());
-    rows.extend_from_slice(date_format::FUNCTIONS);
-    rows.extend_from_slice(datetime::FUNCTIONS);
-    rows.extend_from_slice(encoding::FUNCTIONS);
-    rows.extend_from_slice(like::FUNCTIONS);
-    rows.extend_from_slice(mathematics::FUNCTIONS);
-    rows.extend_from_slice(regular_expression::FUNCTIONS);
-    rows.extend_from_slice(strings::FUNCTIONS);
-    rows.extend_from_slice(substrings::FUNCTIONS);
     rows.sort_by_key(|row| row.name);
     let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();
     Table { signatures, rows }
@@ -191,6 +228,7 @@ fn signature_of(index: usize, row: &Row) -> Signature {
         result: row.result,
         volatility: row.volatility,
         strict: row.strict,
+        names: row.names,
     }
 }
 

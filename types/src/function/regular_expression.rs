@@ -1,4 +1,5 @@
-//! POSIX-style regular expressions: the `~` operators and the `regexp_…` functions.
+//! POSIX-style regular expressions: patterns, and the operators `~` and `SIMILAR TO`. The functions
+//! on them are in `regular_expression_functions`.
 //!
 //! Patterns are PostgreSQL's advanced regular expressions, rewritten where the `regex` crate spells
 //! the same thing differently (`\m`, `\y`, `\Z`, `***=`). Two differences remain: back-references
@@ -9,14 +10,13 @@
 
 use std::cell::RefCell;
 
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 
 use super::argument::{text, text_datum};
 use super::like::invalid_escape;
-use super::strings::{count, invalid_parameter};
+use super::strings::invalid_parameter;
 use super::{Row, row};
-use crate::context::EvalContext;
-use crate::datatype::DataType::{Bool, Char, Int4, Name, Text};
+use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
@@ -34,17 +34,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("!~*", &[Text, Text], Bool, |a, _| found(a, true).map(not)),
     row("!~*", &[Name, Text], Bool, |a, _| found(a, true).map(not)),
     row("!~*", &[Char, Text], Bool, |a, _| found(a, true).map(not)),
-    row("regexp_like", &[Text, Text], Bool, regexp_like),
-    row("regexp_like", &[Text, Text, Text], Bool, regexp_like),
-    row("regexp_count", &[Text, Text], Int4, regexp_count),
-    row("regexp_replace", &[Text, Text, Text], Text, regexp_replace),
-    row("regexp_replace", &[Text, Text, Text, Text], Text, regexp_replace),
-    row("regexp_substr", &[Text, Text], Text, |a, _| {
-        with_regex(text(&a[1]), Flags::default(), |regex| {
-            regex.find(text(&a[0])).map_or(Datum::Null, |found| text_datum(found.as_str()))
-        })
-    }),
-    row("substring", &[Text, Text], Text, substring),
     row("similar_to_escape", &[Text], Text, |a, _| similar(text(&a[0]), Some('\\'))),
     row("similar_to_escape", &[Text, Text], Text, |a, _| {
         let mut escape = text(&a[1]).chars();
@@ -57,18 +46,23 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 /// How a pattern is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Flags {
+pub(super) struct Flags {
     ignore_case: bool,
     /// `^` and `$` match at line ends, `.` and `[^…]` do not match a newline.
     newline_sensitive: bool,
     expanded: bool,
     literal: bool,
     /// All matches, not the first only.
-    global: bool,
+    pub(super) global: bool,
 }
 
 impl Flags {
-    fn parse(letters: &str) -> Result<Flags> {
+    /// Returns the flags without `g`, which compiles to the same pattern.
+    pub(super) fn without_global(self) -> Flags {
+        Flags { global: false, ..self }
+    }
+
+    pub(super) fn parse(letters: &str) -> Result<Flags> {
         let mut flags = Flags::default();
         for letter in letters.chars() {
             match letter {
@@ -100,7 +94,11 @@ thread_local! {
 }
 
 /// Calls `work` with the compiled pattern.
-fn with_regex<T>(pattern: &str, flags: Flags, work: impl FnOnce(&Regex) -> T) -> Result<T> {
+pub(super) fn with_regex<T>(
+    pattern: &str,
+    flags: Flags,
+    work: impl FnOnce(&Regex) -> T,
+) -> Result<T> {
     CACHE.with_borrow_mut(|Cache(entries)| {
         match entries.iter().position(|entry| entry.1 == flags && entry.0 == pattern) {
             Some(0) => {}
@@ -219,86 +217,19 @@ fn not(found: Datum) -> Datum {
     }
 }
 
-fn no_global(flags: Flags, function: &str) -> Result<Flags> {
-    if flags.global {
-        let message = format!("{function} does not support the \"global\" option");
-        return Err(invalid_parameter(message));
-    }
-    Ok(flags)
-}
-
-fn regexp_like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let flags = Flags::parse(arguments.get(2).map_or("", text))?;
-    let flags = no_global(flags, "regexp_like()")?;
-    let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), flags, |regex| Datum::Bool(regex.is_match(string)))
-}
-
-fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let string = text(&arguments[0]);
-    let matches =
-        with_regex(text(&arguments[1]), Flags::default(), |regex| regex.find_iter(string).count())?;
-    count(matches)
-}
-
-fn regexp_replace(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let letters = arguments.get(3).map_or("", text);
-    if let Some(digit) = letters.chars().find(char::is_ascii_digit) {
-        let message = format!("invalid regular expression option: \"{digit}\"");
-        return Err(invalid_parameter(message));
-    }
-    let flags = Flags::parse(letters)?;
-    let limit = if flags.global { 0 } else { 1 };
-    let (string, replacement) = (text(&arguments[0]), text(&arguments[2]));
-    with_regex(text(&arguments[1]), Flags { global: false, ..flags }, |regex| {
-        let expand = |captures: &Captures<'_>| expand(replacement, captures);
-        text_datum(regex.replacen(string, limit, expand).into_owned())
-    })
-}
-
-/// Fills `\1` … `\9`, `\&` and `\\` of a replacement.
-fn expand(replacement: &str, captures: &Captures<'_>) -> String {
-    let mut expanded = String::with_capacity(replacement.len());
-    let mut characters = replacement.chars();
-    let capture = |index: usize, expanded: &mut String| {
-        expanded.push_str(captures.get(index).map_or("", |group| group.as_str()));
-    };
-    while let Some(character) = characters.next() {
-        if character != '\\' {
-            expanded.push(character);
-            continue;
-        }
-        match characters.next() {
-            Some('&') => capture(0, &mut expanded),
-            Some(digit @ '1'..='9') => capture(digit as usize - '0' as usize, &mut expanded),
-            Some('\\') | None => expanded.push('\\'),
-            Some(other) => {
-                expanded.push('\\');
-                expanded.push(other);
-            }
-        }
-    }
-    expanded
-}
-
-/// Returns the first group of the match, or all of it if the pattern has none.
-fn substring(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), Flags::default(), |regex| {
-        let group = usize::from(regex.captures_len() > 1);
-        let found = regex.captures(string).and_then(|captures| captures.get(group));
-        found.map_or(Datum::Null, |group| text_datum(group.as_str()))
-    })
-}
-
-/// Rewrites a `SIMILAR TO` pattern into a regular expression.
-fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
-    let mut rewritten = String::with_capacity(pattern.len() + 8);
-    rewritten.push_str("^(?:");
+/// Rewrites a `SIMILAR TO` pattern into a regular expression. Two separators (an escape before a
+/// double quote) cut it into three parts, of which the first matches as little as it can and the
+/// second is what `substring` returns.
+pub(super) fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
+    let mut parts = vec![String::with_capacity(pattern.len() + 8)];
     let mut escaped = false;
     let mut within_brackets = false;
     for character in pattern.chars() {
-        if escaped {
+        let rewritten = parts.last_mut().expect("there is always a part");
+        if escaped && character == '"' && !within_brackets {
+            parts.push(String::new());
+            escaped = false;
+        } else if escaped {
             rewritten.push('\\');
             rewritten.push(character);
             escaped = false;
@@ -324,6 +255,14 @@ fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
             }
         }
     }
-    rewritten.push_str(")$");
-    Ok(text_datum(rewritten))
+    match parts.as_slice() {
+        [all] => Ok(text_datum(format!("^(?:{all})$"))),
+        [before, found] => Ok(text_datum(format!("^(?U:{before})({found})$"))),
+        [before, found, after] => Ok(text_datum(format!("^(?U:{before})({found})(?:{after})$"))),
+        _ => {
+            let message = "SQL regular expression may not contain more than two \
+                           escape-double-quote separators";
+            Err(Error::new("2200C", message))
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Whole strings: joining, case, padding, trimming, counting, quoting.
+//! Whole strings: joining, case, padding, trimming, counting.
 //!
 //! Lengths and positions count characters, not bytes. Case follows Unicode's one-to-one mappings,
 //! as PostgreSQL's C.UTF-8 and libc locales do.
@@ -12,7 +12,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 
 /// The longest string that a function makes: PostgreSQL's limit of one gigabyte.
-const MAX_TEXT_BYTES: usize = 0x3fff_ffff;
+pub(super) const MAX_TEXT_BYTES: usize = 0x3fff_ffff;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -74,15 +74,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("chr", &[Int4], Text, chr),
     row("to_hex", &[Int4], Text, |a, _| Ok(text_datum(format!("{:x}", int4(&a[0]))))),
     row("to_hex", &[Int8], Text, |a, _| Ok(text_datum(format!("{:x}", int8(&a[0]))))),
-    row("quote_ident", &[Text], Text, |a, _| Ok(text_datum(quote_ident(text(&a[0]))))),
-    row("quote_literal", &[Text], Text, |a, _| Ok(text_datum(quote_literal(text(&a[0]))))),
-    row("quote_nullable", &[Text], Text, |a, _| {
-        Ok(match &a[0] {
-            Datum::Null => text_datum("NULL"),
-            value => text_datum(quote_literal(text(value))),
-        })
-    })
-    .takes_null(),
 ];
 
 fn join(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -206,7 +197,7 @@ fn repeat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
 }
 
-fn too_long() -> Error {
+pub(super) fn too_long() -> Error {
     Error::new("54000", "requested length too large")
 }
 
@@ -233,23 +224,6 @@ fn chr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
             PROGRAM_LIMIT_EXCEEDED,
             format!("requested character not valid for encoding: {code}"),
         )),
-    }
-}
-
-/// Returns an identifier, in quotes if it needs them (a reserved word is not recognised as such).
-fn quote_ident(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// Returns a string as an SQL literal.
-pub(super) fn quote_literal(string: &str) -> String {
-    let quoted = string.replace('\'', "''");
-    if string.contains('\\') {
-        format!("E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
     }
 }
 

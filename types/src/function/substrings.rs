@@ -53,7 +53,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("split_part", &[Text, Text, Int4], Text, split_part),
     row("overlay", &[Text, Text, Int4], Text, overlay),
     row("overlay", &[Text, Text, Int4, Int4], Text, overlay),
-    row("get_byte", &[Bytea, Int4], Int4, get_byte),
 ];
 
 /// Returns the half-open range of zero-based positions that `substring(… from start for length)`
@@ -150,13 +149,4 @@ fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let index = |at: i64| byte_position(string, usize::try_from(at.max(0)).unwrap_or(usize::MAX));
     let (head, tail) = (&string[..index(head)], &string[index(head + replaced)..]);
     Ok(text_datum([head, replacement, tail].concat()))
-}
-
-fn get_byte(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let (bytes, index) = (bytea(&arguments[0]), int4(&arguments[1]));
-    let byte = usize::try_from(index).ok().and_then(|index| bytes.get(index));
-    byte.map(|byte| Datum::Int4(i32::from(*byte))).ok_or_else(|| {
-        let last = bytes.len() as i64 - 1;
-        Error::new("2202E", format!("index {index} out of valid range, 0..{last}"))
-    })
 }

@@ -1,0 +1,165 @@
+//! Binary strings: single bytes and bits, overlay, text in other encodings.
+//!
+//! Text is UTF-8; `convert_from` and `convert_to` know that and LATIN1 besides.
+
+use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
+use super::strings::count;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
+use crate::datum::Datum;
+use crate::error::{Error, Result, sqlstate};
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("get_byte", &[Bytea, Int4], Int4, |a, _| {
+        let (bytes, index) = (bytea(&a[0]), int4(&a[1]));
+        let at = position(index.into(), bytes.len())?;
+        Ok(Datum::Int4(bytes[at].into()))
+    }),
+    row("set_byte", &[Bytea, Int4, Int4], Bytea, |a, _| {
+        let mut bytes = bytea(&a[0]).to_vec();
+        let at = position(int4(&a[1]).into(), bytes.len())?;
+        bytes[at] = int4(&a[2]) as u8;
+        Ok(bytea_datum(bytes))
+    }),
+    row("get_bit", &[Bytea, Int8], Int4, |a, _| {
+        let bytes = bytea(&a[0]);
+        let bit = position(int8(&a[1]), bytes.len() * 8)?;
+        Ok(Datum::Int4((bytes[bit / 8] >> (bit % 8) & 1).into()))
+    }),
+    row("set_bit", &[Bytea, Int8, Int4], Bytea, set_bit),
+    row("bit_count", &[Bytea], Int8, |a, _| {
+        let ones: i64 = bytea(&a[0]).iter().map(|byte| i64::from(byte.count_ones())).sum();
+        Ok(Datum::Int8(ones))
+    }),
+    row("overlay", &[Bytea, Bytea, Int4], Bytea, overlay),
+    row("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, overlay),
+    row("length", &[Bytea, Name], Int4, |a, _| {
+        count(decoded(bytea(&a[0]), text(&a[1]), "source")?.chars().count())
+    })
+    .stable(),
+    row("convert_from", &[Bytea, Name], Text, |a, _| {
+        decoded(bytea(&a[0]), text(&a[1]), "source").map(text_datum)
+    })
+    .stable(),
+    row("convert_to", &[Text, Name], Bytea, |a, _| {
+        encoded(text(&a[0]), text(&a[1])).map(bytea_datum)
+    })
+    .stable(),
+    row("convert", &[Bytea, Name, Name], Bytea, |a, _| {
+        let decoded = decoded(bytea(&a[0]), text(&a[1]), "source")?;
+        encoded(&decoded, text(&a[2])).map(bytea_datum)
+    })
+    .stable(),
+];
+
+/// Checks an index of bytes or bits.
+fn position(index: i64, length: usize) -> Result<usize> {
+    usize::try_from(index).ok().filter(|index| *index < length).ok_or_else(|| {
+        let last = length as i64 - 1;
+        Error::new("2202E", format!("index {index} out of valid range, 0..{last}"))
+    })
+}
+
+fn set_bit(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut bytes = bytea(&arguments[0]).to_vec();
+    let bit = position(int8(&arguments[1]), bytes.len() * 8)?;
+    let mask = 1 << (bit % 8);
+    match int4(&arguments[2]) {
+        0 => bytes[bit / 8] &= !mask,
+        1 => bytes[bit / 8] |= mask,
+        _ => {
+            let message = "new bit must be 0 or 1";
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    Ok(bytea_datum(bytes))
+}
+
+fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (bytes, replacement) = (bytea(&arguments[0]), bytea(&arguments[1]));
+    let start = i64::from(int4(&arguments[2]));
+    if start <= 0 {
+        return Err(Error::new("22011", "negative substring length not allowed"));
+    }
+    let replaced = arguments.get(3).map_or(replacement.len() as i64, |length| int4(length).into());
+    let clip = |at: i64| usize::try_from(at).unwrap_or(0).min(bytes.len());
+    let (head, tail) = (&bytes[..clip(start - 1)], &bytes[clip(start - 1 + replaced)..]);
+    Ok(bytea_datum([head, replacement, tail].concat()))
+}
+
+/// An encoding that text can be converted from and to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Latin1,
+}
+
+fn encoding(name: &str, role: &str) -> Result<Encoding> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    match plain.to_ascii_lowercase().as_str() {
+        "utf8" | "unicode" => Ok(Encoding::Utf8),
+        "latin1" | "iso88591" => Ok(Encoding::Latin1),
+        "latin2" | "latin9" | "win1252" | "sqlascii" | "eucjp" | "sjis" | "big5" | "gbk" => {
+            let message = format!("conversion of text in encoding {name} is not supported");
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        }
+        _ => {
+            let message = format!("invalid {role} encoding name \"{name}\"");
+            Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+        }
+    }
+}
+
+fn decoded(bytes: &[u8], name: &str, role: &str) -> Result<String> {
+    let encoding = encoding(name, role)?;
+    if encoding == Encoding::Latin1 {
+        return Ok(bytes.iter().map(|byte| char::from(*byte)).collect());
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+        Ok(_) => Err(invalid_sequence(&[0])),
+        Err(error) => {
+            let rest = &bytes[error.valid_up_to()..];
+            let shown = error.error_len().unwrap_or(rest.len()).max(sequence_length(rest[0]));
+            Err(invalid_sequence(&rest[..shown.min(rest.len())]))
+        }
+    }
+}
+
+/// Returns how long a sequence that begins with this byte says it is.
+fn sequence_length(first: u8) -> usize {
+    match first {
+        0xf0..=0xf7 => 4,
+        0xe0..=0xef => 3,
+        0xc0..=0xdf => 2,
+        _ => 1,
+    }
+}
+
+fn invalid_sequence(bytes: &[u8]) -> Error {
+    let shown: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+    let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+    Error::new("22021", message)
+}
+
+fn encoded(string: &str, name: &str) -> Result<Vec<u8>> {
+    if encoding(name, "destination")? == Encoding::Utf8 {
+        return Ok(string.as_bytes().to_vec());
+    }
+    let byte = |character: char| {
+        u8::try_from(u32::from(character)).map_err(|_| {
+            let mut buffer = [0; 4];
+            let bytes = character.encode_utf8(&mut buffer).bytes();
+            let shown: Vec<String> = bytes.map(|byte| format!("0x{byte:02x}")).collect();
+            let message = format!(
+                "character with byte sequence {} in encoding \"UTF8\" has no equivalent in \
+                 encoding \"LATIN1\"",
+                shown.join(" ")
+            );
+            Error::new("22P05", message)
+        })
+    };
+    string.chars().map(byte).collect()
+}

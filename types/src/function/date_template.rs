@@ -1,0 +1,129 @@
+//! Templates of `to_char`, `to_date` and `to_timestamp` for dates and times, such as `YYYY-MM-DD`.
+//!
+//! A template is read from left to right; the longest keyword wins, text in double quotes and what
+//! is no keyword stands for itself. `FM` before a keyword drops padding, `TH` after it adds the
+//! ordinal; names are English with `TM`, too, but not padded; `SP` means nothing.
+
+use super::number_template::quoted;
+
+/// A piece of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A keyword.
+    Field(Field),
+    /// A blank.
+    Space(char),
+    /// A character that is no letter, digit or blank.
+    Separator(char),
+    /// Any other character, and quoted text.
+    Literal(char),
+}
+
+/// A keyword with its modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field {
+    /// In capital letters.
+    pub(super) keyword: &'static str,
+    pub(super) spelling: Spelling,
+    /// `FM`: without padding.
+    pub(super) unpadded: bool,
+    /// `TH` or `th`.
+    pub(super) ordinal: Option<Spelling>,
+}
+
+/// How a keyword is written, which decides the case of what stands for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// `MONTH`
+    Upper,
+    /// `Month`
+    Title,
+    /// `month`
+    Lower,
+}
+
+impl Field {
+    /// Returns the keyword as the template has it.
+    pub(super) fn name(&self) -> String {
+        match self.spelling {
+            Spelling::Upper => self.keyword.to_owned(),
+            Spelling::Lower => self.keyword.to_lowercase(),
+            Spelling::Title => self.keyword[..1].to_owned() + &self.keyword[1..].to_lowercase(),
+        }
+    }
+}
+
+/// The keywords; of those that begin alike the longer first.
+const KEYWORDS: &[&str] = &[
+    "SSSSS", "SSSS", "SS", "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "IDDD", "ID",
+    "IW", "I", "MONTH", "MON", "MM", "MI", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
+    "FX", "HH24", "HH12", "HH", "A.M.", "P.M.", "A.D.", "B.C.", "AM", "PM", "AD", "BC", "DAY",
+    "DY", "DDD", "DD", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
+];
+
+/// Those that may be written with one capital letter.
+const NAMES: &[&str] = &["MONTH", "MON", "DAY", "DY"];
+
+/// Reads a template.
+pub(super) fn parse(template: &str) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(template.len());
+    let mut rest = template;
+    while !rest.is_empty() {
+        let unpadded = rest.starts_with("FM") || rest.starts_with("fm");
+        let translated = rest.starts_with("TM") || rest.starts_with("tm");
+        if unpadded || translated {
+            rest = &rest[2..];
+        }
+        let Some(first) = rest.chars().next() else { break };
+        if let Some((keyword, spelling)) = keyword(rest) {
+            rest = &rest[keyword.len()..];
+            let mut ordinal = None;
+            if rest.starts_with("TH") || rest.starts_with("th") {
+                let upper = rest.starts_with('T');
+                ordinal = Some(if upper { Spelling::Upper } else { Spelling::Lower });
+                rest = &rest[2..];
+            } else if rest.starts_with("SP") {
+                rest = &rest[2..];
+            }
+            let unpadded = unpadded || translated && NAMES.contains(&keyword);
+            pieces.push(Piece::Field(Field { keyword, spelling, unpadded, ordinal }));
+        } else if first == '"' {
+            rest = quoted(&rest[1..], |character| pieces.push(Piece::Literal(character)));
+        } else {
+            let escaped = rest.starts_with("\\\"");
+            let character = if escaped { '"' } else { first };
+            pieces.push(match character {
+                '"' if escaped => Piece::Separator('"'),
+                blank if blank.is_ascii_whitespace() => Piece::Space(blank),
+                separator if is_separator(separator) => Piece::Separator(separator),
+                other => Piece::Literal(other),
+            });
+            rest = &rest[usize::from(escaped) + character.len_utf8()..];
+        }
+    }
+    pieces
+}
+
+/// Returns whether a character separates fields of the input.
+pub(super) fn is_separator(character: char) -> bool {
+    character.is_ascii_punctuation()
+}
+
+fn keyword(rest: &str) -> Option<(&'static str, Spelling)> {
+    KEYWORDS.iter().find_map(|keyword| {
+        let written = rest.get(..keyword.len())?;
+        if written == *keyword {
+            return Some((*keyword, Spelling::Upper));
+        }
+        if !written.eq_ignore_ascii_case(keyword) {
+            return None;
+        }
+        let lower = |text: &str| !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        if lower(written) {
+            Some((*keyword, Spelling::Lower))
+        } else {
+            let title = NAMES.contains(keyword) && lower(&written[1..]);
+            title.then_some((*keyword, Spelling::Title))
+        }
+    })
+}

@@ -1,0 +1,285 @@
+//! Templates of `to_char` and `to_number` for numbers, such as `FM999,990.00`.
+//!
+//! A template is read into pieces, and what the pieces say together into a [`Layout`]. Source:
+//! PostgreSQL's formatting.c (`NUMDesc_prepare`).
+
+use crate::error::{Error, Result};
+
+/// A piece of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// `9`
+    Nine,
+    /// `0`
+    Zero,
+    /// `.` or `D`
+    Point,
+    /// `,`
+    Comma,
+    /// `G`
+    Group,
+    /// `L`
+    Currency,
+    /// `MI`
+    Minus,
+    /// `PL`
+    Plus,
+    /// `SG`
+    Sign,
+    /// `RN` or `rn`
+    Roman {
+        /// Capital letters.
+        upper: bool,
+    },
+    /// `TH` or `th`
+    Ordinal {
+        /// Capital letters.
+        upper: bool,
+    },
+    /// What has its effect on the layout only: `B`, `C`, `EEEE`, `FM`, `PR`, `S`, `SP`, `V`.
+    Mark,
+    /// A character that stands for itself.
+    Literal(char),
+}
+
+/// Where `S` puts the sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum SignPlace {
+    #[default]
+    None,
+    Before,
+    After,
+}
+
+/// What all pieces say together.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword that is there or not")]
+pub(super) struct Layout {
+    /// Digits before the point.
+    pub(super) pre: usize,
+    /// Digits after the point.
+    pub(super) post: usize,
+    /// Digits after `V`.
+    pub(super) multi: usize,
+    pub(super) sign: SignPlace,
+    /// Digits before `S`.
+    pub(super) digits_before_sign: usize,
+    /// The first digit that is a `0`, from 0.
+    pub(super) zero_start: Option<usize>,
+    /// Digits up to the last `0`.
+    pub(super) zero_end: usize,
+    pub(super) point: bool,
+    pub(super) fill: bool,
+    pub(super) s: bool,
+    pub(super) bracket: bool,
+    pub(super) minus: bool,
+    pub(super) plus: bool,
+    pub(super) roman: bool,
+    pub(super) shifted: bool,
+    pub(super) scientific: bool,
+    blank: bool,
+}
+
+/// The keywords, longer ones first. They are in one case throughout.
+const KEYWORDS: &[&str] = &[
+    "EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH", ",", ".", "0", "9", "B", "C", "D", "G",
+    "L", "S", "V",
+];
+
+/// Reads a template.
+pub(super) fn parse(template: &str) -> Result<(Vec<Piece>, Layout)> {
+    let mut pieces = Vec::with_capacity(template.len());
+    let mut layout = Layout::default();
+    let mut rest = template;
+    while let Some(first) = rest.chars().next() {
+        if let Some((keyword, upper)) = keyword(rest) {
+            rest = &rest[keyword.len()..];
+            pieces.push(layout.take(keyword, upper)?);
+        } else if first == '"' {
+            rest = quoted(&rest[1..], |character| pieces.push(Piece::Literal(character)));
+        } else if rest.starts_with("\\\"") {
+            pieces.push(Piece::Literal('"'));
+            rest = &rest[2..];
+        } else {
+            pieces.push(Piece::Literal(first));
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    Ok((pieces, layout))
+}
+
+fn keyword(rest: &str) -> Option<(&'static str, bool)> {
+    KEYWORDS.iter().find_map(|keyword| {
+        if rest.starts_with(keyword) {
+            return Some((*keyword, true));
+        }
+        let lower = rest.get(..keyword.len())?;
+        let matches = *lower == keyword.to_ascii_lowercase();
+        matches.then_some((*keyword, false))
+    })
+}
+
+/// Hands on the characters up to the closing quote; returns what comes after it.
+pub(super) fn quoted(template: &str, mut take: impl FnMut(char)) -> &str {
+    let mut characters = template.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => break,
+            '\\' => match characters.next() {
+                Some(escaped) => take(escaped),
+                None => take('\\'),
+            },
+            other => take(other),
+        }
+    }
+    characters.as_str()
+}
+
+fn wrong(message: &str) -> Error {
+    Error::new("42601", message)
+}
+
+impl Layout {
+    /// Whether any digit is a `0`.
+    pub(super) fn zero(&self) -> bool {
+        self.zero_start.is_some()
+    }
+
+    fn take(&mut self, keyword: &str, upper: bool) -> Result<Piece> {
+        if self.scientific && keyword != "EEEE" {
+            return Err(wrong("\"EEEE\" must be the last pattern used"));
+        }
+        match keyword {
+            "9" | "0" => self.digit(keyword == "0"),
+            "B" => {
+                self.blank |= self.pre == 0 && self.post == 0 && !self.zero();
+                Ok(Piece::Mark)
+            }
+            "." | "D" => self.take_point(),
+            "V" => {
+                if self.point {
+                    return Err(wrong("cannot use \"V\" and decimal point together"));
+                }
+                self.shifted = true;
+                Ok(Piece::Mark)
+            }
+            "EEEE" => self.take_exponent(),
+            "FM" => {
+                self.fill = true;
+                Ok(Piece::Mark)
+            }
+            "RN" => {
+                self.roman = true;
+                Ok(Piece::Roman { upper })
+            }
+            "TH" => Ok(Piece::Ordinal { upper }),
+            "," => Ok(Piece::Comma),
+            "G" => Ok(Piece::Group),
+            "L" => Ok(Piece::Currency),
+            "S" | "MI" | "PL" | "SG" | "PR" => self.take_sign(keyword),
+            _ => Ok(Piece::Mark),
+        }
+    }
+
+    fn digit(&mut self, zero: bool) -> Result<Piece> {
+        if self.bracket {
+            let digit = if zero { 0 } else { 9 };
+            return Err(wrong(&format!("\"{digit}\" must be ahead of \"PR\"")));
+        }
+        if !zero && self.shifted {
+            self.multi += 1;
+            return Ok(Piece::Nine);
+        }
+        if zero && !self.zero() && !self.point {
+            self.zero_start = Some(self.pre);
+        }
+        if self.point {
+            self.post += 1;
+        } else {
+            self.pre += 1;
+        }
+        if zero {
+            self.zero_end = self.pre + self.post;
+        }
+        Ok(if zero { Piece::Zero } else { Piece::Nine })
+    }
+
+    fn take_point(&mut self) -> Result<Piece> {
+        if self.point {
+            return Err(wrong("multiple decimal points"));
+        }
+        if self.shifted {
+            return Err(wrong("cannot use \"V\" and decimal point together"));
+        }
+        self.point = true;
+        Ok(Piece::Point)
+    }
+
+    fn take_exponent(&mut self) -> Result<Piece> {
+        if self.scientific {
+            return Err(wrong("cannot use \"EEEE\" twice"));
+        }
+        let others = self.blank
+            || self.fill
+            || self.s
+            || self.bracket
+            || self.minus
+            || self.plus
+            || self.roman
+            || self.shifted;
+        if others {
+            return Err(wrong("\"EEEE\" is incompatible with other formats").with_detail(
+                "\"EEEE\" may only be used together with digit and decimal point patterns.",
+            ));
+        }
+        self.scientific = true;
+        Ok(Piece::Mark)
+    }
+
+    fn take_sign(&mut self, keyword: &str) -> Result<Piece> {
+        let refused = match keyword {
+            "S" if self.s => Some("cannot use \"S\" twice"),
+            "S" if self.plus || self.minus || self.bracket => {
+                Some("cannot use \"S\" and \"PL\"/\"MI\"/\"SG\"/\"PR\" together")
+            }
+            "MI" if self.s => Some("cannot use \"S\" and \"MI\" together"),
+            "PL" if self.s => Some("cannot use \"S\" and \"PL\" together"),
+            "SG" if self.s => Some("cannot use \"S\" and \"SG\" together"),
+            "PR" if self.s || self.plus || self.minus => {
+                Some("cannot use \"PR\" and \"S\"/\"PL\"/\"MI\"/\"SG\" together")
+            }
+            _ => None,
+        };
+        if let Some(message) = refused {
+            return Err(wrong(message));
+        }
+        match keyword {
+            "S" => {
+                self.s = true;
+                if self.point {
+                    self.sign = SignPlace::After;
+                } else {
+                    self.sign = SignPlace::Before;
+                    self.digits_before_sign = self.pre;
+                }
+                Ok(Piece::Mark)
+            }
+            "MI" => {
+                self.minus = true;
+                Ok(Piece::Minus)
+            }
+            "PL" => {
+                self.plus = true;
+                Ok(Piece::Plus)
+            }
+            "SG" => {
+                (self.minus, self.plus) = (true, true);
+                Ok(Piece::Sign)
+            }
+            _ => {
+                self.bracket = true;
+                Ok(Piece::Mark)
+            }
+        }
+    }
+}

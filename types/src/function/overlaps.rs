@@ -1,0 +1,79 @@
+//! `(start, end) OVERLAPS (start, end)`: whether two spans of time have an instant in common.
+//!
+//! The four points may come in any order within a pair; a NULL is an unknown end. A length may
+//! stand in the place of an end.
+
+use super::argument::interval;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{self, Bool, Interval, Time, Timestamp, Timestamptz};
+use crate::datetime;
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// The rows of this family: for each type both ends, or lengths in the place of either.
+pub(super) const FUNCTIONS: &[Row] = &[
+    overlapping(&[Time, Time, Time, Time]),
+    overlapping(&[Time, Interval, Time, Time]),
+    overlapping(&[Time, Time, Time, Interval]),
+    overlapping(&[Time, Interval, Time, Interval]),
+    overlapping(&[Timestamp, Timestamp, Timestamp, Timestamp]),
+    overlapping(&[Timestamp, Interval, Timestamp, Timestamp]),
+    overlapping(&[Timestamp, Timestamp, Timestamp, Interval]),
+    overlapping(&[Timestamp, Interval, Timestamp, Interval]),
+    overlapping(&[Timestamptz, Timestamptz, Timestamptz, Timestamptz]),
+    overlapping(&[Timestamptz, Interval, Timestamptz, Timestamptz]).stable(),
+    overlapping(&[Timestamptz, Timestamptz, Timestamptz, Interval]).stable(),
+    overlapping(&[Timestamptz, Interval, Timestamptz, Interval]).stable(),
+];
+
+const fn overlapping(arguments: &'static [DataType]) -> Row {
+    row("overlaps", arguments, Bool, overlaps).takes_null()
+}
+
+fn overlaps(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let first = span(&arguments[0], &arguments[1], context)?;
+    let second = span(&arguments[2], &arguments[3], context)?;
+    let (Some(first), Some(second)) = (first, second) else { return Ok(Datum::Null) };
+    // The one that begins first must not end before the other begins.
+    let (early, late) = if first.0 > second.0 { (second, first) } else { (first, second) };
+    if early.0 == late.0 {
+        // One instant in common, unless an end is not known.
+        let known = early.1.is_some() && late.1.is_some();
+        return Ok(if known { Datum::Bool(true) } else { Datum::Null });
+    }
+    Ok(match (early.1, late.1) {
+        (Some(end), _) if late.0 < end => Datum::Bool(true),
+        (None, _) | (_, None) => Datum::Null,
+        _ => Datum::Bool(false),
+    })
+}
+
+/// Returns start and end in their order, an end that is NULL as `None`; `None` if both are NULL.
+fn span(start: &Datum, end: &Datum, context: &EvalContext) -> Result<Option<(i64, Option<i64>)>> {
+    let end = match (start, end) {
+        (Datum::Null, Datum::Interval(_)) => Datum::Null,
+        (Datum::Time(at), Datum::Interval(length)) => {
+            Datum::Time(datetime::time_plus_interval(*at, *length))
+        }
+        (Datum::Timestamp(at), Datum::Interval(length)) => {
+            Datum::Timestamp(datetime::timestamp_plus_interval(*at, *length)?)
+        }
+        (Datum::Timestamptz(at), length @ Datum::Interval(_)) => Datum::Timestamptz(
+            datetime::timestamptz_plus_interval(*at, interval(length), &context.time_zone)?,
+        ),
+        (_, end) => end.clone(),
+    };
+    Ok(match (instant(start), instant(&end)) {
+        (Some(start), Some(end)) => Some((start.min(end), Some(start.max(end)))),
+        (Some(only), None) | (None, Some(only)) => Some((only, None)),
+        (None, None) => None,
+    })
+}
+
+fn instant(datum: &Datum) -> Option<i64> {
+    match datum {
+        Datum::Time(at) | Datum::Timestamp(at) | Datum::Timestamptz(at) => Some(*at),
+        _ => None,
+    }
+}

@@ -1,0 +1,227 @@
+//! Text for SQL statements: quoted identifiers and literals, and `format`.
+
+use super::argument::{text, text_datum};
+use super::strings::invalid_parameter;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::Text;
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("quote_ident", &[Text], Text, |a, _| Ok(text_datum(quote_ident(text(&a[0]))))),
+    row("quote_literal", &[Text], Text, |a, _| Ok(text_datum(quote_literal(text(&a[0]))))),
+    row("quote_nullable", &[Text], Text, |a, _| Ok(text_datum(quote_nullable(&a[0])))).takes_null(),
+    row("format", &[Text, Text], Text, format_text).variadic().takes_null().stable(),
+];
+
+/// Words that are no identifiers everywhere, sorted: `pg_get_keywords()` without category `U`.
+#[rustfmt::skip]
+const KEYWORDS: &[&str] = &[
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric",
+    "authorization", "between", "bigint", "binary", "bit", "boolean", "both", "case", "cast",
+    "char", "character", "check", "coalesce", "collate", "collation", "column", "concurrently",
+    "constraint", "create", "cross", "current_catalog", "current_date", "current_role",
+    "current_schema", "current_time", "current_timestamp", "current_user", "dec", "decimal",
+    "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "exists",
+    "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant",
+    "greatest", "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout",
+    "int", "integer", "intersect", "interval", "into", "is", "isnull", "join", "lateral",
+    "leading", "least", "left", "like", "limit", "localtime", "localtimestamp", "national",
+    "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif", "numeric",
+    "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "placing",
+    "position", "precision", "primary", "real", "references", "returning", "right", "row",
+    "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric",
+    "table", "tablesample", "then", "time", "timestamp", "to", "trailing", "treat", "trim",
+    "true", "union", "unique", "user", "using", "values", "varchar", "variadic", "verbose",
+    "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists",
+    "xmlforest", "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable",
+];
+
+/// Returns an identifier, in quotes if it needs them.
+pub(super) fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && KEYWORDS.binary_search(&name).is_err();
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// Returns a string as an SQL literal.
+pub(super) fn quote_literal(string: &str) -> String {
+    let quoted = string.replace('\'', "''");
+    if string.contains('\\') {
+        format!("E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
+}
+
+fn quote_nullable(value: &Datum) -> String {
+    match value {
+        Datum::Null => "NULL".to_owned(),
+        value => quote_literal(text(value)),
+    }
+}
+
+/// One `%` of a template.
+struct Specifier {
+    /// The argument written out, from 1 as the template numbers them; `None`: the next one.
+    position: Option<usize>,
+    left: bool,
+    width: Width,
+    conversion: char,
+}
+
+enum Width {
+    Fixed(i64),
+    /// That of an argument, from 1; `None`: the next one.
+    Argument(Option<usize>),
+}
+
+/// Fills the `%s`, `%I` and `%L` of a template with texts.
+fn format_text(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let Some((Datum::Text(template), arguments)) = arguments.split_first() else {
+        return Ok(Datum::Null);
+    };
+    let mut out = String::with_capacity(template.len());
+    let mut rest: &str = template;
+    let mut next = 0;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        if let Some(after) = after.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let (specifier, after) = specifier(after)?;
+        rest = after;
+        let mut take = |position: Option<usize>| {
+            next = position.unwrap_or(next + 1);
+            let few = || invalid_parameter("too few arguments for format()");
+            arguments.get(next - 1).ok_or_else(few)
+        };
+        let (width, mut left) = (width_of(&specifier.width, &mut take)?, specifier.left);
+        left |= width < 0;
+        let value = take(specifier.position)?;
+        let value = match (specifier.conversion, value) {
+            ('s', Datum::Null) => String::new(),
+            ('s', value) => text(value).to_owned(),
+            ('L', value) => quote_nullable(value),
+            (_, Datum::Null) => {
+                let message = "null values cannot be formatted as an SQL identifier";
+                return Err(Error::new("22004", message));
+            }
+            (_, value) => quote_ident(text(value)),
+        };
+        let width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
+        let padding = width.saturating_sub(value.chars().count());
+        if padding > super::strings::MAX_TEXT_BYTES {
+            return Err(super::strings::too_long());
+        }
+        let padding = " ".repeat(padding);
+        let (first, second) = if left { (value, padding) } else { (padding, value) };
+        out.push_str(&first);
+        out.push_str(&second);
+    }
+    out.push_str(rest);
+    Ok(text_datum(out))
+}
+
+fn width_of<'a>(
+    width: &Width,
+    take: &mut impl FnMut(Option<usize>) -> Result<&'a Datum>,
+) -> Result<i64> {
+    match width {
+        Width::Fixed(width) => Ok(*width),
+        Width::Argument(position) => match take(*position)? {
+            Datum::Null => Ok(0),
+            value => match text(value).trim().parse::<i32>() {
+                Ok(width) => Ok(width.into()),
+                Err(_) => Err(Error::bad_text("integer", text(value))),
+            },
+        },
+    }
+}
+
+/// Reads what follows a `%`; returns the rest, too.
+fn specifier(template: &str) -> Result<(Specifier, &str)> {
+    let mut specifier =
+        Specifier { position: None, left: false, width: Width::Fixed(0), conversion: 's' };
+    let mut rest = template;
+    if let (Some(number), after) = digits(rest)? {
+        if let Some(after) = after.strip_prefix('$') {
+            specifier.position = Some(argument_number(number)?);
+            rest = after;
+        } else {
+            specifier.width = Width::Fixed(number);
+            rest = after;
+            return conversion(specifier, rest);
+        }
+    }
+    while let Some(after) = rest.strip_prefix('-') {
+        specifier.left = true;
+        rest = after;
+    }
+    if let Some(after) = rest.strip_prefix('*') {
+        let (number, after) = digits(after)?;
+        specifier.width = Width::Argument(number.map(argument_number).transpose()?);
+        rest = match number {
+            None => after,
+            Some(_) => after.strip_prefix('$').ok_or_else(|| {
+                invalid_parameter("width argument position must be ended by \"$\"")
+            })?,
+        };
+    } else if let (Some(number), after) = digits(rest)? {
+        specifier.width = Width::Fixed(number);
+        rest = after;
+    }
+    conversion(specifier, rest)
+}
+
+fn conversion(mut specifier: Specifier, rest: &str) -> Result<(Specifier, &str)> {
+    const HINT: &str = "For a single \"%\" use \"%%\".";
+    match rest.chars().next() {
+        Some(letter @ ('s' | 'I' | 'L')) => {
+            specifier.conversion = letter;
+            Ok((specifier, &rest[1..]))
+        }
+        Some(letter) => {
+            let message = format!("unrecognized format() type specifier \"{letter}\"");
+            Err(invalid_parameter(message).with_hint(HINT))
+        }
+        None => Err(invalid_parameter("unterminated format() type specifier").with_hint(HINT)),
+    }
+}
+
+fn argument_number(number: i64) -> Result<usize> {
+    match usize::try_from(number) {
+        Ok(number) if number > 0 => Ok(number),
+        _ => {
+            let message = "format specifies argument 0, but arguments are numbered from 1";
+            Err(invalid_parameter(message))
+        }
+    }
+}
+
+/// Reads a number; returns the rest, too.
+fn digits(text: &str) -> Result<(Option<i64>, &str)> {
+    let end = text.bytes().take_while(u8::is_ascii_digit).count();
+    if end == 0 {
+        return Ok((None, text));
+    }
+    match text[..end].parse::<i32>() {
+        Ok(number) => Ok((Some(number.into()), &text[end..])),
+        Err(_) => Err(Error::new("22003", "number is out of range")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_are_sorted() {
+        assert!(KEYWORDS.is_sorted());
+    }
+}

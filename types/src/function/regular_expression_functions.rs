@@ -1,0 +1,253 @@
+//! The `regexp_…` functions, and `substring` by pattern.
+//!
+//! After a match the search goes on at its end; after an empty one a character further. So an empty
+//! match may follow a longer one at once, as in PostgreSQL.
+
+use regex::{Captures, Regex};
+
+use super::argument::{int4, text, text_datum};
+use super::like::invalid_escape;
+use super::regular_expression::{Flags, similar, with_regex};
+use super::strings::{count, invalid_parameter};
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Bool, Int4, Text};
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("regexp_like", &[Text, Text], Bool, regexp_like),
+    row("regexp_like", &[Text, Text, Text], Bool, regexp_like),
+    row("regexp_count", &[Text, Text], Int4, regexp_count),
+    row("regexp_count", &[Text, Text, Int4], Int4, regexp_count),
+    row("regexp_count", &[Text, Text, Int4, Text], Int4, regexp_count),
+    row("regexp_instr", &[Text, Text], Int4, regexp_instr),
+    row("regexp_instr", &[Text, Text, Int4], Int4, regexp_instr),
+    row("regexp_instr", &[Text, Text, Int4, Int4], Int4, regexp_instr),
+    row("regexp_instr", &[Text, Text, Int4, Int4, Int4], Int4, regexp_instr),
+    row("regexp_instr", &[Text, Text, Int4, Int4, Int4, Text], Int4, regexp_instr),
+    row("regexp_instr", &[Text, Text, Int4, Int4, Int4, Text, Int4], Int4, regexp_instr),
+    row("regexp_substr", &[Text, Text], Text, regexp_substr),
+    row("regexp_substr", &[Text, Text, Int4], Text, regexp_substr),
+    row("regexp_substr", &[Text, Text, Int4, Int4], Text, regexp_substr),
+    row("regexp_substr", &[Text, Text, Int4, Int4, Text], Text, regexp_substr),
+    row("regexp_substr", &[Text, Text, Int4, Int4, Text, Int4], Text, regexp_substr),
+    row("regexp_replace", &[Text, Text, Text], Text, |a, _| replace(a, 0, Some(1), "")),
+    row("regexp_replace", &[Text, Text, Text, Text], Text, regexp_replace),
+    row("regexp_replace", &[Text, Text, Text, Int4], Text, regexp_replace_from),
+    row("regexp_replace", &[Text, Text, Text, Int4, Int4], Text, regexp_replace_from),
+    row("regexp_replace", &[Text, Text, Text, Int4, Int4, Text], Text, regexp_replace_from),
+    row("substring", &[Text, Text], Text, |a, _| substring(text(&a[0]), text(&a[1]))),
+    row("substring", &[Text, Text, Text], Text, |a, _| {
+        let mut escape = text(&a[2]).chars();
+        let pattern = match (escape.next(), escape.next()) {
+            (first, None) => similar(text(&a[1]), first)?,
+            _ => return Err(invalid_escape()),
+        };
+        substring(text(&a[0]), text(&pattern))
+    }),
+];
+
+/// Calls `visit` for each match from a byte on, until it returns false.
+pub(super) fn for_each_match<'t>(
+    regex: &Regex,
+    string: &'t str,
+    mut from: usize,
+    mut visit: impl FnMut(&Captures<'t>) -> bool,
+) {
+    while from <= string.len() {
+        let Some(captures) = regex.captures_at(string, from) else { return };
+        let all = captures.get(0).expect("group 0 is the match");
+        from = all.end();
+        if all.is_empty() {
+            from += string[from..].chars().next().map_or(1, char::len_utf8);
+        }
+        if !visit(&captures) {
+            return;
+        }
+    }
+}
+
+/// Refuses the flag `g`.
+pub(super) fn no_global(flags: Flags, function: &str) -> Result<Flags> {
+    if flags.global {
+        let message = format!("{function} does not support the \"global\" option");
+        return Err(invalid_parameter(message));
+    }
+    Ok(flags)
+}
+
+/// Returns a whole-number argument, which must be at least `least`.
+fn number(arguments: &[Datum], index: usize, name: &str, least: i32) -> Result<Option<usize>> {
+    let Some(value) = arguments.get(index).map(int4) else { return Ok(None) };
+    if value < least {
+        let message = format!("invalid value for parameter \"{name}\": {value}");
+        return Err(invalid_parameter(message));
+    }
+    Ok(Some(value.unsigned_abs() as usize))
+}
+
+/// Returns the byte at which the search begins. `None`: behind the end.
+fn start(arguments: &[Datum], index: usize) -> Result<Option<usize>> {
+    let string = text(&arguments[0]);
+    let skipped = number(arguments, index, "start", 1)?.unwrap_or(1) - 1;
+    let ends = std::iter::once(string.len());
+    Ok(string.char_indices().map(|(at, _)| at).chain(ends).nth(skipped))
+}
+
+fn regexp_like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let flags = Flags::parse(arguments.get(2).map_or("", text))?;
+    let flags = no_global(flags, "regexp_like()")?;
+    let string = text(&arguments[0]);
+    with_regex(text(&arguments[1]), flags, |regex| Datum::Bool(regex.is_match(string)))
+}
+
+fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let from = start(arguments, 2)?;
+    let flags = Flags::parse(arguments.get(3).map_or("", text))?;
+    let flags = no_global(flags, "regexp_count()")?;
+    let mut found = 0;
+    with_regex(text(&arguments[1]), flags, |regex| {
+        if let Some(from) = from {
+            for_each_match(regex, text(&arguments[0]), from, |_| {
+                found += 1;
+                true
+            });
+        }
+    })?;
+    count(found)
+}
+
+/// Returns the bytes of a group of the nth match.
+fn nth_group(
+    arguments: &[Datum],
+    from: Option<usize>,
+    n: usize,
+    flags: Flags,
+    group: usize,
+) -> Result<Option<std::ops::Range<usize>>> {
+    let mut left = n;
+    let mut range = None;
+    with_regex(text(&arguments[1]), flags, |regex| {
+        let Some(from) = from else { return };
+        for_each_match(regex, text(&arguments[0]), from, |captures| {
+            left -= 1;
+            if left == 0 {
+                range = captures.get(group).map(|group| group.range());
+            }
+            left > 0
+        });
+    })?;
+    Ok(range)
+}
+
+fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let from = start(arguments, 2)?;
+    let n = number(arguments, 3, "n", 1)?.unwrap_or(1);
+    let end = number(arguments, 4, "endoption", 0)?.unwrap_or(0);
+    if end > 1 {
+        let message = format!("invalid value for parameter \"endoption\": {end}");
+        return Err(invalid_parameter(message));
+    }
+    let flags = Flags::parse(arguments.get(5).map_or("", text))?;
+    let flags = no_global(flags, "regexp_instr()")?;
+    let group = number(arguments, 6, "subexpr", 0)?.unwrap_or(0);
+    match nth_group(arguments, from, n, flags, group)? {
+        None => Ok(Datum::Int4(0)),
+        Some(range) => {
+            let at = if end == 1 { range.end } else { range.start };
+            count(text(&arguments[0])[..at].chars().count() + 1)
+        }
+    }
+}
+
+fn regexp_substr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let from = start(arguments, 2)?;
+    let n = number(arguments, 3, "n", 1)?.unwrap_or(1);
+    let flags = Flags::parse(arguments.get(4).map_or("", text))?;
+    let flags = no_global(flags, "regexp_substr()")?;
+    let group = number(arguments, 5, "subexpr", 0)?.unwrap_or(0);
+    let range = nth_group(arguments, from, n, flags, group)?;
+    Ok(range.map_or(Datum::Null, |range| text_datum(&text(&arguments[0])[range])))
+}
+
+fn regexp_replace(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let letters = text(&arguments[3]);
+    if let Some(digit) = letters.chars().next().filter(char::is_ascii_digit) {
+        let message = format!("invalid regular expression option: \"{digit}\"");
+        return Err(invalid_parameter(message).with_hint(
+            "If you meant to use regexp_replace() with a start parameter, cast the fourth \
+             argument to integer explicitly.",
+        ));
+    }
+    replace(arguments, 0, None, letters)
+}
+
+fn regexp_replace_from(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let from = start(arguments, 3)?;
+    let n = number(arguments, 4, "n", 0)?.unwrap_or(1);
+    let letters = arguments.get(5).map_or("", text);
+    match from {
+        Some(from) => replace(arguments, from, Some(n), letters),
+        None => {
+            Flags::parse(letters)?;
+            Ok(arguments[0].clone())
+        }
+    }
+}
+
+/// Replaces the nth match from a byte on; 0: all of them. `None`: as the flag `g` says.
+fn replace(arguments: &[Datum], from: usize, n: Option<usize>, letters: &str) -> Result<Datum> {
+    let flags = Flags::parse(letters)?;
+    let n = n.unwrap_or(usize::from(!flags.global));
+    let (string, replacement) = (text(&arguments[0]), text(&arguments[2]));
+    let mut replaced = String::with_capacity(string.len());
+    let (mut copied, mut seen) = (0, 0);
+    with_regex(text(&arguments[1]), flags.without_global(), |regex| {
+        for_each_match(regex, string, from, |captures| {
+            seen += 1;
+            let all = captures.get(0).expect("group 0 is the match");
+            if n == 0 || seen == n {
+                replaced.push_str(&string[copied..all.start()]);
+                expand(replacement, captures, &mut replaced);
+                copied = all.end();
+            }
+            n == 0 || seen < n
+        });
+    })?;
+    replaced.push_str(&string[copied..]);
+    Ok(text_datum(replaced))
+}
+
+/// Fills `\1` … `\9`, `\&` and `\\` of a replacement.
+fn expand(replacement: &str, captures: &Captures<'_>, expanded: &mut String) {
+    let mut characters = replacement.chars();
+    let capture = |index: usize, expanded: &mut String| {
+        expanded.push_str(captures.get(index).map_or("", |group| group.as_str()));
+    };
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            expanded.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('&') => capture(0, expanded),
+            Some(digit @ '1'..='9') => capture(digit as usize - '0' as usize, expanded),
+            Some('\\') | None => expanded.push('\\'),
+            Some(other) => {
+                expanded.push('\\');
+                expanded.push(other);
+            }
+        }
+    }
+}
+
+/// Returns the first group of the match, or all of it if the pattern has none.
+fn substring(string: &str, pattern: &str) -> Result<Datum> {
+    with_regex(pattern, Flags::default(), |regex| {
+        let group = usize::from(regex.captures_len() > 1);
+        let found = regex.captures(string).and_then(|captures| captures.get(group));
+        found.map_or(Datum::Null, |group| text_datum(group.as_str()))
+    })
+}
