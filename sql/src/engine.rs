@@ -19,6 +19,7 @@ use crate::catalog::record::{
 };
 use crate::catalog::table::Table;
 use crate::error::Result;
+use crate::planner::statistics::Statistics;
 use crate::quotas::Quotas;
 use crate::row_ids::RowIds;
 use crate::spill::SpillArea;
@@ -148,6 +149,12 @@ impl Engine {
             return None;
         }
         self.writers_to(target).into_iter().find(|(_, attached)| attached.is_exclusive)
+    }
+}
+
+impl Statistics for Engine {
+    fn row_count(&self, table: TableId) -> Option<f64> {
+        self.store.row_estimate(table).ok().map(|rows| rows as f64)
     }
 }
 

@@ -132,6 +132,18 @@ impl ReadView {
             || self.runs.iter().any(|run| run.has_family_markers())
     }
 
+    /// Returns about how many rows there are, from the counts of files and memstores alone. A row
+    /// that several of them have cells of counts several times.
+    pub(crate) fn row_estimate(&self) -> u64 {
+        let in_files: i64 = self.files().map(|live| live.file.row_balance()).sum();
+        let in_memory = self.memstores().map(|memstore| match memstore.had_family_markers() {
+            // As many as not may be markers.
+            true => memstore.cell_count() / 2,
+            false => memstore.cell_count(),
+        });
+        u64::try_from(in_files).unwrap_or(0) + in_memory.sum::<u64>()
+    }
+
     /// Checks that all files are there.
     ///
     /// # Errors

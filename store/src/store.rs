@@ -349,6 +349,16 @@ impl Store {
         Ok(table.regions().all().iter().map(|region| region.status(feed)).collect())
     }
 
+    /// Returns about how many rows a table has: from the counts that store files and memstores
+    /// keep, without reading any. Rows written several times since the last compaction count
+    /// several times.
+    pub fn row_estimate(&self, table: TableId) -> Result<u64> {
+        let table = self.engine.table(table)?;
+        let regions = table.regions();
+        let views = regions.all().iter().filter_map(|region| region.view(0));
+        Ok(views.map(|view| view.row_estimate()).sum())
+    }
+
     /// Returns the figures of the store.
     pub fn status(&self) -> StoreStatus {
         let log = self.engine.wal.status();

@@ -21,6 +21,7 @@ use crate::planner::conjunct::{
 use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
+use crate::planner::statistics::NoStatistics;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the physical plan of a query.
@@ -281,7 +282,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
     let key = SortKey { expression: argument, descending, nulls_first: descending };
     let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
     let wanted = Wanted { order: vec![key], goal: RowGoal::of(&limit, &None) };
-    let built = build_wanted(push_down(present), wanted);
+    let built = build_wanted(push_down(present, &NoStatistics), wanted);
     let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
     if !built.ordered || !exact {
         return None;

@@ -1,20 +1,29 @@
 //! The planner: from a bound statement to a physical plan, by rules.
 //!
 //! ```text
-//! Bound -> push_down (with semi_join) -> prune -> build (with access, scan) -> Plan
+//! Bound -> push_down (with semi_join, join_group, join_order, join_tree) -> prune
+//!   -> build (with access, scan) -> Plan
 //! ```
 //!
-//! * [`push_down`]: conditions move to where their columns come from; EXISTS and IN become joins.
+//! * [`push_down`]: conditions move to where their columns come from; EXISTS and IN become joins;
+//!   joins are done in the order that costs least, by what [`estimate`] makes of [`statistics`].
 //! * [`prune`]: columns that nobody reads go.
 //! * [`build`]: operators are chosen; each scan gets its access path, sorts that a key already
 //!   does go, aggregates over a table move into its regions.
 
+pub mod statistics;
 mod conjunct;
 mod shape;
+pub(crate) mod key_term;
 mod semi_join;
+mod nullable;
+mod equivalence;
+mod estimate;
+mod join_group;
+mod join_order;
+mod join_tree;
 mod push_down;
 mod prune;
-pub(crate) mod key_term;
 mod access;
 mod wanted;
 mod scan;
@@ -30,28 +39,29 @@ use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Upda
 use crate::plan::{DeletePlan, InsertPlan, Node, Plan, Root, TargetRows, UpdatePlan};
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::shape::parameters_of;
+use crate::planner::statistics::Statistics;
 
 /// Returns the plan of a bound statement.
 ///
 /// # Errors
 ///
 /// None today; statements that cannot be planned are refused by the binder.
-pub fn plan(bound: &Bound) -> Result<Plan> {
+pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
     Ok(match bound {
         Bound::Query(query) => {
-            let node = plan_rows(query.plan.clone());
+            let node = plan_rows(query.plan.clone(), statistics);
             let point = scan::point_get(&node);
             let count = parameters_of(&query.plan);
             Plan::new(Root::Query(node), query.columns.clone(), count, point)
         }
-        Bound::Insert(insert) => plan_insert(insert),
-        Bound::Update(update) => plan_update(update),
-        Bound::Delete(delete) => plan_delete(delete),
+        Bound::Insert(insert) => plan_insert(insert, statistics),
+        Bound::Update(update) => plan_update(update, statistics),
+        Bound::Delete(delete) => plan_delete(delete, statistics),
     })
 }
 
-fn plan_rows(logical: Logical) -> Node {
-    build::build(prune::prune(push_down::push_down(logical)))
+fn plan_rows(logical: Logical, statistics: &dyn Statistics) -> Node {
+    build::build(prune::prune(push_down::push_down(logical, statistics)))
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
@@ -63,7 +73,7 @@ fn largest<'a>(expressions: impl Iterator<Item = &'a Expr>) -> usize {
     expressions.map(parameter_count).max().unwrap_or(0)
 }
 
-fn plan_insert(insert: &Insert) -> Plan {
+fn plan_insert(insert: &Insert, statistics: &dyn Statistics) -> Plan {
     let mut count = parameters_of(&insert.source);
     if let OnConflict::Update { assignments, predicate, .. } = &insert.on_conflict {
         let values = assignments.iter().map(|assignment| &assignment.value);
@@ -73,7 +83,7 @@ fn plan_insert(insert: &Insert) -> Plan {
     count = count.max(largest(returning));
     let root = Root::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
-        source: plan_rows(insert.source.clone()),
+        source: plan_rows(insert.source.clone(), statistics),
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
         returning: insert.returning.clone(),
@@ -82,14 +92,17 @@ fn plan_insert(insert: &Insert) -> Plan {
 }
 
 /// The key columns and what subqueries added: the rest is read again under the row's lock.
-fn target_rows(table: &Arc<Table>, source: &Logical) -> TargetRows {
+fn target_rows(table: &Arc<Table>, source: &Logical, statistics: &dyn Statistics) -> TargetRows {
     let types = source.column_types();
     let extra = table.columns.len()..types.len();
     let columns: Vec<usize> = table.key_columns().chain(extra.clone()).collect();
-    let node = plan_rows(Logical::Project {
-        input: Box::new(source.clone()),
-        expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
-    });
+    let node = plan_rows(
+        Logical::Project {
+            input: Box::new(source.clone()),
+            expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
+        },
+        statistics,
+    );
     let point = match &node {
         Node::Scan(scan) if extra.is_empty() => scan::point_key(scan),
         _ => None,
@@ -97,13 +110,13 @@ fn target_rows(table: &Arc<Table>, source: &Logical) -> TargetRows {
     TargetRows { node, extra_types: types[extra].to_vec(), point }
 }
 
-fn plan_update(update: &Update) -> Plan {
+fn plan_update(update: &Update, statistics: &dyn Statistics) -> Plan {
     let values = update.assignments.iter().map(|assignment| &assignment.value);
     let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(values.chain(returning).chain(&update.recheck));
     let root = Root::Update(UpdatePlan {
         table: Arc::clone(&update.table),
-        source: target_rows(&update.table, &update.source),
+        source: target_rows(&update.table, &update.source, statistics),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
         returning: update.returning.clone(),
@@ -112,12 +125,12 @@ fn plan_update(update: &Update) -> Plan {
     Plan::new(root, columns_of(&update.returning), count, None)
 }
 
-fn plan_delete(delete: &Delete) -> Plan {
+fn plan_delete(delete: &Delete, statistics: &dyn Statistics) -> Plan {
     let returning = delete.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(returning.chain(&delete.recheck));
     let root = Root::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
-        source: target_rows(&delete.table, &delete.source),
+        source: target_rows(&delete.table, &delete.source, statistics),
         recheck: delete.recheck.clone(),
         returning: delete.returning.clone(),
     });

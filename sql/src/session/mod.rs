@@ -341,7 +341,8 @@ impl Session {
             Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
             None => (self.engine.catalog(), false),
         };
-        run(&Planning { catalog: &catalog, private, constants: &self.constants })
+        let constants = &self.constants;
+        run(&Planning { catalog: &catalog, private, constants, statistics: self.engine.as_ref() })
     }
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.

@@ -15,6 +15,7 @@ use crate::logical::{Bound, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::plan::Plan;
 use crate::planner;
+use crate::planner::statistics::Statistics;
 use crate::system::SystemNames;
 
 /// A statement that was parsed, bound and planned.
@@ -68,6 +69,8 @@ pub(crate) struct Planning<'a> {
     pub private: bool,
     /// Values of session functions.
     pub constants: &'a binder::SessionConstants,
+    /// What is known of the data.
+    pub statistics: &'a dyn Statistics,
 }
 
 impl Planning<'_> {
@@ -78,7 +81,7 @@ impl Planning<'_> {
         types: &[Option<DataType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
-        let plan = Arc::new(planner::plan(&bound.bound)?);
+        let plan = Arc::new(planner::plan(&bound.bound, self.statistics)?);
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },

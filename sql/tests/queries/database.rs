@@ -1,5 +1,6 @@
 //! A store with tables, and statements run on it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -14,6 +15,7 @@ use sql::exec::{self, Context, SystemSource};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use sql::plan::Plan;
+use sql::planner::statistics::Statistics;
 use sql::spill::SpillArea;
 use sql::{Error, Result};
 use store::env::RealEnv;
@@ -32,6 +34,8 @@ pub(crate) struct Database {
     catalog: Catalog,
     next_table: u32,
     store: Option<(tempfile::TempDir, Arc<Store>)>,
+    /// What plan scripts say of tables.
+    row_counts: HashMap<TableId, f64>,
 }
 
 /// `generate_series` and a view of two rows.
@@ -124,7 +128,17 @@ impl Database {
     pub(crate) fn plan(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Plan> {
         let constants = SessionConstants::new();
         let bound = bind(statement, &self.catalog, &System, &constants, types)?;
-        sql::planner::plan(&bound.bound)
+        sql::planner::plan(&bound.bound, self)
+    }
+
+    /// Takes note of how many rows a table has, as a line `# rows: table 1000` says it.
+    pub(crate) fn note_rows(&mut self, line: &str) {
+        let Some((name, rows)) = line.strip_prefix("# rows: ").and_then(|l| l.split_once(' '))
+        else {
+            return;
+        };
+        let table = self.catalog.table(name).unwrap().id;
+        self.row_counts.insert(table, rows.parse().unwrap());
     }
 
     /// Answers EXPLAIN with plans; creates tables in the catalog alone.
@@ -217,6 +231,14 @@ pub(crate) fn commit(transaction: Arc<Transaction>) -> Result<()> {
     let transaction = Arc::into_inner(transaction).expect("its statements are done");
     transaction.commit()?.durable.wait()?;
     Ok(())
+}
+
+impl Statistics for Database {
+    /// What a script says of the table (`rows: table 1000`), or what the store does.
+    fn row_count(&self, table: TableId) -> Option<f64> {
+        let store = || self.store.as_ref()?.1.row_estimate(table).ok().map(|rows| rows as f64);
+        self.row_counts.get(&table).copied().or_else(store)
+    }
 }
 
 fn observers(table: &Table) -> Vec<(i32, Arc<dyn RegionObserver>)> {

@@ -138,6 +138,14 @@ impl StoreFile {
         self.share_of(self.properties.cell_count)
     }
 
+    /// Returns about how many rows it adds to what older files hold: those it has cells of, less
+    /// twice those it deletes, if it deletes each as a whole.
+    pub fn row_balance(&self) -> i64 {
+        let deleted = self.properties.type_counts[4];
+        let signed = |count: u64| self.share_of(count).try_into().unwrap_or(i64::MAX);
+        signed(self.properties.row_count).saturating_sub(signed(deleted).saturating_mul(2))
+    }
+
     fn share_of(&self, whole: u64) -> u64 {
         let Some(Part { from, to, .. }) = &self.part else { return whole };
         let share = u128::from(whole) * u128::from(to.saturating_sub(*from).max(1));

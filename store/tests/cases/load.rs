@@ -48,6 +48,34 @@ fn reads_and_writes_are_counted_where_they_happen() {
 }
 
 #[test]
+fn rows_are_counted_about_from_what_files_and_memstores_know() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&["m"], 1)).unwrap();
+    let rows = || store.row_estimate(TABLE).unwrap();
+    assert_eq!(rows(), 0);
+    let change = |range: std::ops::Range<u32>, change: fn(Mutation) -> Mutation| {
+        let batch = begin(&store);
+        let mutations = range.map(|row| change(Mutation::new(format!("{row:03}z"))));
+        batch.mutate(TABLE, mutations.collect()).unwrap();
+        batch.commit().unwrap().durable.wait().unwrap();
+    };
+    change(0..60, |row| row.put(0, "q", vec![7]));
+    assert_eq!(rows(), 60, "in memory");
+    store.flush(TABLE).unwrap();
+    assert_eq!(rows(), 60, "in a file");
+    change(60..100, |row| row.put(0, "q", vec![7]));
+    assert_eq!(rows(), 100, "in both");
+    store.flush(TABLE).unwrap();
+    change(0..80, |row| row.delete_row());
+    store.flush(TABLE).unwrap();
+    assert_eq!(rows(), 20, "deleted");
+    store.compact(TABLE, true).unwrap();
+    assert_eq!(rows(), 20, "compacted");
+    let unknown = store::TableId(77);
+    assert!(store.row_estimate(unknown).is_err());
+}
+
+#[test]
 fn rates_follow_the_clock_of_the_store() {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();

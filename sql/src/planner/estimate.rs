@@ -1,0 +1,298 @@
+//! How many rows a step yields, and how many different values a column has, by estimate.
+//!
+//! Where nothing better is known the fractions are PostgreSQL's defaults (`selfuncs.h`), so that
+//! who knows its plans is not surprised by ours. Conditions count as independent of each other,
+//! but for those that together fix a unique key.
+
+use types::expr::{CompareOp, Expr};
+use types::{DataType, Datum};
+
+use crate::catalog::table::Table;
+use crate::logical::{JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
+use crate::planner::conjunct::{as_operator, is_free, split};
+use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
+
+/// Different values of a column of which nothing is known.
+const DISTINCT: f64 = 200.0;
+/// `<` and its kin.
+const INEQUALITY: f64 = 1.0 / 3.0;
+/// Between two bounds.
+const RANGE: f64 = 0.005;
+/// `LIKE` and its kin.
+const MATCH: f64 = 0.005;
+/// `IS NULL`
+const IS_NULL: f64 = 0.005;
+/// What is not understood.
+const UNKNOWN: f64 = 1.0 / 3.0;
+/// Rows of a table function or a system view.
+const SYSTEM_ROWS: f64 = 1_000.0;
+
+/// Estimates by these statistics.
+#[derive(Clone, Copy)]
+pub(super) struct Estimator<'a> {
+    pub statistics: &'a dyn Statistics,
+}
+
+impl Estimator<'_> {
+    /// Returns about how many rows a plan yields; at least one, so that products mean something.
+    pub(super) fn rows(&self, plan: &Logical) -> f64 {
+        let rows = match plan {
+            Logical::Scan(scan) => self.table_rows(&scan.table),
+            Logical::SystemRows(_) => SYSTEM_ROWS,
+            Logical::Values { rows, .. } => rows.len() as f64,
+            Logical::Filter { input, predicate } => {
+                self.rows(input) * self.selectivity(predicate, input)
+            }
+            Logical::Project { input, .. } | Logical::Sort { input, .. } => self.rows(input),
+            Logical::Join(join) => {
+                let (left, right) = (self.rows(&join.left), self.rows(&join.right));
+                let pairs = left * right * self.selectivity(&join.on, plan);
+                match join.kind {
+                    JoinKind::Inner => pairs,
+                    JoinKind::Left => pairs.max(left),
+                    JoinKind::Right => pairs.max(right),
+                    JoinKind::Full => pairs.max(left + right),
+                    JoinKind::Semi => left * (pairs / left).min(0.9),
+                    JoinKind::Anti => left * (1.0 - pairs / left).max(0.1),
+                }
+            }
+            Logical::Apply(apply) => self.rows(&apply.input),
+            Logical::Aggregate { input, group_by, .. } => match group_by.is_empty() {
+                true => 1.0,
+                false => self.group_count(input, group_by),
+            },
+            Logical::Limit { input, limit, .. } => {
+                let rows = self.rows(input);
+                match limit {
+                    Some(Expr::Constant { value, .. }) => match value.as_i64() {
+                        Some(limit) => rows.min(limit as f64),
+                        None => rows,
+                    },
+                    Some(_) => rows * 0.1,
+                    None => rows,
+                }
+            }
+            Logical::Distinct { input } => {
+                let types = input.column_types();
+                let columns = types.iter().enumerate();
+                let keys: Vec<Expr> = columns.map(|(i, &t)| Expr::column(i, t)).collect();
+                self.group_count(input, &keys)
+            }
+            Logical::Append { inputs } => inputs.iter().map(|input| self.rows(input)).sum(),
+        };
+        rows.max(1.0)
+    }
+
+    fn group_count(&self, input: &Logical, keys: &[Expr]) -> f64 {
+        let rows = self.rows(input);
+        let groups: f64 = keys.iter().map(|key| self.distinct(key, input)).product();
+        groups.min(rows)
+    }
+
+    /// Returns about how many rows a table has.
+    pub(super) fn table_rows(&self, table: &Table) -> f64 {
+        self.statistics.row_count(table.id).unwrap_or(UNKNOWN_ROWS).max(1.0)
+    }
+
+    /// Returns about how many rows a plan would yield without the conditions on it.
+    pub(super) fn unfiltered_rows(&self, plan: &Logical) -> f64 {
+        match plan {
+            Logical::Filter { input, .. } => self.unfiltered_rows(input),
+            Logical::Project { input, .. } | Logical::Sort { input, .. } => {
+                self.unfiltered_rows(input)
+            }
+            plan => self.rows(plan),
+        }
+    }
+
+    /// Returns about how many different values an expression has over a plan's rows, conditions
+    /// left aside. Bounded by the rows of tables, not by those of the plan.
+    pub(super) fn distinct(&self, expression: &Expr, plan: &Logical) -> f64 {
+        if expression.data_type() == DataType::Bool {
+            return 2.0;
+        }
+        if is_free(expression) {
+            return 1.0;
+        }
+        match column_below_casts(expression) {
+            Some(column) => self.column_distinct(column, plan),
+            None => DISTINCT,
+        }
+    }
+
+    fn column_distinct(&self, column: usize, plan: &Logical) -> f64 {
+        match plan {
+            Logical::Scan(scan) => self.table_distinct(scan, column),
+            Logical::Filter { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input } => self.column_distinct(column, input),
+            Logical::Project { input, expressions } => self.distinct(&expressions[column], input),
+            Logical::Apply(apply) => self.distinct_in(&[&apply.input], column).unwrap_or(DISTINCT),
+            Logical::Join(join) => {
+                self.distinct_in(&[&join.left, &join.right], column).unwrap_or(DISTINCT)
+            }
+            Logical::Aggregate { input, group_by, .. } => match group_by.get(column) {
+                Some(key) => self.distinct(key, input),
+                None => DISTINCT,
+            },
+            Logical::Values { rows, .. } => rows.len() as f64,
+            Logical::SystemRows(_) => SYSTEM_ROWS,
+            Logical::Append { .. } => DISTINCT,
+        }
+    }
+
+    fn distinct_in(&self, inputs: &[&Logical], mut column: usize) -> Option<f64> {
+        for input in inputs {
+            let width = crate::planner::shape::width_of(input);
+            if column < width {
+                return Some(self.column_distinct(column, input));
+            }
+            column -= width;
+        }
+        None
+    }
+
+    fn table_distinct(&self, scan: &TableScan, column: usize) -> f64 {
+        let rows = self.table_rows(&scan.table);
+        let column = scan.columns[column];
+        if column == TIMESTAMP_COLUMN || is_unique(&scan.table, &[column]) {
+            return rows;
+        }
+        if scan.table.layout.columns[column].data_type == DataType::Bool {
+            return rows.min(2.0);
+        }
+        rows.min(DISTINCT)
+    }
+
+    /// Returns about which part of a plan's rows a predicate is true for. For a join the plan
+    /// stands for all its pairs.
+    pub(super) fn selectivity(&self, predicate: &Expr, plan: &Logical) -> f64 {
+        let mut conjuncts = Vec::new();
+        split(predicate.clone(), &mut conjuncts);
+        self.selectivity_of_all(&conjuncts, plan)
+    }
+
+    /// Returns about which part of all pairs a condition between relations is true for, of whose
+    /// values nothing is known.
+    pub(super) fn blind_selectivity(&self, condition: &Expr) -> f64 {
+        let unknown = Logical::Append { inputs: Vec::new() };
+        self.selectivity(condition, &unknown)
+    }
+
+    fn selectivity_of_all(&self, conjuncts: &[Expr], plan: &Logical) -> f64 {
+        let mut fixed: Vec<usize> = Vec::new();
+        let mut low: Vec<&Expr> = Vec::new();
+        let mut high: Vec<&Expr> = Vec::new();
+        let mut product = 1.0;
+        for conjunct in conjuncts {
+            if let Some((left, op, right)) = conjunct.as_comparison() {
+                let (operand, op) = if is_free(right) { (left, op) } else { (right, flipped(op)) };
+                if is_free(left) || is_free(right) {
+                    match op {
+                        CompareOp::Eq => fixed.extend(column_below_casts(operand)),
+                        CompareOp::Gt | CompareOp::Ge => low.push(operand),
+                        CompareOp::Lt | CompareOp::Le => high.push(operand),
+                        CompareOp::Ne => {}
+                    }
+                }
+            }
+            product *= self.conjunct_selectivity(conjunct, plan);
+        }
+        for operand in low {
+            if let Some(position) = high.iter().position(|other| *other == operand) {
+                high.swap_remove(position);
+                product *= RANGE / (INEQUALITY * INEQUALITY);
+            }
+        }
+        // A whole unique key is one row.
+        let mut below = plan;
+        while let Logical::Filter { input, .. } = below {
+            below = input;
+        }
+        if let Logical::Scan(scan) = below {
+            let columns: Vec<usize> = fixed.iter().map(|&column| scan.columns[column]).collect();
+            if is_unique(&scan.table, &columns) {
+                return product.min(1.0 / self.table_rows(&scan.table));
+            }
+        }
+        product.min(1.0)
+    }
+
+    fn conjunct_selectivity(&self, conjunct: &Expr, plan: &Logical) -> f64 {
+        match conjunct {
+            Expr::Constant { value: Datum::Bool(true), .. } => 1.0,
+            Expr::Constant { .. } => 0.0,
+            Expr::And(operands) => self.selectivity_of_all(operands, plan),
+            Expr::Or(operands) => {
+                let none: f64 =
+                    operands.iter().map(|one| 1.0 - self.selectivity(one, plan)).product();
+                1.0 - none
+            }
+            Expr::Not(operand) => 1.0 - self.selectivity(operand, plan),
+            Expr::IsNull(_) => IS_NULL,
+            Expr::InList { operand, list } => {
+                (list.len() as f64 / self.distinct(operand, plan)).min(1.0)
+            }
+            Expr::Column { data_type: DataType::Bool, .. } => 0.5,
+            conjunct => match conjunct.as_comparison() {
+                Some((left, op, right)) => self.comparison_selectivity(left, op, right, plan),
+                None => match as_operator(conjunct).map(|(symbol, ..)| symbol) {
+                    Some("~~" | "~~*" | "~" | "~*") => MATCH,
+                    Some("!~~" | "!~~*" | "!~" | "!~*") => 1.0 - MATCH,
+                    _ => UNKNOWN,
+                },
+            },
+        }
+    }
+
+    fn comparison_selectivity(
+        &self,
+        left: &Expr,
+        op: CompareOp,
+        right: &Expr,
+        plan: &Logical,
+    ) -> f64 {
+        let equal = || {
+            let (left, right) = (self.distinct(left, plan), self.distinct(right, plan));
+            1.0 / left.max(right).max(1.0)
+        };
+        match op {
+            CompareOp::Eq => equal(),
+            CompareOp::Ne => 1.0 - equal(),
+            CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => INEQUALITY,
+        }
+    }
+}
+
+fn flipped(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        CompareOp::Eq | CompareOp::Ne => op,
+    }
+}
+
+/// Returns the column that an expression is, casts left aside.
+fn column_below_casts(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Column { index, .. } => Some(*index),
+        Expr::Cast { operand, .. } => column_below_casts(operand),
+        _ => None,
+    }
+}
+
+/// Returns whether no two rows agree in all these table columns: a whole unique key is among them.
+pub(super) fn is_unique(table: &Table, columns: &[usize]) -> bool {
+    if table.key_columns().all(|column| columns.contains(&column)) {
+        return true;
+    }
+    table.indexes.iter().filter(|index| index.spec.unique).any(|index| {
+        index.spec.keys.iter().all(|key| match key {
+            Expr::Column { index, .. } => columns.contains(index),
+            _ => false,
+        })
+    })
+}

@@ -1,0 +1,283 @@
+//! Joins taken apart: which units a tree of joins joins, and under which conditions.
+//!
+//! Inner joins, and the conditions and plain projections between them, are dissolved. What is left
+//! is a list of units (tables, groups, unions …) that may be joined in any order, the conditions,
+//! and a tail of outer, semi and anti joins that are done after them.
+//!
+//! A left join goes to the tail, `(a LEFT JOIN b) JOIN c` becoming `(a JOIN c) LEFT JOIN b`, unless
+//! a condition between b and c hinders that; then it is a unit of its own. If some condition can
+//! not be true where b is all NULLs it is an inner join. Semi and anti joins use columns of their
+//! left side alone and may always go to the tail. A full join that no condition narrows is a unit.
+//!
+//! The columns of units and of right sides have numbers of their own in the group; all expressions
+//! are over these.
+
+use std::ops::Range;
+
+use types::expr::Expr;
+
+use crate::logical::{Join, JoinKind, Logical};
+use crate::planner::conjunct::{
+    all, as_column, boolean, column, is_volatile, renumber, split, substitute, within,
+};
+use crate::planner::nullable::rejects_nulls;
+
+/// Something to be joined.
+#[derive(Debug)]
+pub(super) struct Unit {
+    /// Yields its rows.
+    pub plan: Logical,
+    /// Numbers of its columns.
+    pub columns: Range<usize>,
+}
+
+/// A join done after the units were joined.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// Left, semi or anti.
+    pub kind: JoinKind,
+    /// The right side.
+    pub right: Unit,
+    /// Conditions of the join.
+    pub on: Vec<Expr>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct JoinGroup {
+    /// In the order of the statement.
+    pub units: Vec<Unit>,
+    /// What must hold.
+    pub conjuncts: Vec<Expr>,
+    /// What must hold and calls volatile functions.
+    pub volatile: Vec<Expr>,
+    /// What is done then, in this order.
+    pub tail: Vec<Tail>,
+    /// The columns of the join tree.
+    pub outputs: Vec<Expr>,
+    next_column: usize,
+}
+
+fn columns(unit: &Unit) -> impl Iterator<Item = Expr> {
+    let types = unit.plan.column_types();
+    unit.columns.clone().zip(types).map(|(index, data_type)| column(index, data_type))
+}
+
+fn conjuncts_of(predicate: Expr) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    split(predicate, &mut conjuncts);
+    conjuncts
+}
+
+fn is_plain(expression: &Expr) -> bool {
+    match expression {
+        Expr::Cast { operand, .. } => as_column(operand).is_some(),
+        Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. } => true,
+        _ => false,
+    }
+}
+
+fn uses(expression: &Expr, columns: &Range<usize>) -> bool {
+    let mut uses = false;
+    expression.walk(&mut |part| {
+        if let Expr::Column { index, .. } = part {
+            uses |= columns.contains(index);
+        }
+    });
+    uses
+}
+
+impl JoinGroup {
+    /// Takes a join apart. `conjuncts` hold for its rows and are over its columns.
+    pub(super) fn new(join: Join, conjuncts: Vec<Expr>) -> JoinGroup {
+        let mut group = JoinGroup::default();
+        let outputs = group.flatten(Logical::Join(join));
+        conjuncts.into_iter().for_each(|conjunct| group.hold(substitute(conjunct, &outputs)));
+        group.outputs = outputs;
+        group.open_outer_joins();
+        group
+    }
+
+    fn hold(&mut self, conjunct: Expr) {
+        match is_volatile(&conjunct) {
+            true => self.volatile.push(conjunct),
+            false => self.conjuncts.push(conjunct),
+        }
+    }
+
+    fn unit(&mut self, plan: Logical) -> Unit {
+        let first = self.next_column;
+        self.next_column += plan.column_types().len();
+        Unit { plan, columns: first..self.next_column }
+    }
+
+    /// Adds what a plan is made of; returns its columns.
+    fn flatten(&mut self, plan: Logical) -> Vec<Expr> {
+        match plan {
+            Logical::Join(join) => self.flatten_join(join),
+            Logical::Filter { input, predicate } if !is_volatile(&predicate) => {
+                let outputs = self.flatten(*input);
+                let conjuncts = conjuncts_of(substitute(predicate, &outputs));
+                conjuncts.into_iter().for_each(|conjunct| self.hold(conjunct));
+                outputs
+            }
+            Logical::Project { input, expressions } if expressions.iter().all(is_plain) => {
+                let inputs = self.flatten(*input);
+                expressions.into_iter().map(|e| substitute(e, &inputs)).collect()
+            }
+            plan => {
+                let unit = self.unit(plan);
+                let outputs = columns(&unit).collect();
+                self.units.push(unit);
+                outputs
+            }
+        }
+    }
+
+    fn flatten_join(&mut self, join: Join) -> Vec<Expr> {
+        match join.kind {
+            JoinKind::Inner => {
+                let mut outputs = self.flatten(*join.left);
+                outputs.extend(self.flatten(*join.right));
+                let conjuncts = conjuncts_of(substitute(join.on, &outputs));
+                conjuncts.into_iter().for_each(|conjunct| self.hold(conjunct));
+                outputs
+            }
+            JoinKind::Semi | JoinKind::Anti => {
+                let outputs = self.flatten(*join.left);
+                let tail = self.tail(join.kind, *join.right, join.on, &outputs);
+                self.tail.push(tail);
+                outputs
+            }
+            JoinKind::Left | JoinKind::Full => {
+                let unit = self.unit(Logical::Join(join));
+                let outputs = columns(&unit).collect();
+                self.units.push(unit);
+                outputs
+            }
+            JoinKind::Right => {
+                let left_width = join.left.column_types().len();
+                let unit = self.unit(Logical::Join(mirrored(join)));
+                let mut outputs: Vec<Expr> = columns(&unit).collect();
+                outputs.rotate_right(left_width);
+                self.units.push(unit);
+                outputs
+            }
+        }
+    }
+
+    /// Returns a join of the tail. `left`: what its left columns are. What its conditions say of
+    /// one side alone goes there, as far as the kind of join allows.
+    fn tail(&mut self, kind: JoinKind, right: Logical, on: Expr, left: &[Expr]) -> Tail {
+        let mut right = self.unit(right);
+        let by: Vec<Expr> = left.iter().cloned().chain(columns(&right)).collect();
+        let (mut kept, mut inside) = (Vec::new(), Vec::new());
+        for conjunct in conjuncts_of(substitute(on, &by)) {
+            let free = is_volatile(&conjunct);
+            if !free && uses(&conjunct, &right.columns) && within(&conjunct, right.columns.clone())
+            {
+                inside.push(renumber(conjunct, &|index| index - right.columns.start));
+            } else if !free && kind == JoinKind::Semi && !uses(&conjunct, &right.columns) {
+                self.conjuncts.push(conjunct);
+            } else {
+                kept.push(conjunct);
+            }
+        }
+        if let Some(predicate) = all(inside) {
+            right.plan = Logical::Filter { input: Box::new(right.plan), predicate };
+        }
+        Tail { kind, right, on: kept }
+    }
+
+    /// Looks at units that are outer joins until none is left that can be taken apart.
+    fn open_outer_joins(&mut self) {
+        let mut position = 0;
+        while position < self.units.len() {
+            match self.opening(position) {
+                Some(kind) => self.open(position, kind),
+                None => position += 1,
+            }
+        }
+    }
+
+    /// Returns as what kind of join a unit can be taken apart.
+    fn opening(&self, position: usize) -> Option<JoinKind> {
+        let unit = &self.units[position];
+        let Logical::Join(join) = &unit.plan else { return None };
+        let middle = unit.columns.start + join.left.column_types().len();
+        let (left, right) = (unit.columns.start..middle, middle..unit.columns.end);
+        let semi = self.tail.iter().filter(|tail| tail.kind == JoinKind::Semi);
+        let conditions = || self.conjuncts.iter().chain(semi.clone().flat_map(|tail| &tail.on));
+        let rejected = |side| conditions().any(|conjunct| rejects_nulls_of(conjunct, side));
+        match join.kind {
+            JoinKind::Left if rejected(&right) => Some(JoinKind::Inner),
+            JoinKind::Left => {
+                let hinders = |conjunct: &Expr| {
+                    uses(conjunct, &right) && !within(conjunct, unit.columns.clone())
+                };
+                (!self.conjuncts.iter().any(hinders)).then_some(JoinKind::Left)
+            }
+            JoinKind::Full if rejected(&left) => Some(JoinKind::Left),
+            JoinKind::Full if rejected(&right) => Some(JoinKind::Right),
+            _ => None,
+        }
+    }
+
+    /// Takes a unit apart, which is a join, as a join of this kind.
+    fn open(&mut self, position: usize, kind: JoinKind) {
+        let after = self.units.split_off(position + 1);
+        let Some(Unit { plan: Logical::Join(join), columns: old }) = self.units.pop() else {
+            unreachable!("only joins are taken apart")
+        };
+        let was_full = join.kind == JoinKind::Full;
+        let join = Join { kind, ..join };
+        let outputs = match kind {
+            JoinKind::Left if !was_full => {
+                let mut outputs = self.flatten(*join.left);
+                let tail = self.tail(kind, *join.right, join.on, &outputs);
+                outputs.extend(columns(&tail.right));
+                // What uses its columns comes later.
+                self.tail.insert(0, tail);
+                outputs
+            }
+            _ => self.flatten_join(join),
+        };
+        self.units.extend(after);
+        self.replace(&old, &outputs);
+    }
+
+    /// Puts expressions in for columns.
+    fn replace(&mut self, columns: &Range<usize>, by: &[Expr]) {
+        let tails = self.tail.iter_mut().flat_map(|tail| &mut tail.on);
+        let conditions = self.conjuncts.iter_mut().chain(&mut self.volatile);
+        for expression in conditions.chain(tails).chain(&mut self.outputs) {
+            if uses(expression, columns) {
+                *expression = expression.clone().transform(&mut |part| match part {
+                    Expr::Column { index, .. } if columns.contains(&index) => {
+                        by[index - columns.start].clone()
+                    }
+                    part => part,
+                });
+            }
+        }
+    }
+}
+
+fn rejects_nulls_of(conjunct: &Expr, side: &Range<usize>) -> bool {
+    uses(conjunct, side) && rejects_nulls(conjunct, side)
+}
+
+/// Returns a right join as a left join with the sides exchanged.
+fn mirrored(join: Join) -> Join {
+    let left_width = join.left.column_types().len();
+    let right_width = join.right.column_types().len();
+    let on = renumber(join.on, &|index| {
+        if index < left_width { index + right_width } else { index - left_width }
+    });
+    Join { kind: JoinKind::Left, left: join.right, right: join.left, on }
+}
+
+/// Returns the condition of a join.
+pub(super) fn on(conjuncts: Vec<Expr>) -> Expr {
+    all(conjuncts).unwrap_or_else(|| boolean(true))
+}
