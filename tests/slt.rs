@@ -103,6 +103,7 @@ const PORTABLE: &[&str] = &[
     "transactions",
     "types",
     "update",
+    "views",
 ];
 
 #[tokio::test]

@@ -137,9 +137,6 @@ fn records_of_the_corpus_that_are_here() {
 /// leaves the file out.
 const SAMPLE: (usize, usize) = (30, 400);
 
-/// Parts of the paths of files that create views, which are not there yet.
-const NEEDS_VIEWS: [&str; 2] = ["index/view/", "view.slt"];
-
 /// Returns the first records of a file; `None` if it begins with too many statements.
 fn sample(records: Vec<Record>) -> Option<Vec<Record>> {
     let (query_count, record_count) = SAMPLE;
@@ -165,9 +162,6 @@ fn sample_of_the_corpus() {
     let failure_count = AtomicUsize::new(0);
     let work = || {
         while let Some((file, protocol)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if NEEDS_VIEWS.iter().any(|part| file.contains(part)) {
-                continue;
-            }
             let Some(records) = sample(corpus.records(file)) else { continue };
             let outcome = run_file(None, *protocol, file, records.into_iter());
             show_failures(&outcome);

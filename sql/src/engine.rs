@@ -15,9 +15,10 @@ use crate::catalog::Catalog;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
-    TableRecord, decode,
+    TableRecord, VIEWS_PREFIX, decode,
 };
 use crate::catalog::table::Table;
+use crate::catalog::view::View;
 use crate::error::Result;
 use crate::planner::statistics::Statistics;
 use crate::quotas::Quotas;
@@ -182,6 +183,10 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         let record: TableRecord = decode(bytes)?;
         let attached = coprocessors.remove(name).unwrap_or_default();
         catalog = catalog.with_stored(assemble::table(&record, attached)?, record);
+        Ok(())
+    })?;
+    read_rows(store, VIEWS_PREFIX, |_, bytes| {
+        catalog = catalog.with_view(View::of_record(decode(bytes)?)?);
         Ok(())
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {

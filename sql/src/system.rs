@@ -52,6 +52,14 @@ const VIEWS: &[View] = &[
         ],
         rows: tables,
     },
+    View {
+        name: "views",
+        columns: &[("view_name", DataType::Text), ("definition", DataType::Text)],
+        rows: |source| {
+            let views = source.catalog.views();
+            Ok(views.map(|view| vec![text(&view.name), text(&view.text)]).collect())
+        },
+    },
     regions::VIEW,
     View {
         name: "admission",

@@ -3,6 +3,7 @@
 mod binder;
 mod columnar;
 mod coprocessors;
+mod definitions;
 mod parser_limits;
 mod queries;
 mod scripts;

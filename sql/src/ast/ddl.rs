@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP, as written.
 
 use super::expr::{Expr, SourceExpr, TypeName};
-use super::query::{NullsOrder, SortOrder};
+use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::{ColumnName, Ident, TableName};
 
 /// `CREATE TABLE`
@@ -98,6 +98,30 @@ pub enum OptionValue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropTable {
     /// The tables.
+    pub names: Vec<TableName>,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// `CASCADE`
+    pub cascade: bool,
+}
+
+/// `CREATE VIEW`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateView {
+    /// `OR REPLACE`
+    pub or_replace: bool,
+    /// The view.
+    pub name: TableName,
+    /// Names of its first columns.
+    pub columns: Vec<Ident>,
+    /// Its rows.
+    pub query: SourceQuery,
+}
+
+/// `DROP VIEW`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropView {
+    /// The views.
     pub names: Vec<TableName>,
     /// `IF EXISTS`
     pub if_exists: bool,

@@ -22,8 +22,9 @@ pub mod session;
 
 pub use ddl::{
     AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable, IndexKey,
-    KeyColumn, OptionValue, QuotaChange, QuotaOwner, TableConstraint, TableOption,
+    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, CreateView, DropIndex, DropTable,
+    DropView, IndexKey, KeyColumn, OptionValue, QuotaChange, QuotaOwner, TableConstraint,
+    TableOption,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
@@ -36,7 +37,8 @@ pub use expr::{
 };
 pub use query::{
     Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
-    QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableFunction, TableRef,
+    QueryBody, Select, SelectItem, SetOperator, SortOrder, SourceQuery, TableAlias, TableFunction,
+    TableRef,
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
@@ -95,6 +97,10 @@ pub enum Statement {
     CreateTable(Box<CreateTable>),
     /// `DROP TABLE`
     DropTable(DropTable),
+    /// `CREATE VIEW`
+    CreateView(Box<CreateView>),
+    /// `DROP VIEW`
+    DropView(DropView),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `DROP INDEX`
@@ -194,6 +200,8 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::CreateTable(_) => "CREATE TABLE",
             Statement::DropTable(_) => "DROP TABLE",
+            Statement::CreateView(_) => "CREATE VIEW",
+            Statement::DropView(_) => "DROP VIEW",
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",

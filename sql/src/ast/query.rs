@@ -20,6 +20,17 @@ pub struct Query {
     pub position: usize,
 }
 
+/// A query together with its SQL text, for what is stored in the catalog.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceQuery {
+    /// The tree.
+    pub query: Query,
+    /// The text it was parsed from, without surrounding blanks.
+    pub text: String,
+    /// Where the text starts.
+    pub position: usize,
+}
+
 /// What gives the rows of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryBody {

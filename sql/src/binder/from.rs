@@ -14,6 +14,7 @@ use crate::binder::scope::{Relation, Scope, ScopeColumn};
 use crate::binder::tree::{conjuncts, map_columns};
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::table::Table;
+use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
 
@@ -66,6 +67,14 @@ impl Binder<'_> {
         }
     }
 
+    /// Returns a view of the catalog by name.
+    pub(super) fn find_view(&self, name: &TableName) -> Option<&Arc<View>> {
+        match &name.schema {
+            Some(schema) if schema.value != "public" => None,
+            _ => self.catalog.view(&name.name.value),
+        }
+    }
+
     /// Returns the error of a name that is no relation.
     pub(super) fn no_table(&self, name: &TableName) -> Error {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
@@ -93,8 +102,16 @@ impl Binder<'_> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
         let Some(table) = self.find_table(name).cloned() else {
-            return self.bind_view(name, alias_name, renamed, as_of);
+            return match self.find_view(name).cloned() {
+                Some(view) => {
+                    refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
+                    self.note_relation(&view.name);
+                    self.bind_view_rows(&view, alias_name, renamed)
+                }
+                None => self.bind_system_view(name, alias_name, renamed, as_of),
+            };
         };
+        self.note_relation(&table.name);
         let as_of = as_of.map(|expr| self.bind_as_of(expr)).transpose()?;
         let (rows, scope) = scan_of(&table, alias_name, as_of);
         let mut scope = scope;
@@ -104,7 +121,7 @@ impl Binder<'_> {
         Ok((rows, scope))
     }
 
-    fn bind_view(
+    fn bind_system_view(
         &mut self,
         name: &TableName,
         alias: &str,
@@ -114,12 +131,7 @@ impl Binder<'_> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let view = self.system.view(schema, &name.name.value);
         let columns = view.ok_or_else(|| self.no_table(name))?;
-        if let Some(expr) = as_of {
-            let hint = "System views show the present only.";
-            return Err(
-                Error::not_supported("FOR SYSTEM_TIME of a system view", hint).at(expr.position())
-            );
-        }
+        refuse_as_of(as_of, "a system view", "System views show the present only.")?;
         let full = match schema {
             Some(schema) => format!("{schema}.{}", name.name.value),
             None => name.name.value.clone(),
@@ -273,6 +285,16 @@ impl Binder<'_> {
         let rest = right.columns().into_iter().filter(shared);
         merged.extend(rest.map(|column| shifted(column.clone(), width)));
         Ok(merged)
+    }
+}
+
+fn refuse_as_of(as_of: Option<&ast::Expr>, of: &str, hint: &str) -> Result<()> {
+    match as_of {
+        None => Ok(()),
+        Some(expr) => {
+            let what = format!("FOR SYSTEM_TIME of {of}");
+            Err(Error::not_supported(what, hint).at(expr.position()))
+        }
     }
 }
 

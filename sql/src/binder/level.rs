@@ -9,6 +9,8 @@
 //!
 //! [`Rows::place`](crate::binder::rows) replaces them by real ones.
 
+use std::collections::BTreeSet;
+
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
@@ -143,6 +145,15 @@ impl Level {
     }
 }
 
+/// What is noted while the definition of a view is bound.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    /// Tables and views named.
+    pub(super) relations: BTreeSet<String>,
+    /// Each `*`: where it or its qualifier stands, and the columns it means.
+    pub(super) stars: Vec<(usize, String)>,
+}
+
 /// The binder of one statement.
 pub(super) struct Binder<'a> {
     /// The tables.
@@ -155,6 +166,10 @@ pub(super) struct Binder<'a> {
     pub(super) parameters: Parameters,
     /// The queries around the expression at hand, outermost first.
     pub(super) levels: Vec<Level>,
+    /// What the definition of a view names, while one is bound.
+    pub(super) trace: Option<Trace>,
+    /// How many views the query at hand is inside of.
+    pub(super) view_depth: usize,
 }
 
 impl Binder<'_> {

@@ -38,6 +38,7 @@ mod columns;
 mod expressions;
 mod subqueries;
 mod names;
+mod view;
 mod from;
 mod grouping;
 mod locks;
@@ -53,6 +54,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 pub use system::{SessionConstants, SystemCatalog};
+pub use view::{ViewDefinition, bind_view_definition};
 
 use crate::ast::{self, Statement};
 use crate::binder::level::{Binder, Clause};
@@ -90,7 +92,15 @@ pub fn bind(
     parameter_types: &[Option<DataType>],
 ) -> Result<BoundStatement> {
     let parameters = Parameters::new(parameter_types);
-    let mut binder = Binder { catalog, system, constants, parameters, levels: Vec::new() };
+    let mut binder = Binder {
+        catalog,
+        system,
+        constants,
+        parameters,
+        levels: Vec::new(),
+        trace: None,
+        view_depth: 0,
+    };
     let mut bound = match statement {
         Statement::Query(query) => {
             let bound = binder.bind_query(query, true)?;
@@ -138,6 +148,8 @@ pub fn bind_table_expression(
         constants: &constants,
         parameters: Parameters::none(),
         levels: Vec::new(),
+        trace: None,
+        view_depth: 0,
     };
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;

@@ -30,6 +30,11 @@ impl Binder<'_> {
         if let Some(table) = self.find_table(name) {
             return Ok(Arc::clone(table));
         }
+        if let Some(view) = self.find_view(name) {
+            let what = format!("changing rows through view \"{}\"", view.name);
+            let error = Error::not_supported(what, "Change the tables that it reads.");
+            return Err(error.at(name.position()));
+        }
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         if self.system.view(schema, &name.name.value).is_some() {
             let message = format!("cannot change system view \"{}\"", name.name.value);

@@ -16,6 +16,7 @@ use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
+use crate::parser;
 
 /// A column that can be named.
 #[derive(Debug, Clone)]
@@ -257,6 +258,21 @@ impl Scope {
         match self.hint_for(name) {
             Some(hint) => error.with_hint(hint),
             None => error,
+        }
+    }
+
+    /// Returns SQL text that names one of [`Scope::columns`] or of a relation's columns.
+    pub(super) fn name_of(&self, column: &ScopeColumn) -> String {
+        let name = parser::quoted(&column.name);
+        let is_it = |one: &ScopeColumn| one.name == column.name && one.expr == column.expr;
+        // What USING has merged goes by its name alone: both sides may have it.
+        let merged = self.merged.iter().flatten().filter(|one| one.name == column.name).count();
+        let owner = self.relations.iter().find(|one| one.columns.iter().any(is_it));
+        match owner {
+            Some(owner) if self.merged.is_none() || merged > 1 => {
+                format!("{}.{name}", parser::quoted(&owner.alias))
+            }
+            _ => name,
         }
     }
 

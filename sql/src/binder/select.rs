@@ -161,6 +161,7 @@ impl Binder<'_> {
                 None => return Err(self.no_relation(qualifier).at(position)),
             }
         };
+        self.note_star(position, &columns);
         for column in columns {
             let references = &mut self.level().references;
             for_each_column(&column.expr, &mut |index| {

@@ -7,6 +7,7 @@
 pub mod quota;
 pub mod record;
 pub mod table;
+pub mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use store::quota::QuotaLimits;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
+use crate::catalog::view::View;
 
 /// One state of the catalog.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,8 @@ pub struct Catalog {
     /// Index name to the name of its table.
     indexes: AHashMap<String, String>,
     quotas: BTreeMap<QuotaSubject, QuotaLimits>,
+    /// Shared by catalogs with the same views.
+    views: Arc<BTreeMap<String, Arc<View>>>,
 }
 
 impl Catalog {
@@ -41,6 +45,34 @@ impl Catalog {
     /// Returns the table that has an index of this name.
     pub fn table_of_index(&self, index: &str) -> Option<&Arc<Table>> {
         self.indexes.get(index).and_then(|table| self.tables.get(table))
+    }
+
+    /// Returns a view by name.
+    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
+        self.views.get(name)
+    }
+
+    /// Returns all views, by name.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values()
+    }
+
+    /// Returns the catalog with a view added or replaced, one version on.
+    #[must_use]
+    pub fn with_view(&self, view: View) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        Arc::make_mut(&mut next.views).insert(view.name.clone(), Arc::new(view));
+        next
+    }
+
+    /// Returns the catalog without a view, one version on.
+    #[must_use]
+    pub fn without_view(&self, name: &str) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        Arc::make_mut(&mut next.views).remove(name);
+        next
     }
 
     /// Returns what is stored of a table.

@@ -70,6 +70,38 @@ pub struct CoprocessorRecord {
     pub arguments: Vec<(String, String)>,
 }
 
+/// What keys of [`view_key`] begin with.
+pub const VIEWS_PREFIX: &[u8] = b"v";
+
+/// Returns the key of a view's row.
+pub fn view_key(name: &str) -> Vec<u8> {
+    [VIEWS_PREFIX, name.as_bytes()].concat()
+}
+
+/// A view.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct ViewRecord {
+    /// Its name.
+    pub name: String,
+    /// The columns, in order.
+    pub columns: Vec<ViewColumnRecord>,
+    /// SQL text of the query, without any `*` in a select list.
+    pub text: String,
+    /// The tables and views that the query names.
+    pub relations: Vec<String>,
+}
+
+/// A column of a view.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct ViewColumnRecord {
+    /// Its name.
+    pub name: String,
+    /// OID of its type.
+    pub type_oid: u32,
+    /// Modifier of its type.
+    pub modifier: i32,
+}
+
 /// A table.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct TableRecord {

@@ -19,6 +19,7 @@ use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::error::{Error, Result, sqlstate};
+use crate::parser;
 
 /// The name of the family of columns that name none.
 const DEFAULT_FAMILY: &str = "0";
@@ -306,7 +307,7 @@ fn unique_constraints(
         let keys = keys
             .iter()
             .map(|key| IndexKeyRecord {
-                expression: name::quoted(&record.columns[key.column as usize].name),
+                expression: parser::quoted(&record.columns[key.column as usize].name),
                 descending: key.descending,
                 nulls_first: key.nulls_first,
             })

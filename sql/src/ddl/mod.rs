@@ -15,6 +15,8 @@ pub mod options;
 pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
+mod dependency;
+mod view;
 mod coprocessor;
 mod quota;
 
@@ -63,6 +65,10 @@ impl Changes {
     /// Returns the catalog that statements of this transaction see.
     pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
         self.catalog.clone().unwrap_or_else(|| engine.catalog())
+    }
+
+    fn set_catalog(&mut self, catalog: Catalog) {
+        self.catalog = Some(Arc::new(catalog));
     }
 
     /// Returns whether the transaction has changed the catalog.
@@ -212,6 +218,16 @@ impl Ddl<'_> {
         let mut notices = Vec::new();
         let dropped_too: Vec<String> =
             statement.names.iter().map(|name| name.name.value.clone()).collect();
+        let catalog = self.lock_catalog()?;
+        let is_view = |name: &&String| catalog.view(name).is_some();
+        if let Some(name) = dropped_too.iter().find(is_view) {
+            return Err(Error::new(
+                sqlstate::WRONG_OBJECT_TYPE,
+                format!("\"{name}\" is not a table"),
+            )
+            .with_hint("Use DROP VIEW to remove a view."));
+        }
+        notices.extend(self.drop_dependents(&dropped_too, statement.cascade)?);
         for name in &statement.names {
             let catalog = self.lock_catalog()?;
             check_schema(name)?;
@@ -247,7 +263,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         check_schema(&statement.table)?;
         let table_name = &statement.table.name.value;
-        let undefined = || undefined_table(&statement.table);
+        let undefined = || no_table(&catalog, &statement.table);
         let table = catalog.table(table_name).cloned().ok_or_else(undefined)?;
         let record = catalog.record(table_name).cloned().ok_or_else(undefined)?;
         if let Some(name) = &statement.name
@@ -311,7 +327,7 @@ impl Ddl<'_> {
     }
 
     /// Takes the catalog's lock and returns the catalog that this transaction may change.
-    fn lock_catalog(&mut self) -> Result<Arc<Catalog>> {
+    pub fn lock_catalog(&mut self) -> Result<Arc<Catalog>> {
         self.transaction.lock_row(
             CATALOG_TABLE,
             CATALOG_LOCK,
@@ -372,6 +388,17 @@ pub fn check_schema(name: &ast::TableName) -> Result<()> {
         .with_hint("Tables are in schema \"public\".")
         .at(schema.position)),
         _ => Ok(()),
+    }
+}
+
+/// Returns the error of a name that is no table.
+pub fn no_table(catalog: &Catalog, name: &ast::TableName) -> Error {
+    match catalog.view(&name.name.value) {
+        None => undefined_table(name),
+        Some(view) => {
+            let message = format!("\"{}\" is a view, not a table", view.name);
+            Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::catalog::Catalog;
 use crate::parser;
 
-/// The names of all tables and indexes, which share one name space.
+/// The names of all tables, views and indexes, which share one name space.
 #[derive(Debug, Default)]
 pub struct Taken(BTreeSet<String>);
 
@@ -20,6 +20,7 @@ impl Taken {
                 taken.add(&index.name);
             }
         }
+        catalog.views().for_each(|view| taken.add(&view.name));
         taken
     }
 
@@ -83,18 +84,6 @@ fn join(table: &str, columns: &[&str], suffix: &str) -> String {
     format!("{stem}_{suffix}")
 }
 
-/// Returns an identifier as SQL text, quoted if it must be.
-pub fn quoted(name: &str) -> String {
-    let mut characters = name.chars();
-    let plain = characters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
-        && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    // A keyword may not stand bare everywhere; quoting is always right.
-    if plain && !parser::is_reserved(name) {
-        return name.to_owned();
-    }
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,13 +96,5 @@ mod tests {
         assert_eq!(check("t", &["a", "b"]), "t_check");
         assert_eq!(primary_key(&"x".repeat(80)).len(), parser::IDENTIFIER_BYTES);
         assert_eq!(numbered("t_idx", |name| name != "t_idx2"), "t_idx2");
-    }
-
-    #[test]
-    fn identifiers_are_quoted_when_they_must_be() {
-        assert_eq!(quoted("dep_time"), "dep_time");
-        assert_eq!(quoted("Dep"), "\"Dep\"");
-        assert_eq!(quoted("order"), "\"order\"");
-        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
     }
 }

@@ -21,6 +21,11 @@ impl Cursor<'_> {
         self.expect_words(&["create"])?;
         let (what, hint) = match self.peek_word().as_str() {
             "table" => return self.create_table(),
+            "view" => return self.create_view(false),
+            "or" if self.is_words(&["or", "replace", "view"]) => {
+                self.expect_words(&["or", "replace"])?;
+                return self.create_view(true);
+            }
             "index" => return self.create_index(false),
             "unique" => {
                 self.advance();
@@ -450,6 +455,9 @@ impl Cursor<'_> {
             let cascade = self.cascade();
             return Ok(Statement::DropTable(DropTable { names, if_exists, cascade }));
         }
+        if self.is_word("view") {
+            return self.drop_view();
+        }
         if self.take_word("index") {
             if self.is_word("concurrently") {
                 return Err(ParseError::unsupported("DROP INDEX CONCURRENTLY", self.position())
@@ -468,7 +476,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn cascade(&mut self) -> bool {
+    pub(super) fn cascade(&mut self) -> bool {
         let cascade = self.take_word("cascade");
         if !cascade {
             self.take_word("restrict");

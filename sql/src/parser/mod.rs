@@ -27,17 +27,19 @@ mod query;
 mod table;
 mod dml;
 mod ddl;
+mod view;
 mod alter;
 mod session;
 mod copy;
 
 pub use error::ParseError;
-pub(crate) use name::{IDENTIFIER_BYTES, is_reserved};
+pub(crate) use name::IDENTIFIER_BYTES;
+pub use name::quoted;
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::ast::{Expr, Statement};
+use crate::ast::{Expr, Query, Statement};
 use cursor::Cursor;
 use dialect::BennuDialect;
 use error::Result;
@@ -91,6 +93,21 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
             return Err(cursor.unexpected());
         }
         Ok(expression)
+    })
+}
+
+/// Parses a query that stands alone, as the catalog keeps it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
+    with_cursor(sql, |cursor| {
+        let query = cursor.query()?;
+        if cursor.peek() != &Token::EOF {
+            return Err(cursor.unexpected());
+        }
+        Ok(query)
     })
 }
 

@@ -129,6 +129,18 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     is_reserved_for_column(word) || VALUES.contains(&word)
 }
 
+/// Returns an identifier as SQL text, quoted if it must be.
+pub fn quoted(name: &str) -> String {
+    let mut characters = name.chars();
+    let plain = characters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    // A keyword may not stand bare everywhere; quoting is always right.
+    if plain && !is_reserved(name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +153,13 @@ mod tests {
         let long = "é".repeat(40);
         assert_eq!(fold(&long, false), "é".repeat(31), "62 bytes: a character is not cut");
         assert!(is_reserved("user") && !is_reserved_for_column("user"));
+    }
+
+    #[test]
+    fn identifiers_are_quoted_when_they_must_be() {
+        assert_eq!(quoted("dep_time"), "dep_time");
+        assert_eq!(quoted("Dep"), "\"Dep\"");
+        assert_eq!(quoted("order"), "\"order\"");
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
     }
 }

@@ -13,6 +13,7 @@ use crate::attach::Attached;
 use crate::ddl;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
+use crate::parser;
 use crate::settings::Settings;
 use crate::timer::StopFlag;
 
@@ -269,8 +270,8 @@ fn kept(keeper: &Attached) -> Error {
     )
     .with_hint(format!(
         "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",
-        ddl::name::quoted(table),
-        ddl::name::quoted(name)
+        parser::quoted(table),
+        parser::quoted(name)
     ))
 }
 

@@ -18,11 +18,13 @@ use crate::ddl;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
+use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
 use crate::session::{Execution, Parsed, Session, read_only};
+use crate::system::SystemNames;
 
 impl Session {
     /// Runs a statement that has no plan.
@@ -39,6 +41,8 @@ impl Session {
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
             Statement::CreateTable(_)
             | Statement::DropTable(_)
+            | Statement::CreateView(_)
+            | Statement::DropView(_)
             | Statement::CreateIndex(_)
             | Statement::DropIndex(_)
             | Statement::AlterQuota(_) => self.run_ddl(statement)?,
@@ -202,6 +206,18 @@ impl Session {
             Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),
             Statement::AlterTable(alter) => ddl.alter_table(alter)?,
             Statement::DropTable(drop) => ddl.drop_table(drop)?,
+            Statement::CreateView(create) => {
+                let catalog = ddl.lock_catalog()?;
+                let definition = binder::bind_view_definition(
+                    &create.query,
+                    &catalog,
+                    &SystemNames,
+                    &self.constants,
+                )?;
+                ddl.create_view(create, definition)?;
+                Vec::new()
+            }
+            Statement::DropView(drop) => ddl.drop_view(drop)?,
             Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
             Statement::DropIndex(drop) => ddl.drop_index(drop)?,
             Statement::AlterQuota(alter) => {
@@ -387,8 +403,8 @@ impl Session {
         let columns = copy::columns(&table, columns)?;
         let format = CopyFormat::read(&statement.options, columns.len())?;
         let list: Vec<String> =
-            columns.iter().map(|column| ddl::name::quoted(&table.columns[*column].name)).collect();
-        let query = format!("SELECT {} FROM {}", list.join(", "), ddl::name::quoted(&table.name));
+            columns.iter().map(|column| parser::quoted(&table.columns[*column].name)).collect();
+        let query = format!("SELECT {} FROM {}", list.join(", "), parser::quoted(&table.name));
         let parsed = super::parse(&query)?
             .pop()
             .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty"))?;
@@ -465,7 +481,7 @@ impl Session {
         ddl::check_schema(name)?;
         self.with_planning(|planning| {
             let table = planning.catalog.table(&name.name.value).cloned();
-            table.ok_or_else(|| ddl::undefined_table(name))
+            table.ok_or_else(|| ddl::no_table(planning.catalog, name))
         })
     }
 

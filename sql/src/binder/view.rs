@@ -1,0 +1,181 @@
+//! Views: their definition at CREATE VIEW, and their rows in FROM.
+//!
+//! A view is bound anew wherever it is used, in a world of its own: it sees neither the queries
+//! around it nor their parameters. Errors of its text were found when it was created.
+
+use crate::ast::{Ident, SourceQuery};
+use crate::binder::level::{Binder, Trace};
+use crate::binder::parameters::Parameters;
+use crate::binder::rows::Rows;
+use crate::binder::scope::{Relation, Scope, ScopeColumn};
+use crate::binder::system::{SessionConstants, SystemCatalog};
+use crate::catalog::Catalog;
+use crate::catalog::view::{View, ViewColumn};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::OutputColumn;
+use crate::parser;
+
+/// Views inside of views; deeper ones would need too much stack.
+const DEPTH_MAX: usize = 32;
+
+/// What a view's query was found to mean.
+#[derive(Debug, Clone)]
+pub struct ViewDefinition {
+    /// Its columns, under the names that the query gives them.
+    pub columns: Vec<ViewColumn>,
+    /// Its text, in which columns stand in the place of each `*`.
+    pub text: String,
+    /// The tables and views that it names, each once.
+    pub relations: Vec<String>,
+}
+
+/// Binds the query of CREATE VIEW.
+///
+/// # Errors
+///
+/// PostgreSQL's for what is wrong with the query, with positions in the statement; 42P02 for a
+/// parameter.
+pub fn bind_view_definition(
+    source: &SourceQuery,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    constants: &SessionConstants,
+) -> Result<ViewDefinition> {
+    let binder = || Binder {
+        catalog,
+        system,
+        constants,
+        parameters: Parameters::none(),
+        levels: Vec::new(),
+        trace: None,
+        view_depth: 0,
+    };
+    let mut first = binder();
+    first.trace = Some(Trace::default());
+    let columns = view_columns(&first.bind_query(&source.query, true)?.columns);
+    let trace = first.trace.take().unwrap_or_default();
+    let text = replace_stars(source, trace.stars);
+    let again = parser::parse_query(&text).map_err(Error::from);
+    let again = again.and_then(|query| binder().bind_query(&query, true));
+    if again.as_ref().ok().map(|bound| view_columns(&bound.columns)).as_ref() != Some(&columns) {
+        let hint = "Name the columns.";
+        return Err(Error::not_supported("a * in this place of a view", hint));
+    }
+    Ok(ViewDefinition { columns, text, relations: trace.relations.into_iter().collect() })
+}
+
+fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
+    let column =
+        |column: &OutputColumn| ViewColumn { name: column.name.clone(), sql_type: column.sql_type };
+    columns.iter().map(column).collect()
+}
+
+/// Returns the text with columns in the place of each `*`.
+fn replace_stars(source: &SourceQuery, mut stars: Vec<(usize, String)>) -> String {
+    stars.sort();
+    stars.dedup();
+    let characters: Vec<char> = source.text.chars().collect();
+    let mut text = String::with_capacity(source.text.len());
+    let mut done = 0;
+    for (position, columns) in stars {
+        let Some(start) = position.checked_sub(source.position) else { continue };
+        let Some(length) = star_length(characters.get(start..).unwrap_or_default()) else {
+            continue;
+        };
+        if start < done {
+            continue;
+        }
+        text.extend(&characters[done..start]);
+        text.push_str(&columns);
+        done = start + length;
+    }
+    text.extend(&characters[done..]);
+    text
+}
+
+/// Returns the length of `*`, `t.*` or `"t".*` if the text begins with one. A query in parentheses
+/// may count as one with a `*` that is not written.
+fn star_length(text: &[char]) -> Option<usize> {
+    let mut quoted = false;
+    for (index, c) in text.iter().enumerate() {
+        match c {
+            '"' => quoted = !quoted,
+            '*' if !quoted => return Some(index + 1),
+            _ if quoted || c.is_alphanumeric() || matches!(c, '_' | '$' | '.') => {}
+            c if c.is_whitespace() && index > 0 => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+impl Binder<'_> {
+    /// Notes that the query at hand names a relation.
+    pub(super) fn note_relation(&mut self, name: &str) {
+        if let Some(trace) = &mut self.trace {
+            trace.relations.insert(name.to_owned());
+        }
+    }
+
+    /// Notes the columns that a `*` over the level at hand means.
+    pub(super) fn note_star(&mut self, position: usize, columns: &[ScopeColumn]) {
+        let Some(trace) = &mut self.trace else { return };
+        let Some(level) = self.levels.last() else { return };
+        let names: Vec<String> = columns.iter().map(|column| level.scope.name_of(column)).collect();
+        trace.stars.push((position, names.join(", ")));
+    }
+
+    /// Returns the rows of a view.
+    pub(super) fn bind_view_rows(
+        &mut self,
+        view: &View,
+        alias: &str,
+        renamed: &[Ident],
+    ) -> Result<(Rows, Scope)> {
+        if self.view_depth >= DEPTH_MAX {
+            let message = format!("views are nested more than {DEPTH_MAX} deep");
+            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
+        }
+        let levels = std::mem::take(&mut self.levels);
+        let trace = self.trace.take();
+        self.view_depth += 1;
+        let bound = self.bind_query(&view.query, true);
+        self.view_depth -= 1;
+        self.levels = levels;
+        self.trace = trace;
+        // Positions in the view's text mean nothing to the statement.
+        let bound = bound.map_err(|error| Error { position: None, ..error })?;
+        if bound.columns.len() != view.columns.len() {
+            let message = format!("view \"{}\" does not fit its definition any more", view.name);
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
+        }
+        let named = bound.columns.iter().zip(&view.columns);
+        let columns: Vec<OutputColumn> = named
+            .map(|(bound, column)| OutputColumn {
+                name: column.name.clone(),
+                sql_type: bound.sql_type,
+                origin: None,
+            })
+            .collect();
+        let mut relation = Relation::new(alias, &columns);
+        relation.rename(renamed)?;
+        let types = columns.iter().map(|column| column.sql_type.base).collect();
+        Ok((Rows::new(bound.plan, types), Scope::of(relation)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_star_is_found() {
+        let length = |text: &str| star_length(&text.chars().collect::<Vec<_>>());
+        assert_eq!(length("*, a"), Some(1));
+        assert_eq!(length("t.*, a"), Some(3));
+        assert_eq!(length("public . \"T * \" . * from"), Some(19));
+        assert_eq!(length("(select 1)"), None);
+        assert_eq!(length("select a from t order by b"), None);
+        assert_eq!(length(""), None);
+    }
+}

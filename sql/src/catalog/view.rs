@@ -1,0 +1,77 @@
+//! What the catalog knows of a view.
+//!
+//! Stored is the text of its query, in which every `*` was replaced by the columns that it meant
+//! when the view was created: columns that a table gets later do not show up in the view. The text
+//! is parsed when the view enters the catalog snapshot and bound wherever the view is used.
+
+use std::sync::Arc;
+
+use types::{DataType, SqlType};
+
+use crate::ast::Query;
+use crate::catalog::record::{ViewColumnRecord, ViewRecord};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// A view.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Its name. All views are in schema `public`.
+    pub name: String,
+    /// The columns, in order.
+    pub columns: Vec<ViewColumn>,
+    /// The query.
+    pub query: Arc<Query>,
+    /// The text of the query.
+    pub text: String,
+    /// The tables and views that the query names, each once.
+    pub relations: Vec<String>,
+}
+
+/// A column of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+}
+
+impl View {
+    /// Returns the view that a record describes.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if its text is no query or a type is unknown.
+    pub fn of_record(record: ViewRecord) -> Result<View> {
+        let damaged = |what: String| {
+            let message = format!("damaged definition of view \"{}\": {what}", record.name);
+            Error::new(sqlstate::DATA_CORRUPTED, message)
+        };
+        let query = parser::parse_query(&record.text).map_err(|error| damaged(error.message))?;
+        let column = |column: &ViewColumnRecord| {
+            let base = DataType::from_oid(column.type_oid)
+                .ok_or_else(|| damaged(format!("type {}", column.type_oid)))?;
+            let sql_type = SqlType { base, modifier: column.modifier };
+            Ok(ViewColumn { name: column.name.clone(), sql_type })
+        };
+        let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
+        let ViewRecord { name, text, relations, .. } = record;
+        Ok(View { name, columns, query: Arc::new(query), text, relations })
+    }
+
+    /// Returns what is stored of the view.
+    pub fn record(&self) -> ViewRecord {
+        let column = |column: &ViewColumn| ViewColumnRecord {
+            name: column.name.clone(),
+            type_oid: column.sql_type.base.oid(),
+            modifier: column.sql_type.modifier,
+        };
+        ViewRecord {
+            name: self.name.clone(),
+            columns: self.columns.iter().map(column).collect(),
+            text: self.text.clone(),
+            relations: self.relations.clone(),
+        }
+    }
+}

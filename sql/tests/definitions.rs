@@ -1,0 +1,53 @@
+//! Definitions outlive the process: what was committed is there after a restart, and no more.
+
+use sql::EngineOptions;
+
+use crate::server::Server;
+
+#[test]
+fn hidden_keys_go_on_after_a_restart() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (1)");
+    for _ in 0..3 {
+        server.restart();
+        assert_eq!(server.run("a", "INSERT INTO t VALUES (1), (2)"), "ok\n");
+    }
+    assert_eq!(server.run("a", "SELECT a, count(*) FROM t GROUP BY a ORDER BY a"), "1|5\n2|3\n");
+    server.run("a", "DROP TABLE t; CREATE TABLE t (a int)");
+    server.restart();
+    assert_eq!(server.run("a", "INSERT INTO t VALUES (7) RETURNING a"), "7\n");
+}
+
+#[test]
+fn views_are_there_after_a_restart() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one')");
+    server.run("a", "CREATE VIEW v (x) AS SELECT * FROM t; CREATE VIEW w AS SELECT x FROM v");
+    server.run("a", "CREATE VIEW gone AS SELECT 1; DROP VIEW gone");
+    server.run("a", "BEGIN; CREATE VIEW never AS SELECT 1; ROLLBACK");
+    server.restart();
+    assert_eq!(server.run("a", "SELECT * FROM v"), "1|one\n");
+    assert_eq!(server.run("a", "SELECT view_name FROM bennu.views ORDER BY 1"), "v\nw\n");
+    let refused = server.run("a", "DROP TABLE t");
+    assert!(refused.contains("2BP01"), "{refused}");
+    assert!(refused.contains("view v depends on table t\nview w depends on view v"), "{refused}");
+}
+
+#[test]
+fn views_inside_of_views_have_a_bound() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE VIEW v0 AS SELECT 1 AS a");
+    let mut made = 0;
+    let refused = loop {
+        let answer =
+            server.run("a", &format!("CREATE VIEW v{} AS SELECT a FROM v{made}", made + 1));
+        if answer.contains("54001") {
+            break answer;
+        }
+        made += 1;
+        assert!(made < 100, "{answer}");
+    };
+    assert!(refused.contains("views are nested more than 32 deep"), "{refused}");
+    assert_eq!(server.run("a", &format!("SELECT a FROM v{}", made - 1)), "1\n");
+    assert!(server.run("a", "CREATE OR REPLACE VIEW v0 AS SELECT a FROM v3").contains("42P17"));
+}
