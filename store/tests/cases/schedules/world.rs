@@ -58,8 +58,8 @@ pub(super) struct World {
     history: Vec<Effects>,
     /// So many of them must be.
     acknowledged: usize,
-    /// A bulk load after all of them that failed, and may be on disk until the next commit.
-    doubtful_load: Option<Effects>,
+    /// Bulk loads after all of them that failed: one may be on disk until the next commit.
+    doubtful_loads: Vec<Effects>,
     /// Tickets that nobody waited for yet, with the commits that they acknowledge.
     tickets: Vec<(usize, DurableTicket)>,
     /// Whether this process has met a failure that was made.
@@ -82,7 +82,7 @@ impl World {
             next_table: 1,
             history: Vec::new(),
             acknowledged: 0,
-            doubtful_load: None,
+            doubtful_loads: Vec::new(),
             tickets: Vec::new(),
             disturbed: false,
             flipped: false,
@@ -218,7 +218,7 @@ impl World {
         }
         let Some(commit) = self.accept(transaction.commit(), "a commit")? else { return Ok(()) };
         drop(transaction);
-        self.doubtful_load = None;
+        self.doubtful_loads.clear();
         self.history.push(effects);
         if waiting != Waiting::Asynchronous {
             self.tickets.push((self.history.len(), commit.durable));
@@ -244,10 +244,10 @@ impl World {
         let Some(load) = self.accept(written, "writing a bulk load")? else { return Ok(()) };
         let adopted = load.adopt();
         if self.accept(adopted, "a bulk load")?.is_none() {
-            self.doubtful_load = Some(effects);
+            self.doubtful_loads.push(effects);
             return Ok(());
         }
-        self.doubtful_load = None;
+        self.doubtful_loads.clear();
         self.history.push(effects);
         self.acknowledged = self.history.len();
         Ok(())
@@ -487,17 +487,24 @@ impl World {
 
     /// Reads all and finds the prefix of history that it is; what lies behind it never happened.
     fn check(&mut self) -> Result<(), String> {
-        let doubtful = self.doubtful_load.take();
+        let doubtful = std::mem::take(&mut self.doubtful_loads);
         let Some(found) = self.read_all()? else { return Ok(()) };
-        let commits = match (self.prefix(&found), doubtful) {
-            (Ok(commits), _) => commits,
-            (Err(why), None) => return Err(why),
-            (Err(_), Some(load)) => {
-                // It was on disk, and all before it.
-                self.history.push(load);
-                self.acknowledged = self.history.len();
-                self.prefix(&found)?
+        let known = self.prefix(&found);
+        let with = |world: &mut World, load: Effects| {
+            world.history.push(load);
+            let commits = world.history.len();
+            // It was on disk, and all before it.
+            let acknowledged = std::mem::replace(&mut world.acknowledged, commits);
+            let found = world.prefix(&found);
+            if found.is_err() {
+                world.history.pop();
+                world.acknowledged = acknowledged;
             }
+            found.ok()
+        };
+        let commits = match known {
+            Ok(commits) => commits,
+            Err(why) => doubtful.into_iter().find_map(|load| with(self, load)).ok_or(why)?,
         };
         self.history.truncate(commits);
         self.acknowledged = commits;
