@@ -7,15 +7,13 @@
 //! ```
 //!
 //! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
-//! asked for straight into vectors, filters, numbers the groups and feeds the accumulators.
-//! [`Merger`] puts the partial answers of all regions together in the session and finishes them.
+//! asked for straight into vectors, filters, numbers the groups and feeds the accumulators. The
+//! session puts the partial answers of all regions together, in [`Groups`] of its own.
 //!
 //! # Invariants
 //!
 //! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. In a response, group `g` is row `g` of every vector of `keys`; `partials` has its states
-//!    under this number.
-//! 3. A region keeps at most [`PAGE_BYTES`] and what one batch adds: then the page ends and the
+//! 2. A region keeps at most [`PAGE_BYTES`] and what one batch adds: then the page ends and the
 //!    session has what was gathered. What all groups take is bounded there.
 
 use std::sync::Arc;
@@ -24,11 +22,11 @@ use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
 use store::scanner::ScanStep;
 use store::{CellBatch, Scan, TimeRange};
-use types::aggregate::{Aggregate, AggregateStates, GroupTable, PartialStates};
+use types::aggregate::{Aggregate, Groups, PartialGroups};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
-use types::{Batch, DataType, Vector};
+use types::{Batch, Vector};
 
 use crate::columns::SliceDecoder;
 use crate::row;
@@ -57,20 +55,13 @@ pub struct AggregateRequest {
     pub time_range: TimeRange,
     /// What expressions know beside the row.
     pub context: EvalContext,
-    /// Bytes that all groups may take where they are put together; past it the call fails with
-    /// `53200`. `None` for no limit.
-    pub memory_bytes_max: Option<usize>,
 }
 
 /// The partial answer of some rows of a region.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateResponse {
-    /// The group keys, a vector for each of [`AggregateRequest::group_by`].
-    pub keys: Vec<Vector>,
-    /// For each aggregate the states of all groups.
-    pub partials: Vec<PartialStates>,
-    /// The number of groups. Without group keys 1, even if there was no row.
-    pub group_count: usize,
+    /// What was gathered of them.
+    pub groups: PartialGroups,
     /// Rows that were read for it, before the filter.
     pub rows_scanned: u64,
 }
@@ -134,16 +125,14 @@ struct RegionState<'a> {
     groups: Groups,
     /// The decoded columns; reused from batch to batch.
     vectors: Vec<Vector>,
-    /// Reused from batch to batch.
-    group_numbers: Vec<u32>,
     rows_scanned: u64,
 }
 
 impl<'a> RegionState<'a> {
     fn new(request: &'a AggregateRequest) -> RegionState<'a> {
-        let groups = Groups::new(request);
+        let groups = Groups::new(&request.group_by, &request.aggregates);
         let vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
-        RegionState { request, groups, vectors, group_numbers: Vec::new(), rows_scanned: 0 }
+        RegionState { request, groups, vectors, rows_scanned: 0 }
     }
 
     fn add(&mut self, cells: &CellBatch) -> types::Result<()> {
@@ -183,13 +172,7 @@ impl<'a> RegionState<'a> {
     }
 
     fn feed(&mut self, batch: &Batch) -> types::Result<()> {
-        let request = self.request;
-        let keys = evaluate_keys(&request.group_by, batch, &request.context)?;
-        self.groups.assign(&keys, batch.row_count, &mut self.group_numbers);
-        for states in &mut self.groups.states {
-            states.feed(&self.group_numbers, batch, &request.context)?;
-        }
-        Ok(())
+        self.groups.feed(batch, &self.request.context)
     }
 
     /// Returns whether there is as much as one page has.
@@ -198,151 +181,16 @@ impl<'a> RegionState<'a> {
     }
 
     fn into_response(self) -> AggregateResponse {
-        let group_count = self.groups.group_count();
-        let keys = self.groups.table.map_or_else(Vec::new, GroupTable::into_keys);
-        let states = self.groups.states.into_iter();
-        let partials = states.map(|states| states.into_partial(group_count)).collect();
-        AggregateResponse { keys, partials, group_count, rows_scanned: self.rows_scanned }
+        AggregateResponse { groups: self.groups.into_partial(), rows_scanned: self.rows_scanned }
     }
-}
-
-/// The groups seen so far, with the states of each aggregate.
-struct Groups {
-    /// `None` without group keys: there is one group, with or without rows.
-    table: Option<GroupTable>,
-    states: Vec<AggregateStates>,
-}
-
-impl Groups {
-    fn new(request: &AggregateRequest) -> Groups {
-        let key_types: Vec<DataType> = request.group_by.iter().map(Expr::data_type).collect();
-        let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
-        let mut states: Vec<AggregateStates> =
-            request.aggregates.iter().map(AggregateStates::new).collect();
-        if table.is_none() {
-            states.iter_mut().for_each(|states| states.resize(1));
-        }
-        Groups { table, states }
-    }
-
-    /// Numbers the rows' groups and makes room for new ones.
-    fn assign(&mut self, keys: &[Arc<Vector>], row_count: usize, group_numbers: &mut Vec<u32>) {
-        let Some(table) = &mut self.table else {
-            group_numbers.clear();
-            group_numbers.resize(row_count, 0);
-            return;
-        };
-        let keys: Vec<&Vector> = keys.iter().map(AsRef::as_ref).collect();
-        let before = table.group_count();
-        table.assign(&keys, row_count, group_numbers);
-        let after = table.group_count();
-        if after > before {
-            self.states.iter_mut().for_each(|states| states.resize(after));
-        }
-    }
-
-    fn group_count(&self) -> usize {
-        self.table.as_ref().map_or(1, GroupTable::group_count)
-    }
-
-    fn keys(&self, range: std::ops::Range<usize>) -> Vec<Vector> {
-        self.table.as_ref().map_or_else(Vec::new, |table| table.keys(range))
-    }
-
-    /// Fails if there is more than the request allows.
-    fn check_size(&self, request: &AggregateRequest) -> types::Result<()> {
-        match request.memory_bytes_max {
-            Some(limit) if self.byte_count() > limit => {
-                Err(types::Error::new(violation::OUT_OF_MEMORY, "out of memory")
-                    .with_detail(format!("The groups take more than {limit} bytes.")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn byte_count(&self) -> usize {
-        let states = self.states.iter().map(AggregateStates::byte_count);
-        self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
-    }
-}
-
-/// Evaluates the group keys; a plain column is shared, not copied.
-fn evaluate_keys(
-    keys: &[Expr],
-    batch: &Batch,
-    context: &EvalContext,
-) -> types::Result<Vec<Arc<Vector>>> {
-    let evaluate = |key: &Expr| match key {
-        Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
-        _ => key.eval_batch(batch, context).map(Arc::new),
-    };
-    keys.iter().map(evaluate).collect()
-}
-
-/// Puts partial answers together as they come, in any order.
-pub struct Merger<'a> {
-    request: &'a AggregateRequest,
-    groups: Groups,
-    group_numbers: Vec<u32>,
-}
-
-impl<'a> Merger<'a> {
-    /// Returns a merger that has no answer yet.
-    pub fn new(request: &'a AggregateRequest) -> Merger<'a> {
-        Merger { request, groups: Groups::new(request), group_numbers: Vec::new() }
-    }
-
-    /// Adds an answer.
-    ///
-    /// # Errors
-    ///
-    /// What the aggregates raise, for example `22003` for a sum out of range; `53200` if all groups
-    /// together are too large.
-    pub fn add(&mut self, response: AggregateResponse) -> types::Result<()> {
-        if response.group_count == 0 {
-            return Ok(());
-        }
-        let keys: Vec<Arc<Vector>> = response.keys.into_iter().map(Arc::new).collect();
-        self.groups.assign(&keys, response.group_count, &mut self.group_numbers);
-        for (states, partial) in self.groups.states.iter_mut().zip(&response.partials) {
-            states.merge(partial, &self.group_numbers)?;
-        }
-        self.groups.check_size(self.request)
-    }
-
-    /// Returns batches of the group keys followed by the aggregates, at most [`BATCH_ROWS`] rows
-    /// each. Without group keys there is exactly one row, with them none if no row was found.
-    ///
-    /// # Errors
-    ///
-    /// What the aggregates raise, as for [`Merger::add`].
-    pub fn finish(self) -> types::Result<Vec<Batch>> {
-        finish(self.groups)
-    }
-}
-
-fn finish(mut groups: Groups) -> types::Result<Vec<Batch>> {
-    let group_count = groups.group_count();
-    let mut batches = Vec::with_capacity(group_count.div_ceil(BATCH_ROWS));
-    for start in (0..group_count).step_by(BATCH_ROWS) {
-        let range = start..group_count.min(start + BATCH_ROWS);
-        let row_count = range.len();
-        let mut columns: Vec<Arc<Vector>> =
-            groups.keys(range.clone()).into_iter().map(Arc::new).collect();
-        for states in &mut groups.states {
-            columns.push(Arc::new(states.finish(range.clone())?));
-        }
-        batches.push(Batch { columns, row_count });
-    }
-    Ok(batches)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{key, layout, stored_row};
-    use types::Datum;
     use types::aggregate::AggregateKind;
+    use types::{DataType, Datum};
 
     /// Over `t (id int primary key, g int, v int)`, columns `(v, g)`.
     fn request(is_grouped: bool) -> AggregateRequest {
@@ -367,7 +215,6 @@ mod tests {
             ],
             time_range: TimeRange::ALL,
             context: EvalContext::default(),
-            memory_bytes_max: None,
         }
     }
 
@@ -384,22 +231,21 @@ mod tests {
     fn merge(
         request: &AggregateRequest,
         responses: impl IntoIterator<Item = AggregateResponse>,
-    ) -> types::Result<Vec<Batch>> {
-        let mut merger = Merger::new(request);
-        responses.into_iter().try_for_each(|response| merger.add(response))?;
-        merger.finish()
+    ) -> types::Result<Batch> {
+        let mut groups = Groups::new(&request.group_by, &request.aggregates);
+        responses.into_iter().try_for_each(|response| groups.merge(&response.groups))?;
+        groups.finish(0..groups.group_count())
     }
 
     #[test]
     fn groups_of_several_regions_meet() {
         let request = request(true);
         let one = region(&request, &[(1, Some(7), 10), (2, None, 20), (3, Some(7), 5)]);
-        assert_eq!((one.group_count, one.rows_scanned), (2, 3));
+        assert_eq!((one.groups.group_count, one.rows_scanned), (2, 3));
         let two = region(&request, &[(4, None, 2), (5, Some(8), 1)]);
-        let batches = merge(&request, vec![one, AggregateResponse::default(), two]);
-        let batches = batches.unwrap_or_else(|error| panic!("{error}"));
+        let batch = merge(&request, vec![one, AggregateResponse::default(), two]).unwrap();
         let mut rows: Vec<String> =
-            (0..batches[0].row_count).map(|row| format!("{:?}", batches[0].row(row))).collect();
+            (0..batch.row_count).map(|row| format!("{:?}", batch.row(row))).collect();
         rows.sort_unstable();
         assert_eq!(
             rows,
@@ -414,11 +260,11 @@ mod tests {
     #[test]
     fn without_keys_there_is_one_row_with_keys_there_may_be_none() {
         let whole = request(false);
-        let batches = merge(&whole, vec![region(&whole, &[]), region(&whole, &[])]).unwrap();
-        assert_eq!(batches.len(), 1);
-        assert_eq!(batches[0].row(0), [Datum::Int8(0), Datum::Null, Datum::Null]);
+        let batch = merge(&whole, vec![region(&whole, &[]), region(&whole, &[])]).unwrap();
+        assert_eq!(batch.row_count, 1);
+        assert_eq!(batch.row(0), [Datum::Int8(0), Datum::Null, Datum::Null]);
         let grouped = request(true);
-        assert!(merge(&grouped, vec![region(&grouped, &[])]).unwrap().is_empty());
+        assert_eq!(merge(&grouped, vec![region(&grouped, &[])]).unwrap().row_count, 0);
     }
 
     #[test]
@@ -428,16 +274,7 @@ mod tests {
             Some(Expr::IsNull(Box::new(Expr::Column { index: 1, data_type: DataType::Int4 })));
         let answer = region(&request, &[(1, None, 10), (2, Some(7), 20)]);
         assert_eq!(answer.rows_scanned, 2);
-        let batches = merge(&request, vec![answer]).unwrap();
-        assert_eq!(batches[0].row(0), [Datum::Int8(1), Datum::Int8(10), Datum::Int4(10)]);
-    }
-
-    #[test]
-    fn many_groups_come_in_batches() {
-        let request = request(true);
-        let rows: Vec<(i32, Option<i32>, i32)> = (0..2500).map(|id| (id, Some(id), id)).collect();
-        let batches = merge(&request, vec![region(&request, &rows)]).unwrap();
-        let counts: Vec<usize> = batches.iter().map(|batch| batch.row_count).collect();
-        assert_eq!(counts, [1024, 1024, 452]);
+        let batch = merge(&request, vec![answer]).unwrap();
+        assert_eq!(batch.row(0), [Datum::Int8(1), Datum::Int8(10), Datum::Int4(10)]);
     }
 }

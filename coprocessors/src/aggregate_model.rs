@@ -8,13 +8,13 @@ use store::descriptor::Durability;
 use store::descriptor::SplitOptions;
 use store::transaction::TransactionOptions;
 use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TimeRange, Transaction};
-use types::aggregate::{Aggregate, AggregateKind};
+use types::aggregate::{Aggregate, AggregateKind, Groups};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum};
 
-use crate::aggregate::{AggregateEndpoint, AggregateRequest, Merger, PAGE_BYTES};
+use crate::aggregate::{AggregateEndpoint, AggregateRequest, PAGE_BYTES};
 use crate::fixture::*;
 use crate::violation::value_error;
 
@@ -90,21 +90,18 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
         ],
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
-        memory_bytes_max: None,
     }
 }
 
-fn ask(transaction: &Transaction, request: &AggregateRequest) -> Vec<Batch> {
-    try_ask(transaction, request).unwrap()
-}
-
-fn try_ask(transaction: &Transaction, request: &AggregateRequest) -> store::Result<Vec<Batch>> {
+fn ask(transaction: &Transaction, request: &AggregateRequest) -> Batch {
     let ranges = [(Vec::new(), None)];
-    let mut merger = Merger::new(request);
-    transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request, |response| {
-        merger.add(response).map_err(|error| value_error("merge", error))
-    })?;
-    merger.finish().map_err(|error| value_error("merge", error))
+    let mut groups = Groups::new(&request.group_by, &request.aggregates);
+    let called =
+        transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request, |response| {
+            groups.merge(&response.groups).map_err(|error| value_error("merge", error))
+        });
+    called.unwrap();
+    groups.finish(0..groups.group_count()).unwrap()
 }
 
 fn int4(datum: &Datum) -> Option<i32> {
@@ -210,27 +207,10 @@ proptest! {
             [(false, false), (false, true), (true, false), (true, true)]
         {
             let request = request(&layout, is_filtered, is_grouped);
-            let found = answer(&ask(&transaction, &request), is_grouped);
+            let found = answer(&[ask(&transaction, &request)], is_grouped);
             prop_assert_eq!(found, fold(&expected, is_filtered, is_grouped));
         }
     }
-}
-
-#[test]
-fn what_takes_too_much_memory_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path(), Options::default()).unwrap();
-    let layout = base_layout(2);
-    three_regions(&store, &layout);
-    let transaction = store.begin(TransactionOptions::default());
-    let rows = (0..300).map(|id| put(&layout, id, &(Some(id), None, None))).collect();
-    transaction.mutate(TABLE, rows).unwrap();
-    transaction.begin_statement();
-    let refusal = |request: &AggregateRequest| try_ask(&transaction, request).err();
-    let mut large = request(&layout, false, true);
-    large.memory_bytes_max = Some(16);
-    assert!(matches!(refusal(&large), Some(store::Error::Vetoed(veto)) if veto.code == "53200"));
-    assert!(refusal(&request(&layout, false, true)).is_none());
 }
 
 #[test]
@@ -260,18 +240,18 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
         }],
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
-        memory_bytes_max: None,
     };
-    let (mut merger, mut largest, mut pages) = (Merger::new(&request), 0, 0);
+    let mut groups = Groups::new(&request.group_by, &request.aggregates);
+    let (mut largest, mut pages) = (0, 0);
     let ranges = [(Vec::new(), None)];
     let called = transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, &request, |page| {
         pages += 1;
         largest = largest.max(page.rows_scanned);
-        merger.add(page).map_err(|error| value_error("merge", error))
+        groups.merge(&page.groups).map_err(|error| value_error("merge", error))
     });
     called.unwrap();
     assert!(pages > 3 && largest < 6_000, "{pages} pages, {largest} rows in one");
-    assert_eq!(merger.finish().unwrap()[0].row(0), [Datum::Int8(5_999)]);
+    assert_eq!(groups.finish(0..1).unwrap().row(0), [Datum::Int8(5_999)]);
 }
 
 #[test]
@@ -285,11 +265,11 @@ fn a_count_of_all_rows_decodes_nothing_and_answers_zero_for_none() {
     count.aggregates.truncate(1);
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
-    assert_eq!(ask(&transaction, &count)[0].row(0), [Datum::Int8(0)]);
+    assert_eq!(ask(&transaction, &count).row(0), [Datum::Int8(0)]);
     // Bytes that are no packed row: whoever decodes them fails.
     let row = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
     let rows = (0..250).map(|id| Mutation::new(row(id)).put(0, b"", b"\xFF".to_vec())).collect();
     transaction.mutate(TABLE, rows).unwrap();
     transaction.begin_statement();
-    assert_eq!(ask(&transaction, &count)[0].row(0), [Datum::Int8(250)]);
+    assert_eq!(ask(&transaction, &count).row(0), [Datum::Int8(250)]);
 }

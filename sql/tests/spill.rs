@@ -9,7 +9,7 @@ use sql::session::{Execution, Session, parse};
 use crate::server::Server;
 
 /// Rows of the large table.
-const ROWS: usize = 8_000;
+const ROWS: usize = 5_000;
 
 fn rows(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Error> {
     let mut found = Vec::new();
@@ -76,12 +76,30 @@ fn sorts() {
         "SELECT a FROM t ORDER BY abs(f - 100), a",
         // Many rows sort alike: they stay in the order of the table.
         "SELECT e, a FROM t ORDER BY e",
-        "SELECT b, a FROM t ORDER BY b OFFSET 3000 LIMIT 3000",
+        "SELECT b, a FROM t ORDER BY b OFFSET 1000 LIMIT 3000",
     ];
     for query in queries {
         let [roomy, tight] = both(&server, &mut session, query);
         assert!(roomy.len() >= 3000);
         assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
+fn groups() {
+    let (server, mut session) = server();
+    let aggregates = "count(*), sum(d), avg(f), min(c), max(e), count(DISTINCT b), sum(DISTINCT d), \
+                      count(b) FILTER (WHERE a > 100)";
+    // In the regions, and over rows that only the session has.
+    for from in ["t", "(SELECT * FROM t ORDER BY a) AS s"] {
+        for keys in ["a", "c, e"] {
+            let query = format!("SELECT {keys}, {aggregates} FROM {from} GROUP BY {keys}");
+            let [mut roomy, mut tight] = both(&server, &mut session, &query);
+            roomy.sort_unstable();
+            tight.sort_unstable();
+            assert!(roomy.len() > 700, "{query}: {} groups", roomy.len());
+            assert_eq!(roomy, tight, "{query}");
+        }
     }
 }
 

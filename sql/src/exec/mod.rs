@@ -4,7 +4,7 @@
 //! them. What changes data ([`modify()`]) runs to its end in one call; what is one get by key
 //! ([`point()`]) has a path of its own, without batches or operators.
 //!
-//! A sort that outgrows `work_mem` goes on on disk ([`spill`](crate::spill)). Joins, groups and
+//! Sorts and groups that outgrow `work_mem` go on on disk ([`spill`](crate::spill)). Joins and
 //! subquery results are kept in memory: past a generous multiple of `work_mem` ([`memory`]) a
 //! statement fails with 53200.
 
@@ -16,6 +16,7 @@ mod part_reader;
 mod feed;
 mod lock;
 mod scan;
+mod spilling_groups;
 mod region_aggregate;
 mod system_rows;
 mod values;

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest, Merger};
+use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest};
 use store::TimeRange;
 use types::Batch;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::feed::row_ranges;
-use crate::exec::{Context, Operator, memory};
+use crate::exec::spilling_groups::SpillingGroups;
+use crate::exec::{Context, Operator};
 use crate::plan::RegionAggregateNode;
 
 /// See the module.
 pub(super) struct RegionAggregate {
     node: Arc<RegionAggregateNode>,
     context: Arc<Context>,
-    answers: Option<std::vec::IntoIter<Batch>>,
+    /// What the regions answered, once they were called.
+    answers: Option<SpillingGroups>,
 }
 
 impl RegionAggregate {
@@ -24,7 +26,7 @@ impl RegionAggregate {
         RegionAggregate { node: Arc::clone(node), context: Arc::clone(context), answers: None }
     }
 
-    fn call(&self) -> Result<Vec<Batch>> {
+    fn call(&self) -> Result<SpillingGroups> {
         let (node, context) = (&self.node, &self.context);
         context.check()?;
         let request = AggregateRequest {
@@ -35,31 +37,34 @@ impl RegionAggregate {
             aggregates: node.aggregates.clone(),
             time_range: TimeRange::ALL,
             context: context.eval.clone(),
-            memory_bytes_max: Some(memory::limit(context.work_mem)),
         };
         let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
             .into_iter()
             .map(|range| (range.start, range.stop))
             .collect();
-        let mut merger = Merger::new(&request);
+        let mut groups = SpillingGroups::new(&node.group_by, &node.aggregates, context);
         if !ranges.is_empty() {
             context.transaction.call_endpoint(
                 node.path.store_table,
                 &ranges,
                 &AggregateEndpoint,
                 &request,
-                |response| merger.add(response).map_err(Error::from),
+                |response| groups.merge(&response.groups),
             )?;
         }
-        Ok(merger.finish()?)
+        Ok(groups)
     }
 }
 
 impl Operator for RegionAggregate {
     fn next(&mut self) -> Result<Option<Batch>> {
-        if self.answers.is_none() {
-            self.answers = Some(self.call()?.into_iter());
-        }
-        Ok(self.answers.as_mut().and_then(Iterator::next))
+        let answers = match &mut self.answers {
+            Some(answers) => answers,
+            None => {
+                let called = self.call()?;
+                self.answers.insert(called)
+            }
+        };
+        answers.next()
     }
 }

@@ -4,7 +4,7 @@
 //! keys are written as bytes, equal for equal values: `1.0` and `1.00` are one group, as are `char`
 //! values that differ in trailing blanks. A run of rows with the same key looks it up once.
 
-use ahash::AHashMap;
+use ahash::{AHashMap, RandomState};
 
 use crate::datatype::DataType;
 use crate::datum::{Datum, without_blanks};
@@ -174,6 +174,21 @@ impl Keys {
         self.group_count += 1;
         group
     }
+}
+
+/// Returns a number for each row, the same one for equal keys, in this process: what spreads rows
+/// over partitions.
+pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) -> Vec<u64> {
+    let hasher = RandomState::with_seeds(0x9e37, 0x79b9, 0x7f4a, 0x7c15);
+    let mut key = Vec::new();
+    let hash = |row| {
+        key.clear();
+        for (column, data_type) in keys.iter().zip(key_types) {
+            write_key(column, row, *data_type, &mut key);
+        }
+        hasher.hash_one(key.as_slice())
+    };
+    (0..row_count).map(hash).collect()
 }
 
 /// Returns whether values of a type are at most 64 bits.

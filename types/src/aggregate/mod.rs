@@ -9,6 +9,7 @@
 
 mod extreme;
 mod group_table;
+mod groups;
 mod sketch;
 mod sum;
 mod variance;
@@ -24,7 +25,8 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::vector::Vector;
 
-pub use group_table::GroupTable;
+pub use group_table::{GroupTable, key_hashes};
+pub use groups::{Groups, PartialGroups};
 pub use states::{AggregateStates, PartialStates};
 
 use extreme::{Extreme, Truth};

@@ -1,0 +1,298 @@
+//! Groups that need not fit into memory.
+//!
+//! ```text
+//!   rows, parts of answers -> groups --more than work_mem--> partitions by key, on disk
+//!   at the end: groups                 -> batches
+//!               partition after partition -> groups -> batches
+//! ```
+//!
+//! What is set aside are the groups with the states of their aggregates, so that many rows of one
+//! group take no more room than one. A partition that does not fit either is cut again, by other
+//! bits of the keys' hashes. Groups come in no certain order.
+
+use std::sync::Arc;
+
+use types::aggregate::{Aggregate, Groups, PartialGroups, PartialStates, key_hashes};
+use types::expr::Expr;
+use types::vector::{BATCH_ROWS, VectorData};
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::error::Result;
+use crate::exec::{Context, memory};
+use crate::spill::{SpillFile, SpillWriter};
+
+/// Partitions made at once.
+const FAN_OUT: usize = 32;
+/// Bits of a hash that choose one.
+const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
+/// Times that a partition is cut again. What does not fit then is one group, or a few.
+const LEVELS_MAX: u32 = 6;
+
+/// See the module.
+pub(super) struct SpillingGroups {
+    shape: Shape,
+    context: Arc<Context>,
+    groups: Groups,
+    /// How often the rows at hand were cut before.
+    level: u32,
+    /// What was set aside of the rows at hand.
+    aside: Option<Vec<Partition<SpillWriter>>>,
+    /// Partitions to come, with their levels.
+    pending: Vec<(u32, Partition<Arc<SpillFile>>)>,
+    /// The next group to yield, once all was read.
+    next: Option<usize>,
+}
+
+/// What is computed.
+struct Shape {
+    group_by: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    key_types: Vec<DataType>,
+}
+
+/// Groups with some hashes of their keys.
+struct Partition<F> {
+    /// Keys, then states of the aggregates that have some.
+    states: Option<F>,
+    /// Of each aggregate with DISTINCT: keys, then arguments.
+    distinct: Vec<Option<F>>,
+}
+
+impl Shape {
+    /// Returns whether what an aggregate gathers are the rows themselves.
+    fn keeps_rows(aggregate: &Aggregate) -> bool {
+        aggregate.distinct && !aggregate.kind.ignores_duplicates()
+    }
+
+    fn state_types(&self) -> Arc<[DataType]> {
+        let states = self.aggregates.iter().filter(|aggregate| !Self::keeps_rows(aggregate));
+        let states = states.flat_map(Aggregate::partial_types);
+        self.key_types.iter().copied().chain(states).collect()
+    }
+
+    fn row_types(&self, aggregate: usize) -> Arc<[DataType]> {
+        let arguments = self.aggregates[aggregate].arguments.iter().map(Expr::data_type);
+        self.key_types.iter().copied().chain(arguments).collect()
+    }
+}
+
+impl SpillingGroups {
+    /// Returns the groups of no rows.
+    pub(super) fn new(
+        group_by: &[Expr],
+        aggregates: &[Aggregate],
+        context: &Arc<Context>,
+    ) -> SpillingGroups {
+        SpillingGroups {
+            shape: Shape {
+                group_by: group_by.to_vec(),
+                aggregates: aggregates.to_vec(),
+                key_types: group_by.iter().map(Expr::data_type).collect(),
+            },
+            context: Arc::clone(context),
+            groups: Groups::new(group_by, aggregates),
+            level: 0,
+            aside: None,
+            pending: Vec::new(),
+            next: None,
+        }
+    }
+
+    /// Adds rows.
+    pub(super) fn feed(&mut self, batch: &Batch) -> Result<()> {
+        self.groups.feed(batch, &self.context.eval)?;
+        self.keep_small()
+    }
+
+    /// Adds what was gathered of other rows.
+    pub(super) fn merge(&mut self, part: &PartialGroups) -> Result<()> {
+        self.groups.merge(part)?;
+        self.keep_small()
+    }
+
+    /// Sets the groups aside if they have become too many.
+    fn keep_small(&mut self) -> Result<()> {
+        let bytes = self.groups.byte_count();
+        if bytes <= self.context.work_mem {
+            return Ok(());
+        }
+        // One group cannot be cut.
+        if self.shape.group_by.is_empty() || self.level == LEVELS_MAX {
+            return memory::check(bytes, self.context.work_mem);
+        }
+        self.context.check()?;
+        self.set_aside()
+    }
+
+    fn set_aside(&mut self) -> Result<()> {
+        let part = self.groups.take_partial();
+        let keys: Vec<&Vector> = part.keys.iter().collect();
+        let hashes = key_hashes(&keys, &self.shape.key_types, part.group_count);
+        let shift = self.level * FAN_OUT_BITS;
+        let of_group = |group: usize| (hashes[group] >> shift) as usize % FAN_OUT;
+        let mut groups: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
+        (0..part.group_count).for_each(|group| groups[of_group(group)].push(group as u32));
+        let aside = self.aside.get_or_insert_with(|| {
+            let empty = || Partition {
+                states: None,
+                distinct: self.shape.aggregates.iter().map(|_| None).collect(),
+            };
+            (0..FAN_OUT).map(|_| empty()).collect()
+        });
+        for (partition, groups) in aside.iter_mut().zip(&groups) {
+            for some in groups.chunks(BATCH_ROWS) {
+                let types = self.shape.state_types();
+                let batch = states_batch(&self.shape, &part, some, &types);
+                add(&mut partition.states, &batch, &types, &self.context)?;
+            }
+        }
+        for (number, partial) in part.partials.iter().enumerate() {
+            let PartialStates::Rows(columns) = partial else { continue };
+            let VectorData::Int8(of_row) = &columns[0].data else { continue };
+            let types = self.shape.row_types(number);
+            let mut rows: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
+            for (row, group) in of_row.iter().enumerate() {
+                rows[of_group(*group as usize)].push(row as u32);
+            }
+            for (partition, rows) in aside.iter_mut().zip(&rows) {
+                for some in rows.chunks(BATCH_ROWS) {
+                    let groups: Vec<u32> =
+                        some.iter().map(|&row| of_row[row as usize] as u32).collect();
+                    let keys = part.keys.iter().map(|key| key.take(&groups));
+                    let arguments = columns[1..].iter().map(|column| column.take(some));
+                    let columns = keys.chain(arguments).map(Arc::new).collect();
+                    let batch = Batch { columns, row_count: some.len() };
+                    add(&mut partition.distinct[number], &batch, &types, &self.context)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next groups, once all was added: their keys, then the results of the aggregates.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            self.context.check()?;
+            let from = match self.next {
+                Some(next) => next,
+                None => {
+                    self.end_rows()?;
+                    0
+                }
+            };
+            let to = self.groups.group_count().min(from + BATCH_ROWS);
+            self.next = Some(to);
+            if from < to {
+                return Ok(Some(self.groups.finish(from..to)?));
+            }
+            let Some((level, partition)) = self.pending.pop() else { return Ok(None) };
+            self.groups = Groups::new(&self.shape.group_by, &self.shape.aggregates);
+            (self.level, self.next) = (level, None);
+            self.read(&partition)?;
+        }
+    }
+
+    /// Ends the rows at hand: if any were set aside, the rest goes there, too.
+    fn end_rows(&mut self) -> Result<()> {
+        if self.aside.is_none() {
+            return Ok(());
+        }
+        self.set_aside()?;
+        let level = self.level + 1;
+        for partition in self.aside.take().into_iter().flatten() {
+            let finish = |writer: Option<SpillWriter>| writer.map(SpillWriter::finish).transpose();
+            let states = finish(partition.states)?;
+            let distinct = partition.distinct.into_iter().map(finish).collect::<Result<_>>()?;
+            if states.is_some() {
+                self.pending.push((level, Partition { states, distinct }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a partition.
+    fn read(&mut self, partition: &Partition<Arc<SpillFile>>) -> Result<()> {
+        let none = |aggregate: &Aggregate| match Shape::keeps_rows(aggregate) {
+            true => PartialStates::Rows(no_rows(aggregate)),
+            false => PartialStates::States(Vec::new()),
+        };
+        let key_count = self.shape.key_types.len();
+        if let Some(file) = &partition.states {
+            let mut reader = file.reader()?;
+            while let Some(batch) = reader.next_batch()? {
+                let part = part_of_states(&self.shape, batch);
+                self.merge(&part)?;
+            }
+        }
+        for (number, file) in partition.distinct.iter().enumerate() {
+            let Some(file) = file else { continue };
+            let mut reader = file.reader()?;
+            while let Some(batch) = reader.next_batch()? {
+                let group_count = batch.row_count;
+                let mut columns = batch.columns.into_iter().map(Arc::unwrap_or_clone);
+                let keys = columns.by_ref().take(key_count).collect();
+                let numbers = (0..group_count as i64).collect();
+                let numbers = Vector { data: VectorData::Int8(numbers), validity: None };
+                let mut partials: Vec<PartialStates> =
+                    self.shape.aggregates.iter().map(none).collect();
+                let rows = std::iter::once(numbers).chain(columns).collect();
+                partials[number] = PartialStates::Rows(rows);
+                self.merge(&PartialGroups { keys, partials, group_count })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add(
+    writer: &mut Option<SpillWriter>,
+    batch: &Batch,
+    types: &Arc<[DataType]>,
+    context: &Context,
+) -> Result<()> {
+    let writer = match writer {
+        Some(writer) => writer,
+        None => writer.insert(context.spill.create(types)?),
+    };
+    writer.add(batch)
+}
+
+/// Returns the keys and states of some groups.
+fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32], types: &[DataType]) -> Batch {
+    let mut columns: Vec<Arc<Vector>> =
+        part.keys.iter().map(|key| Arc::new(key.take(groups))).collect();
+    for (aggregate, partial) in shape.aggregates.iter().zip(&part.partials) {
+        let PartialStates::States(states) = partial else { continue };
+        let width = aggregate.partial_types().len();
+        for place in 0..width {
+            let mut column = Vector::new(types[columns.len()], groups.len());
+            groups.iter().for_each(|&group| column.push(&states[group as usize * width + place]));
+            columns.push(Arc::new(column));
+        }
+    }
+    Batch { columns, row_count: groups.len() }
+}
+
+/// Returns what a batch of [`states_batch`] says.
+fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
+    let group_count = batch.row_count;
+    let mut columns = batch.columns.into_iter();
+    let keys = columns.by_ref().take(shape.key_types.len()).map(Arc::unwrap_or_clone).collect();
+    let partial = |aggregate: &Aggregate| {
+        if Shape::keeps_rows(aggregate) {
+            return PartialStates::Rows(no_rows(aggregate));
+        }
+        let width = aggregate.partial_types().len();
+        let of_aggregate: Vec<Arc<Vector>> = columns.by_ref().take(width).collect();
+        let state = |group: usize| of_aggregate.iter().map(move |column| column.datum(group));
+        PartialStates::States((0..group_count).flat_map(state).collect::<Vec<Datum>>())
+    };
+    let partials = shape.aggregates.iter().map(partial).collect();
+    PartialGroups { keys, partials, group_count }
+}
+
+/// Returns the columns of no row of an aggregate with DISTINCT.
+fn no_rows(aggregate: &Aggregate) -> Vec<Vector> {
+    let arguments = aggregate.arguments.iter().map(Expr::data_type);
+    std::iter::once(DataType::Int8).chain(arguments).map(|t| Vector::new(t, 0)).collect()
+}

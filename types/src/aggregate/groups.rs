@@ -1,0 +1,139 @@
+//! The groups of some rows, with the states of each aggregate: what regions and the session compute
+//! with, and the parts of it that go from one to the other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Aggregate;
+use super::group_table::GroupTable;
+use super::states::{AggregateStates, PartialStates};
+use crate::datatype::DataType;
+use crate::error::Result;
+use crate::expr::{EvalContext, Expr};
+use crate::vector::{Batch, Vector};
+
+/// See the module.
+pub struct Groups {
+    group_by: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    /// `None` without group keys: there is one group, with or without rows.
+    table: Option<GroupTable>,
+    states: Vec<AggregateStates>,
+    /// Reused from batch to batch.
+    numbers: Vec<u32>,
+}
+
+/// What [`Groups`] have gathered of a part of the rows.
+#[derive(Debug, Clone, Default)]
+pub struct PartialGroups {
+    /// The group keys: group `g` is row `g` of each vector.
+    pub keys: Vec<Vector>,
+    /// For each aggregate the states of all groups, under the same numbers.
+    pub partials: Vec<PartialStates>,
+    /// The number of groups. Without group keys 1, even if there was no row.
+    pub group_count: usize,
+}
+
+impl Groups {
+    /// Returns the groups of no rows; without group keys there is one.
+    pub fn new(group_by: &[Expr], aggregates: &[Aggregate]) -> Groups {
+        let key_types: Vec<DataType> = group_by.iter().map(Expr::data_type).collect();
+        let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
+        let mut states: Vec<AggregateStates> =
+            aggregates.iter().map(AggregateStates::new).collect();
+        if table.is_none() {
+            states.iter_mut().for_each(|states| states.resize(1));
+        }
+        Groups {
+            group_by: group_by.to_vec(),
+            aggregates: aggregates.to_vec(),
+            table,
+            states,
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Adds rows, over whose columns keys and aggregates are computed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expressions, and overflow of a state.
+    pub fn feed(&mut self, batch: &Batch, context: &EvalContext) -> Result<()> {
+        let keys = self.group_by.iter().map(|key| key.eval_column(batch, context));
+        let keys = keys.collect::<Result<Vec<Arc<Vector>>>>()?;
+        self.assign(&keys.iter().map(Arc::as_ref).collect::<Vec<&Vector>>(), batch.row_count);
+        let states = self.states.iter_mut();
+        states.into_iter().try_for_each(|states| states.feed(&self.numbers, batch, context))
+    }
+
+    /// Adds what was gathered of other rows.
+    ///
+    /// # Errors
+    ///
+    /// Overflow of a state; `XX001` for a state that is none.
+    pub fn merge(&mut self, part: &PartialGroups) -> Result<()> {
+        if part.group_count == 0 {
+            return Ok(());
+        }
+        self.assign(&part.keys.iter().collect::<Vec<&Vector>>(), part.group_count);
+        let states = self.states.iter_mut().zip(&part.partials);
+        states.into_iter().try_for_each(|(states, partial)| states.merge(partial, &self.numbers))
+    }
+
+    /// Numbers the rows' groups and makes room for new ones.
+    fn assign(&mut self, keys: &[&Vector], row_count: usize) {
+        let Some(table) = &mut self.table else {
+            self.numbers.clear();
+            self.numbers.resize(row_count, 0);
+            return;
+        };
+        let before = table.group_count();
+        table.assign(keys, row_count, &mut self.numbers);
+        let after = table.group_count();
+        if after > before {
+            self.states.iter_mut().for_each(|states| states.resize(after));
+        }
+    }
+
+    /// Returns the number of groups.
+    pub fn group_count(&self) -> usize {
+        self.table.as_ref().map_or(1, GroupTable::group_count)
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        let states = self.states.iter().map(AggregateStates::byte_count);
+        self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
+    }
+
+    /// Returns what was gathered, and begins anew.
+    pub fn take_partial(&mut self) -> PartialGroups {
+        let fresh = Groups::new(&self.group_by, &self.aggregates);
+        std::mem::replace(self, fresh).into_partial()
+    }
+
+    /// Returns what was gathered.
+    pub fn into_partial(self) -> PartialGroups {
+        let group_count = self.group_count();
+        let keys = self.table.map_or_else(Vec::new, GroupTable::into_keys);
+        let states = self.states.into_iter();
+        let partials = states.map(|states| states.into_partial(group_count)).collect();
+        PartialGroups { keys, partials, group_count }
+    }
+
+    /// Returns some groups: their keys, then the results of the aggregates. Nothing can be added
+    /// any more.
+    ///
+    /// # Errors
+    ///
+    /// What the aggregates raise, for example `22003` for a sum out of range.
+    pub fn finish(&mut self, groups: Range<usize>) -> Result<Batch> {
+        let row_count = groups.len();
+        let keys = self.table.as_ref().map_or_else(Vec::new, |table| table.keys(groups.clone()));
+        let mut columns: Vec<Arc<Vector>> = keys.into_iter().map(Arc::new).collect();
+        for states in &mut self.states {
+            columns.push(Arc::new(states.finish(groups.clone())?));
+        }
+        Ok(Batch { columns, row_count })
+    }
+}
