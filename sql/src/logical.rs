@@ -165,6 +165,19 @@ pub struct Join {
     pub right: Box<Logical>,
     /// Over left columns followed by right columns; `true` for a cross join.
     pub on: Expr,
+    /// What the planner has found out.
+    pub choice: JoinChoice,
+}
+
+/// What the planner has found out about a join; the binder says nothing of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct JoinChoice {
+    /// About how many rows come out.
+    pub rows: Option<f64>,
+    /// The rows of the right side, a table with conditions, are looked up by key for each left row.
+    /// The values of the left row are parameters of the statement, from this index on, one for each
+    /// equality of the join in turn.
+    pub lookup: Option<usize>,
 }
 
 /// A subquery, run for each row of the input with that row's columns as parameters.

@@ -6,6 +6,7 @@ mod coprocessors;
 mod definitions;
 mod parser_limits;
 mod queries;
+mod replanning;
 mod scripts;
 mod server;
 mod spill;

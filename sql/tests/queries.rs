@@ -10,6 +10,7 @@
 mod database;
 mod join_orders;
 mod paths;
+mod planning_time;
 mod schema;
 mod side_by_side;
 mod transactions;

@@ -14,7 +14,7 @@ use crate::binder::scope::Scope;
 use crate::binder::select::{Target, direction, limit_rows, named_target};
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Join, JoinKind, Logical, OutputColumn, SortKey};
+use crate::logical::{Join, JoinChoice, JoinKind, Logical, OutputColumn, SortKey};
 
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
@@ -271,7 +271,8 @@ fn matching(kind: JoinKind, left: Logical, right: Logical, types: &[SqlType]) ->
     };
     let on: Vec<Expr> = types.iter().enumerate().map(equal).collect();
     let on = if on.is_empty() { boolean(true) } else { all_of(on) };
-    Logical::Join(Join { kind, left: Box::new(left), right: Box::new(right), on })
+    let choice = JoinChoice::default();
+    Logical::Join(Join { kind, left: Box::new(left), right: Box::new(right), on, choice })
 }
 
 fn not_an_output(expr: &ast::Expr) -> Error {

@@ -7,7 +7,7 @@ use types::expr::Expr;
 
 use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
-use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 
 /// A plan under construction.
 #[derive(Debug)]
@@ -123,7 +123,8 @@ impl Rows {
     pub(super) fn join(&mut self, right: Rows, kind: JoinKind, on: Expr) {
         self.types.extend(right.types);
         let right = Box::new(right.plan);
-        self.wrap(|left| Logical::Join(Join { kind, left, right, on }));
+        let choice = JoinChoice::default();
+        self.wrap(|left| Logical::Join(Join { kind, left, right, on, choice }));
     }
 
     /// Replaces the columns.

@@ -15,6 +15,7 @@ use store::read_ahead::{Bounds, Take};
 use store::transaction::{Parallelism, ReadAhead, TableReader};
 use store::{CellBatch, Get};
 use types::Batch;
+use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 
 use crate::error::Result;
@@ -105,6 +106,24 @@ fn salted_ranges(bucket: u8, ranges: &[RowRange]) -> impl Iterator<Item = RowRan
     })
 }
 
+/// Returns whole keys with their salt bytes, if the table has any.
+pub(super) fn with_salt(layout: &RowLayout, mut keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    if layout.salt_buckets > 0 {
+        for key in &mut keys {
+            *key = salted(layout.salt(key), key);
+        }
+    }
+    keys
+}
+
+/// Returns ranges as they are in each bucket, if there are any.
+pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRange> {
+    match layout.salt_buckets {
+        0 => ranges,
+        buckets => (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect(),
+    }
+}
+
 /// Returns the ranges of rows that a path reads, salt bytes included, ascending.
 pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     let ranges = match resolve(path, &context.eval)? {
@@ -114,10 +133,7 @@ pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<Row
             .map(|start| RowRange { stop: Some([start.as_slice(), &[0]].concat()), start })
             .collect(),
     };
-    Ok(match path.layout.salt_buckets {
-        0 => ranges,
-        buckets => (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect(),
-    })
+    Ok(with_salts(&path.layout, ranges))
 }
 
 impl RowFeed {
@@ -138,12 +154,7 @@ impl RowFeed {
                 if options.reverse {
                     points.reverse();
                 }
-                if buckets > 0 {
-                    for key in &mut points {
-                        *key = salted(layout.salt(key), key);
-                    }
-                }
-                Source::Points(points.into_iter())
+                Source::Points(with_salt(layout, points).into_iter())
             }
             Keys::Ranges(ranges) => {
                 if buckets > 0 && path.ordered {
@@ -161,12 +172,7 @@ impl RowFeed {
                     let buckets = (0..buckets).map(bucket).collect();
                     Source::Merge(Merge { buckets, reverse, ahead: None })
                 } else {
-                    let ranges = match buckets {
-                        0 => ranges,
-                        _ => {
-                            (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect()
-                        }
-                    };
+                    let ranges = with_salts(layout, ranges);
                     Source::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
                 }
             }

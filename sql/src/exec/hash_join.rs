@@ -17,7 +17,8 @@ const END: u32 = u32::MAX;
 
 /// Right rows by key.
 pub(super) struct KeyIndex {
-    node: Arc<HashJoinNode>,
+    left_keys: Arc<[Expr]>,
+    right_keys: Arc<[Expr]>,
     table: GroupTable,
     /// First right row of each group.
     heads: Vec<u32>,
@@ -37,15 +38,7 @@ pub(super) struct HashJoin {
 impl HashJoin {
     /// Opens it and both sides.
     pub(super) fn open(node: &Arc<HashJoinNode>, context: &Arc<Context>) -> Result<HashJoin> {
-        let key_types: Vec<_> = node.right_keys.iter().map(Expr::data_type).collect();
-        let candidates = KeyIndex {
-            node: Arc::clone(node),
-            table: GroupTable::new(&key_types),
-            heads: Vec::new(),
-            chain: Vec::new(),
-            groups: Vec::new(),
-            has_null: Vec::new(),
-        };
+        let candidates = KeyIndex::new(node.left_keys.clone(), node.right_keys.clone());
         let parts = JoinParts {
             kind: node.kind,
             left: build(&node.left, context)?,
@@ -66,6 +59,20 @@ impl Operator for HashJoin {
 }
 
 impl KeyIndex {
+    /// Returns an index of no rows by these keys, which have the same types.
+    pub(super) fn new(left_keys: Vec<Expr>, right_keys: Vec<Expr>) -> KeyIndex {
+        let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).collect();
+        KeyIndex {
+            left_keys: left_keys.into(),
+            right_keys: right_keys.into(),
+            table: GroupTable::new(&key_types),
+            heads: Vec::new(),
+            chain: Vec::new(),
+            groups: Vec::new(),
+            has_null: Vec::new(),
+        }
+    }
+
     /// Numbers the keys of a batch; what was numbered before keeps its number.
     fn number(&mut self, keys: &[Expr], batch: &Batch, context: &Context) -> Result<()> {
         let keys = columns_of(keys, batch, &context.eval)?;
@@ -85,8 +92,8 @@ impl KeyIndex {
 
 impl Candidates for KeyIndex {
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
-        let node = Arc::clone(&self.node);
-        self.number(&node.right_keys, batch, context)?;
+        let keys = Arc::clone(&self.right_keys);
+        self.number(&keys, batch, context)?;
         self.heads.resize(self.table.group_count(), END);
         for (&group, &has_null) in self.groups.iter().zip(&self.has_null) {
             let row = self.chain.len() as u32;
@@ -102,8 +109,8 @@ impl Candidates for KeyIndex {
     }
 
     fn probe(&mut self, batch: &Batch, context: &Context) -> Result<()> {
-        let node = Arc::clone(&self.node);
-        self.number(&node.left_keys, batch, context)
+        let keys = Arc::clone(&self.left_keys);
+        self.number(&keys, batch, context)
     }
 
     fn first(&self, left_row: usize) -> Option<u32> {

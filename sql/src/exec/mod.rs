@@ -24,6 +24,7 @@ mod filter;
 mod project;
 mod pairs;
 mod hash_join;
+mod lookup_join;
 mod loop_join;
 mod apply;
 mod aggregate;
@@ -171,6 +172,7 @@ fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Filter(node) => Box::new(filter::Filter::open(node, context)?),
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
+        Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
         Node::Apply(node) => Box::new(apply::Apply::open(node, context)?),
         Node::Aggregate(node) => Box::new(aggregate::HashAggregate::open(node, context)?),

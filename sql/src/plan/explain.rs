@@ -151,15 +151,12 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             Step { line: format!("Project: {}", names.join(", ")), names, inputs }
         }
         Node::HashJoin(join) => {
-            let (left, right) = (&inputs[0].names, &inputs[1].names);
-            let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
-            let keys: Vec<String> = join.left_keys.iter().zip(&join.right_keys).map(key).collect();
-            let mut line = format!("Hash join: {}{}", kind_name(join.kind), keys.join(" AND "));
-            if let Some(residual) = &join.residual {
-                line.push_str(&format!(", filter: {}", text(residual, &names)));
-            }
-            let names = if is_half(join.kind) { left.clone() } else { names.clone() };
-            Step { line: line + ", in the session", names, inputs }
+            let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
+            join_step("Hash join", (join.kind, keys), &join.residual, inputs)
+        }
+        Node::LookupJoin(join) => {
+            let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
+            join_step("Lookup join", (join.kind, keys), &join.residual, inputs)
         }
         Node::LoopJoin(join) => {
             let on = join.on.as_ref().map_or("all pairs".to_owned(), |on| text(on, &names));
@@ -205,6 +202,30 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             Step { line: format!("Append: {} inputs", inputs.len()), names, inputs }
         }
     }
+}
+
+/// `id = user_id AND …`
+fn key_text(left_keys: &[Expr], right_keys: &[Expr], inputs: &[Step]) -> String {
+    let (left, right) = (&inputs[0].names, &inputs[1].names);
+    let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
+    let keys: Vec<String> = left_keys.iter().zip(right_keys).map(key).collect();
+    keys.join(" AND ")
+}
+
+fn join_step(
+    operator: &str,
+    (kind, keys): (JoinKind, String),
+    residual: &Option<Expr>,
+    inputs: Vec<Step>,
+) -> Step {
+    let left = inputs[0].names.clone();
+    let names: Vec<String> = left.iter().chain(&inputs[1].names).cloned().collect();
+    let mut line = format!("{operator}: {}{keys}", kind_name(kind));
+    if let Some(residual) = residual {
+        line.push_str(&format!(", filter: {}", text(residual, &names)));
+    }
+    let names = if is_half(kind) { left } else { names };
+    Step { line: line + ", in the session", names, inputs }
 }
 
 fn plural(count: usize) -> &'static str {

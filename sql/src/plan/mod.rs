@@ -74,6 +74,8 @@ pub enum Node {
     Project(Arc<ProjectNode>),
     /// Pairs of rows with equal keys.
     HashJoin(Arc<HashJoinNode>),
+    /// Pairs of rows, the right ones looked up by key.
+    LookupJoin(Arc<LookupJoinNode>),
     /// Pairs of rows, all of them tried.
     LoopJoin(Arc<LoopJoinNode>),
     /// A subquery for each row.
@@ -156,6 +158,31 @@ pub struct HashJoinNode {
     pub left: Node,
     /// Is built from.
     pub right: Node,
+    /// Keys over the left columns.
+    pub left_keys: Vec<Expr>,
+    /// Keys over the right columns, of the same types.
+    pub right_keys: Vec<Expr>,
+    /// What must hold besides, over left columns followed by right columns.
+    pub residual: Option<Expr>,
+    /// Types of the left columns.
+    pub left_types: Vec<DataType>,
+    /// Types of the right columns.
+    pub right_types: Vec<DataType>,
+}
+
+/// See [`Node::LookupJoin`]. For each batch of left rows the right rows with their keys are read,
+/// and paired with them as a hash join does it.
+#[derive(Debug)]
+pub struct LookupJoinNode {
+    /// How rows pair up: inner, left, semi, anti.
+    pub kind: JoinKind,
+    /// Outer side.
+    pub left: Node,
+    /// A [`Node::Scan`] whose path uses the parameters of [`LookupJoinNode::bindings`]; nothing
+    /// else in it does.
+    pub right: Node,
+    /// Parameter index, and the expression over the left columns that it takes its value from.
+    pub bindings: Vec<(usize, Expr)>,
     /// Keys over the left columns.
     pub left_keys: Vec<Expr>,
     /// Keys over the right columns, of the same types.
@@ -401,6 +428,7 @@ impl Node {
             Node::Filter(node) => vec![&node.input],
             Node::Project(node) => vec![&node.input],
             Node::HashJoin(node) => vec![&node.left, &node.right],
+            Node::LookupJoin(node) => vec![&node.left, &node.right],
             Node::LoopJoin(node) => vec![&node.left, &node.right],
             Node::Apply(node) => vec![&node.input, &node.subquery],
             Node::Aggregate(node) => vec![&node.input],

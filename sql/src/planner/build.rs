@@ -3,16 +3,17 @@
 //! Works from the top, carrying down what the step above would like ([`Wanted`]): an order, which a
 //! scan may have for nothing, and how many rows will be taken.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::logical::{ApplyKind, Join, Logical, SortKey};
+use crate::logical::{ApplyKind, Join, JoinChoice, Logical, SortKey};
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, DistinctNode, FilterNode, HashJoinNode, LimitNode,
-    LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
+    LookupJoinNode, LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
 };
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_operator, columns_of, is_volatile, renumber, split, substitute,
@@ -282,7 +283,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
     let key = SortKey { expression: argument, descending, nulls_first: descending };
     let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
     let wanted = Wanted { order: vec![key], goal: RowGoal::of(&limit, &None) };
-    let built = build_wanted(push_down(present, &NoStatistics), wanted);
+    let built = build_wanted(push_down(present, &NoStatistics, &Cell::new(0)), wanted);
     let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
     if !built.ordered || !exact {
         return None;
@@ -309,8 +310,22 @@ fn build_join(join: Join) -> Node {
         }
     }
     let kind = join.kind;
-    let (left, right) = (build(*join.left), build(*join.right));
     let residual = all(rest);
+    if let Some((right, bindings)) = build_lookup(&join.right, join.choice, &left_keys, &right_keys)
+    {
+        return Node::LookupJoin(Arc::new(LookupJoinNode {
+            kind,
+            left: build(*join.left),
+            right,
+            bindings,
+            left_keys,
+            right_keys,
+            residual,
+            left_types,
+            right_types,
+        }));
+    }
+    let (left, right) = (build(*join.left), build(*join.right));
     if left_keys.is_empty() {
         let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
         return Node::LoopJoin(Arc::new(node));
@@ -325,6 +340,22 @@ fn build_join(join: Join) -> Node {
         left_types,
         right_types,
     }))
+}
+
+/// Returns the scan that looks right rows up, if that was chosen, and where its parameters come
+/// from.
+fn build_lookup(
+    right: &Logical,
+    choice: JoinChoice,
+    left_keys: &[Expr],
+    right_keys: &[Expr],
+) -> Option<(Node, Vec<(usize, Expr)>)> {
+    let first = choice.lookup?;
+    let keys = right_keys.iter().zip(left_keys).enumerate();
+    let keys: Vec<(Expr, usize, DataType)> =
+        keys.map(|(at, (right, left))| (right.clone(), first + at, left.data_type())).collect();
+    let (node, used) = scan::build_lookup(right, &keys)?;
+    Some((node, used.iter().map(|&key| (first + key, left_keys[key].clone())).collect()))
 }
 
 /// An equality between the sides whose values can be hashed: the key of each side.

@@ -7,11 +7,12 @@
 //! Only types within which equality is transitive and that are compared without a conversion that
 //! could lose something share a class: one type, the integers, text with varchar.
 
-use ahash::AHashMap;
+use std::hash::{Hash, Hasher};
+
+use ahash::{AHashMap, AHasher};
 use types::DataType;
 use types::expr::{CompareOp, Expr};
 
-use crate::planner::conjunct::as_column;
 use crate::planner::key_term::is_integer;
 
 /// A member of a class.
@@ -29,10 +30,23 @@ pub(super) struct Classes {
     members: Vec<Member>,
     /// Towards the member that stands for the class, which is its own.
     parents: Vec<usize>,
-    /// Members that are columns.
-    columns: AHashMap<usize, usize>,
-    /// All others.
-    others: Vec<usize>,
+    /// Members by what their expressions have in common with equal ones.
+    numbers: AHashMap<u64, Vec<usize>>,
+}
+
+/// Returns a number that equal expressions share, and others hardly ever.
+fn fingerprint(expression: &Expr) -> u64 {
+    let mut hasher = AHasher::default();
+    expression.walk(&mut |part| {
+        std::mem::discriminant(part).hash(&mut hasher);
+        match part {
+            Expr::Column { index, .. } | Expr::Parameter { index, .. } => index.hash(&mut hasher),
+            Expr::Constant { value, .. } => value.as_i64().hash(&mut hasher),
+            Expr::Call { function, .. } => function.0.hash(&mut hasher),
+            _ => {}
+        }
+    });
+    hasher.finish()
 }
 
 /// Returns the sides of an equality that can be in one class.
@@ -75,24 +89,13 @@ impl Classes {
     }
 
     fn number(&mut self, member: Member) -> usize {
-        let column = as_column(&member.expression);
-        let known = match column {
-            Some(column) => self.columns.get(&column).copied(),
-            None => {
-                let same = |&&other: &&usize| self.members[other].expression == member.expression;
-                self.others.iter().find(same).copied()
-            }
-        };
-        if let Some(known) = known {
+        let numbers = self.numbers.entry(fingerprint(&member.expression)).or_default();
+        let same = |&&other: &&usize| self.members[other].expression == member.expression;
+        if let Some(&known) = numbers.iter().find(same) {
             return known;
         }
         let number = self.members.len();
-        match column {
-            Some(column) => {
-                self.columns.insert(column, number);
-            }
-            None => self.others.push(number),
-        }
+        numbers.push(number);
         self.members.push(member);
         self.parents.push(number);
         number

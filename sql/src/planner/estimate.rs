@@ -8,8 +8,8 @@ use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
 use crate::catalog::table::Table;
-use crate::logical::{JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
-use crate::planner::conjunct::{as_operator, is_free, split};
+use crate::logical::{Join, JoinChoice, JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
+use crate::planner::conjunct::{as_operator, is_free};
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
 /// Different values of a column of which nothing is known.
@@ -44,6 +44,7 @@ impl Estimator<'_> {
                 self.rows(input) * self.selectivity(predicate, input)
             }
             Logical::Project { input, .. } | Logical::Sort { input, .. } => self.rows(input),
+            Logical::Join(Join { choice: JoinChoice { rows: Some(rows), .. }, .. }) => *rows,
             Logical::Join(join) => {
                 let (left, right) = (self.rows(&join.left), self.rows(&join.right));
                 let pairs = left * right * self.selectivity(&join.on, plan);
@@ -168,9 +169,10 @@ impl Estimator<'_> {
     /// Returns about which part of a plan's rows a predicate is true for. For a join the plan
     /// stands for all its pairs.
     pub(super) fn selectivity(&self, predicate: &Expr, plan: &Logical) -> f64 {
-        let mut conjuncts = Vec::new();
-        split(predicate.clone(), &mut conjuncts);
-        self.selectivity_of_all(&conjuncts, plan)
+        match predicate {
+            Expr::And(operands) => self.selectivity_of_all(operands, plan),
+            predicate => self.selectivity_of_all(std::slice::from_ref(predicate), plan),
+        }
     }
 
     /// Returns about which part of all pairs a condition between relations is true for, of whose
@@ -180,7 +182,8 @@ impl Estimator<'_> {
         self.selectivity(condition, &unknown)
     }
 
-    fn selectivity_of_all(&self, conjuncts: &[Expr], plan: &Logical) -> f64 {
+    /// Returns about which part of a plan's rows all of these are true for.
+    pub(super) fn selectivity_of_all(&self, conjuncts: &[Expr], plan: &Logical) -> f64 {
         let mut fixed: Vec<usize> = Vec::new();
         let mut low: Vec<&Expr> = Vec::new();
         let mut high: Vec<&Expr> = Vec::new();

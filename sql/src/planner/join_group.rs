@@ -274,7 +274,7 @@ fn mirrored(join: Join) -> Join {
     let on = renumber(join.on, &|index| {
         if index < left_width { index + right_width } else { index - left_width }
     });
-    Join { kind: JoinKind::Left, left: join.right, right: join.left, on }
+    Join { kind: JoinKind::Left, left: join.right, right: join.left, on, ..join }
 }
 
 /// Returns the condition of a join.

@@ -7,23 +7,31 @@
 //!
 //! This file knows no plans: sizes and selectivities in, a tree out.
 
+use crate::planner::cost;
+
 /// So many connected relations are tried in every order.
 const EXHAUSTIVE: usize = 10;
 
-/// Cost of putting a row into a hash table, in units of looking one up.
-const BUILD_COST: f64 = 1.5;
-/// Cost of trying a pair of rows, in the same units.
-const PAIR_COST: f64 = 0.1;
-/// Cost of yielding a row.
-const OUTPUT_COST: f64 = 0.5;
-
 /// What is known of a relation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Relation {
     /// Rows, after the conditions on it alone.
     pub rows: f64,
     /// Rows before.
     pub base_rows: f64,
+    /// Cost of all its rows.
+    pub cost: f64,
+    /// How its rows can be looked up by key.
+    pub lookups: Vec<LookupPath>,
+}
+
+/// A way to look up the rows of a relation that have certain values.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LookupPath {
+    /// The classes whose values must be known.
+    pub classes: Vec<usize>,
+    /// Cost of the rows of one combination of values.
+    pub cost: f64,
 }
 
 /// Expressions that are equal, one of each relation.
@@ -45,11 +53,13 @@ pub(super) struct JoinCondition {
 }
 
 /// Relations and what connects them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct JoinGraph {
-    pub relations: Vec<Relation>,
-    pub classes: Vec<EqualityClass>,
-    pub conditions: Vec<JoinCondition>,
+    relations: Vec<Relation>,
+    classes: Vec<EqualityClass>,
+    conditions: Vec<JoinCondition>,
+    /// The classes of each relation, with its different values.
+    classes_of: Vec<Vec<(usize, f64)>>,
 }
 
 /// An order of joins.
@@ -57,8 +67,17 @@ pub(super) struct JoinGraph {
 pub(super) enum JoinTree {
     /// A relation.
     Relation(usize),
-    /// A join; the right side has no more rows than the left, by estimate.
-    Join(Box<JoinTree>, Box<JoinTree>),
+    /// A join.
+    Join {
+        /// Has no fewer rows than the right side, by estimate, unless that is looked up.
+        left: Box<JoinTree>,
+        /// Is kept in memory, or looked up.
+        right: Box<JoinTree>,
+        /// The right side is a relation whose rows are looked up by key for those of the left.
+        lookup: bool,
+        /// Rows that come out, by estimate.
+        rows: f64,
+    },
 }
 
 /// A set of relations, a bit for each.
@@ -96,6 +115,17 @@ enum Link {
     Equality,
 }
 
+/// How two sets are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    /// Both are read.
+    Whole,
+    /// The rows of the left set, one relation, are looked up.
+    LookUpLeft,
+    /// Those of the right.
+    LookUpRight,
+}
+
 /// A joined set.
 #[derive(Debug, Clone)]
 struct Joined {
@@ -106,28 +136,46 @@ struct Joined {
 }
 
 impl JoinGraph {
-    /// Returns about how many rows the join of a set of relations has.
+    /// Returns a graph.
+    pub(super) fn new(
+        relations: Vec<Relation>,
+        classes: Vec<EqualityClass>,
+        conditions: Vec<JoinCondition>,
+    ) -> JoinGraph {
+        let mut classes_of = vec![Vec::new(); relations.len()];
+        for (number, class) in classes.iter().enumerate() {
+            for &(relation, distinct) in &class.members {
+                classes_of[relation].push((number, distinct));
+            }
+        }
+        JoinGraph { relations, classes, conditions, classes_of }
+    }
+
+    /// Returns about how many rows the join of a set of relations has. They are taken one after the
+    /// other; each is matched by what it has in the classes of those before.
     fn rows(&self, set: &Set) -> f64 {
         let mut rows = 1.0;
+        // Of each class, the fewest different values of any relation so far.
+        let mut values: Vec<Option<f64>> = vec![None; self.classes.len()];
         for (number, relation) in self.relations.iter().enumerate() {
-            if set.has(number) {
-                rows *= relation.rows;
-            }
-        }
-        // One over the rows that each relation's keys let it be matched by.
-        let mut matches = vec![1.0; self.relations.len()];
-        for class in &self.classes {
-            let members = class.members.iter().filter(|(relation, _)| set.has(*relation));
-            let Some((least, _)) = members.clone().min_by(|a, b| a.1.total_cmp(&b.1)) else {
+            if !set.has(number) {
                 continue;
-            };
-            for (relation, distinct) in members.filter(|(relation, _)| relation != least) {
-                matches[*relation] *= distinct;
             }
-        }
-        // No relation has more different keys than rows, however many columns they have.
-        for (relation, matches) in self.relations.iter().zip(matches) {
-            rows /= matches.min(relation.base_rows).max(1.0);
+            rows *= relation.rows;
+            let mut shared: Vec<usize> = Vec::new();
+            let mut matched = 1.0;
+            for &(class, distinct) in &self.classes_of[number] {
+                let fewest = values[class].get_or_insert(f64::INFINITY);
+                if fewest.is_finite() {
+                    shared.push(class);
+                    matched *= distinct.max(*fewest);
+                }
+                *fewest = fewest.min(distinct);
+            }
+            if shared.len() > 1 {
+                matched = self.bounded(matched, number, &shared, set);
+            }
+            rows /= matched;
         }
         for condition in &self.conditions {
             if condition.relations.iter().all(|&relation| set.has(relation)) {
@@ -135,6 +183,20 @@ impl JoinGraph {
             }
         }
         rows.max(1.0)
+    }
+
+    /// Two relations have no more combinations of values in common than either has rows: the one
+    /// with fewer is taken to have a key of them.
+    fn bounded(&self, matched: f64, relation: usize, shared: &[usize], set: &Set) -> f64 {
+        let base_rows = |number: usize| self.relations[number].base_rows;
+        let has_all = |other: &usize| {
+            let classes = &self.classes_of[*other];
+            shared.iter().all(|class| classes.iter().any(|(number, _)| number == class))
+        };
+        let others = (0..relation).filter(|&other| set.has(other)).filter(has_all);
+        others.fold(matched, |matched, other| {
+            matched.min(base_rows(other).min(base_rows(relation)).max(1.0))
+        })
     }
 
     fn link(&self, left: &Set, right: &Set) -> Link {
@@ -157,12 +219,49 @@ impl JoinGraph {
         linked.map(kind).max().unwrap_or(Link::None)
     }
 
+    /// Returns the least cost of joining two sets, and how it is done.
+    fn cheapest(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> (f64, Method) {
+        let (outer, inner) = (left.rows.max(right.rows), left.rows.min(right.rows));
+        let own = match link {
+            Link::Equality => cost::hash_join(outer, inner, rows),
+            Link::Pairs | Link::None => cost::loop_join(outer, inner, rows),
+        };
+        let mut best = (left.cost + right.cost + own, Method::Whole);
+        for (outer, inner, method) in
+            [(left, right, Method::LookUpRight), (right, left, Method::LookUpLeft)]
+        {
+            let JoinTree::Relation(relation) = inner.tree else { continue };
+            let known = |class: &usize| {
+                self.classes[*class].members.iter().any(|(relation, _)| outer.set.has(*relation))
+            };
+            for path in &self.relations[relation].lookups {
+                if path.classes.iter().all(known) {
+                    let cost = outer.cost + cost::lookup_join(outer.rows, path.cost, rows);
+                    if cost < best.0 {
+                        best = (cost, method);
+                    }
+                }
+            }
+        }
+        best
+    }
+
     /// Joins two sets whose join has so many rows.
-    fn join(left: &Joined, right: &Joined, link: Link, rows: f64) -> Joined {
+    fn join(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> Joined {
         let set = left.set.with(&right.set);
-        let cost = left.cost + right.cost + join_cost(left.rows, right.rows, link, rows);
-        let (left, right) = if right.rows > left.rows { (right, left) } else { (left, right) };
-        let tree = JoinTree::Join(Box::new(left.tree.clone()), Box::new(right.tree.clone()));
+        let (cost, method) = self.cheapest(left, right, link, rows);
+        let exchanged = match method {
+            Method::Whole => right.rows > left.rows,
+            Method::LookUpLeft => true,
+            Method::LookUpRight => false,
+        };
+        let (left, right) = if exchanged { (right, left) } else { (left, right) };
+        let tree = JoinTree::Join {
+            left: Box::new(left.tree.clone()),
+            right: Box::new(right.tree.clone()),
+            lookup: method != Method::Whole,
+            rows,
+        };
         Joined { set, tree, rows, cost }
     }
 
@@ -171,7 +270,7 @@ impl JoinGraph {
             set: Set::of(self.relations.len(), [relation]),
             tree: JoinTree::Relation(relation),
             rows: self.relations[relation].rows,
-            cost: 0.0,
+            cost: self.relations[relation].cost,
         }
     }
 
@@ -226,14 +325,14 @@ impl JoinGraph {
                 if part & lowest != 0
                     && let (Some(left), Some(right)) = (&best[part], &best[other])
                 {
-                    let below = left.cost + right.cost;
+                    let least = left.cost.min(right.cost);
                     let link = match found {
-                        Some((cost, ..)) if below >= cost => Link::None,
+                        Some((cost, ..)) if least >= cost => Link::None,
                         _ => self.link(&left.set, &right.set),
                     };
                     if link != Link::None {
                         let rows = *rows.get_or_insert_with(|| self.rows(&set));
-                        let cost = below + join_cost(left.rows, right.rows, link, rows);
+                        let (cost, _) = self.cheapest(left, right, link, rows);
                         if found.is_none_or(|(least, ..)| cost < least) {
                             found = Some((cost, part, link));
                         }
@@ -245,7 +344,7 @@ impl JoinGraph {
                 && let (Some(left), Some(right)) = (&best[part], &best[mask & !part])
             {
                 let rows = rows.unwrap_or(1.0);
-                best[mask] = Some(JoinGraph::join(left, right, link, rows));
+                best[mask] = Some(self.join(left, right, link, rows));
             }
         }
         best.pop().flatten().expect("a connected set is joined from two connected parts")
@@ -283,7 +382,7 @@ impl JoinGraph {
                     (left, right, Link::None, rows)
                 }
             };
-            let joined = JoinGraph::join(&nodes[left], &nodes[right], link, rows);
+            let joined = self.join(&nodes[left], &nodes[right], link, rows);
             pairs.retain(|pair| ![left, right].iter().any(|n| [pair.left, pair.right].contains(n)));
             open.retain(|&node| node != left && node != right);
             let new = nodes.len();
@@ -309,28 +408,21 @@ impl JoinGraph {
     }
 }
 
-/// Returns the cost of a join, its inputs' left aside.
-fn join_cost(left: f64, right: f64, link: Link, rows: f64) -> f64 {
-    let (outer, inner) = (left.max(right), left.min(right));
-    let work = match link {
-        Link::Equality => outer + BUILD_COST * inner,
-        Link::Pairs | Link::None => outer + inner + PAIR_COST * outer * inner,
-    };
-    work + OUTPUT_COST * rows
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn relation(rows: f64, base_rows: f64) -> Relation {
-        Relation { rows, base_rows }
+        Relation { rows, base_rows, cost: base_rows, lookups: Vec::new() }
     }
 
     fn text(tree: &JoinTree) -> String {
         match tree {
             JoinTree::Relation(number) => number.to_string(),
-            JoinTree::Join(left, right) => format!("({} {})", text(left), text(right)),
+            JoinTree::Join { left, right, lookup, .. } => {
+                let by_key = if *lookup { " by key" } else { "" };
+                format!("({} {}{by_key})", text(left), text(right))
+            }
         }
     }
 
@@ -341,45 +433,65 @@ mod tests {
     #[test]
     fn what_is_narrowed_comes_first() {
         // Lines of orders of customers of one country; keys on the right.
-        let graph = JoinGraph {
-            relations: vec![
+        let graph = JoinGraph::new(
+            vec![
                 relation(6e6, 6e6),
                 relation(1.5e6, 1.5e6),
                 relation(6e3, 1.5e5),
                 relation(1.0, 25.0),
             ],
-            classes: vec![
+            vec![
                 EqualityClass { members: vec![(0, 1.5e6), (1, 1.5e6)] },
                 EqualityClass { members: vec![(1, 1.5e5), (2, 1.5e5)] },
                 EqualityClass { members: vec![(2, 25.0), (3, 25.0)] },
             ],
-            conditions: Vec::new(),
-        };
+            Vec::new(),
+        );
         assert_eq!(order(&graph), "(0 (1 (2 3)))");
     }
 
     #[test]
+    fn few_rows_look_up_many() {
+        let by_key = LookupPath { classes: vec![0], cost: cost::GET };
+        let mut graph = JoinGraph::new(
+            vec![Relation { lookups: vec![by_key], ..relation(1e6, 1e6) }, relation(10.0, 1e3)],
+            vec![EqualityClass { members: vec![(0, 1e6), (1, 1e3)] }],
+            Vec::new(),
+        );
+        assert_eq!(order(&graph), "(1 0 by key)");
+        graph.relations[1].rows = 2e5;
+        assert_eq!(order(&graph), "(0 1)");
+    }
+
+    #[test]
     fn what_nothing_connects_is_joined_last() {
-        let graph = JoinGraph {
-            relations: vec![relation(100.0, 100.0), relation(2.0, 2.0), relation(100.0, 100.0)],
-            classes: vec![EqualityClass { members: vec![(0, 100.0), (2, 100.0)] }],
-            conditions: Vec::new(),
-        };
+        let graph = JoinGraph::new(
+            vec![relation(100.0, 100.0), relation(2.0, 2.0), relation(100.0, 100.0)],
+            vec![EqualityClass { members: vec![(0, 100.0), (2, 100.0)] }],
+            Vec::new(),
+        );
         assert_eq!(order(&graph), "((0 2) 1)");
     }
 
     #[test]
-    fn a_key_of_two_columns_matches_no_more_than_one_row() {
-        let graph = JoinGraph {
-            relations: vec![relation(6e6, 6e6), relation(8e5, 8e5)],
-            classes: vec![
-                EqualityClass { members: vec![(0, 2e5), (1, 2e5)] },
-                EqualityClass { members: vec![(0, 1e4), (1, 1e4)] },
-            ],
-            conditions: Vec::new(),
-        };
-        let rows = graph.order().unwrap().1;
-        assert!((rows - 6e6).abs() < 1.0, "{rows}");
+    fn a_key_of_two_columns_is_met_once_whatever_else_shares_its_columns() {
+        // Lines with parts, suppliers, and what each supplier has of each part; in any order.
+        let part = (relation(2e5, 2e5), vec![(0, 2e5)]);
+        let supplier = (relation(1e4, 1e4), vec![(1, 1e4)]);
+        let stock = (relation(8e5, 8e5), vec![(0, 2e5), (1, 1e4)]);
+        let line = (relation(6e6, 6e6), vec![(0, 2e5), (1, 1e4)]);
+        let all = [part, supplier, stock, line];
+        for order in [[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 1, 0], [1, 3, 2, 0]] {
+            let mut classes = vec![EqualityClass { members: Vec::new() }; 2];
+            for (number, &which) in order.iter().enumerate() {
+                for &(class, distinct) in &all[which].1 {
+                    classes[class].members.push((number, distinct));
+                }
+            }
+            let relations = order.iter().map(|&which| all[which].0.clone()).collect();
+            let (_, rows) = JoinGraph::new(relations, classes, Vec::new()).order().unwrap();
+            assert!((rows - 6e6).abs() < 1.0, "{order:?}: {rows}");
+        }
     }
 
     #[test]
@@ -392,11 +504,8 @@ mod tests {
             members.sort_by_key(|member| member.0);
             EqualityClass { members }
         };
-        let graph = JoinGraph {
-            relations: vec![relation(10.0, 10.0); count],
-            classes: (0..count - 1).map(class).collect(),
-            conditions: Vec::new(),
-        };
+        let classes = (0..count - 1).map(class).collect();
+        let graph = JoinGraph::new(vec![relation(10.0, 10.0); count], classes, Vec::new());
         let (_, rows) = graph.order().unwrap();
         assert!((rows - 10.0).abs() < 1e-6, "{rows}");
     }

@@ -6,17 +6,23 @@
 //!   -> joins, each with the conditions that can stand there first -> tail -> columns as before
 //! ```
 
-use types::Datum;
-use types::expr::Expr;
+use std::cell::Cell;
 
-use crate::logical::{Join, JoinKind, Logical};
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::logical::{Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, add_columns, all, as_operator, columns_of, renumber, within,
+    Columns, add_columns, all, as_operator, columns_of, is_free, renumber, within,
 };
+use crate::planner::cost;
 use crate::planner::equivalence::{Classes, Member, equal, sides};
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::{JoinGroup, Tail, Unit, on};
-use crate::planner::join_order::{EqualityClass, JoinCondition, JoinGraph, JoinTree, Relation};
+use crate::planner::join_order::{
+    EqualityClass, JoinCondition, JoinGraph, JoinTree, LookupPath, Relation,
+};
+use crate::planner::lookup::filtered_table;
 
 /// A semi or anti join that drops less than this part of a unit's rows waits for the other joins.
 const EARLY_SEMI_JOIN: f64 = 0.5;
@@ -49,15 +55,31 @@ struct Sorted {
     never: bool,
 }
 
+/// What choices are made with.
+#[derive(Clone, Copy)]
+pub(super) struct Chooser<'a> {
+    pub estimator: Estimator<'a>,
+    /// The first parameter of the statement that nobody uses yet.
+    pub next_parameter: &'a Cell<usize>,
+}
+
+impl Chooser<'_> {
+    /// Returns the first of so many new parameters.
+    fn new_parameters(&self, count: usize) -> usize {
+        self.next_parameter.replace(self.next_parameter.get() + count)
+    }
+}
+
 /// Puts conditions on plans; the rest of the rule that this file is a part of.
 pub(super) type PushInto<'a> = &'a mut dyn FnMut(Logical, Vec<Expr>) -> Logical;
 
 /// Returns the plan of a group.
 pub(super) fn put_together(
     mut group: JoinGroup,
-    estimator: Estimator<'_>,
+    chooser: Chooser<'_>,
     push_into: PushInto<'_>,
 ) -> Logical {
+    let estimator = chooser.estimator;
     let owners = owners_of(&group);
     let sorted = sort(std::mem::take(&mut group.conjuncts), &group, &owners);
     if sorted.never {
@@ -85,11 +107,11 @@ pub(super) fn put_together(
         parts: parts.into_iter().map(Some).collect(),
         classes: sorted.classes,
         between: sorted.between.into_iter().map(Some).collect(),
-        owners: &owners,
+        chooser,
     };
     let (mut part, _) = builder.build(&tree);
     for (tail, conjuncts) in late {
-        part = with_tail(part, tail, &mut rows, estimator);
+        part = with_tail(part, tail, &mut rows, chooser);
         part = part.filtered(conjuncts);
     }
     part = part.filtered(group.volatile);
@@ -132,7 +154,7 @@ impl Part {
         Logical::Project { input: Box::new(self.plan), expressions }
     }
 
-    fn joined(self, kind: JoinKind, right: Part, conjuncts: Vec<Expr>) -> Part {
+    fn joined(self, kind: JoinKind, right: Part, conjuncts: Vec<Expr>, choice: JoinChoice) -> Part {
         let both = Part {
             plan: Logical::Values { types: Vec::new(), rows: Vec::new() },
             columns: self.columns.iter().chain(&right.columns).copied().collect(),
@@ -143,7 +165,7 @@ impl Part {
             _ => both.columns,
         };
         let (left, right) = (Box::new(self.plan), Box::new(right.plan));
-        Part { plan: Logical::Join(Join { kind, left, right, on }), columns }
+        Part { plan: Logical::Join(Join { kind, left, right, on, choice }), columns }
     }
 }
 
@@ -279,7 +301,7 @@ fn done_early(
     let before = estimator.rows(&left.plan);
     let right =
         Part { plan: tail.right.plan.clone(), columns: tail.right.columns.clone().collect() };
-    let joined = left.joined(tail.kind, right, tail.on.clone());
+    let joined = left.joined(tail.kind, right, tail.on.clone(), JoinChoice::default());
     let alone = parts.len() == 1;
     if alone || estimator.rows(&joined.plan) <= before * EARLY_SEMI_JOIN {
         parts[unit] = joined;
@@ -291,21 +313,75 @@ fn done_early(
 }
 
 /// Does a join of the tail.
-fn with_tail(left: Part, tail: Tail, rows: &mut f64, estimator: Estimator<'_>) -> Part {
-    let right_rows = estimator.rows(&tail.right.plan);
+fn with_tail(left: Part, tail: Tail, rows: &mut f64, chooser: Chooser<'_>) -> Part {
+    let estimator = chooser.estimator;
+    let (left_rows, right_rows) = (*rows, estimator.rows(&tail.right.plan));
+    *rows = match tail.kind {
+        JoinKind::Left => left_rows,
+        _ => (left_rows * 0.5).max(1.0),
+    };
+    let mut choice = JoinChoice { rows: Some(*rows), lookup: None };
+    let kept = if tail.kind == JoinKind::Left { left_rows.min(right_rows) } else { right_rows };
+    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(left_rows, kept, *rows);
+    if tail_lookup(&tail, estimator)
+        .is_some_and(|lookup| cost::lookup_join(left_rows, lookup, *rows) < whole)
+    {
+        choice.lookup = Some(chooser.new_parameters(tail.on.len()));
+    }
     let right = Part { plan: tail.right.plan, columns: tail.right.columns.collect() };
-    let left_rows = *rows;
     match tail.kind {
         // The smaller side is kept in memory.
-        JoinKind::Left if right_rows > left_rows => right.joined(JoinKind::Right, left, tail.on),
-        kind => {
-            let part = left.joined(kind, right, tail.on);
-            if kind != JoinKind::Left {
-                *rows = (left_rows * 0.5).max(1.0);
-            }
-            part
+        JoinKind::Left if right_rows > left_rows && choice.lookup.is_none() => {
+            right.joined(JoinKind::Right, left, tail.on, choice)
         }
+        kind => left.joined(kind, right, tail.on, choice),
     }
+}
+
+/// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.
+fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
+    let table = filtered_table(&tail.right.plan)?;
+    let right = &tail.right.columns;
+    let key = |conjunct: &Expr| {
+        let (a, b) = sides(conjunct)?;
+        let is_inner = |side: &Expr| within(side, right.clone()) && !is_free(side);
+        let is_outer = |side: &Expr| !columns_of(side).iter().any(|column| right.contains(column));
+        let (inner, outer) = if is_inner(a) { (a, b) } else { (b, a) };
+        (is_inner(inner) && is_outer(outer) && !is_free(outer)).then(|| {
+            let inner = renumber(inner.clone(), &|index| index - right.start);
+            (inner, outer.data_type())
+        })
+    };
+    let keys: Vec<(Expr, DataType)> = tail.on.iter().filter_map(key).collect();
+    table.key_path(&keys, estimator).map(|path| path.cost)
+}
+
+/// Returns the cost of all rows of a plan.
+fn read_cost(plan: &Logical, estimator: Estimator<'_>) -> f64 {
+    match filtered_table(plan) {
+        Some(table) => table.scan_cost(estimator),
+        None => estimator.rows(plan),
+    }
+}
+
+/// Returns the ways to look up the rows of a unit by what it has in some classes.
+fn lookups(plan: &Logical, keys: &[(usize, Expr)], estimator: Estimator<'_>) -> Vec<LookupPath> {
+    let Some(table) = filtered_table(plan) else { return Vec::new() };
+    let mut paths: Vec<LookupPath> = Vec::new();
+    let mut add = |keys: &[(usize, Expr)]| {
+        let values: Vec<_> = keys.iter().map(|(_, e)| (e.clone(), e.data_type())).collect();
+        if let Some(path) = table.key_path(&values, estimator) {
+            let classes: Vec<usize> = path.used.iter().map(|&key| keys[key].0).collect();
+            if paths.iter().all(|known| known.classes != classes) {
+                paths.push(LookupPath { classes, cost: path.cost });
+            }
+        }
+    };
+    add(keys);
+    if keys.len() > 1 {
+        keys.iter().for_each(|key| add(std::slice::from_ref(key)));
+    }
+    paths
 }
 
 fn graph_of(
@@ -318,9 +394,19 @@ fn graph_of(
         let first = parts[unit].columns.first().copied().unwrap_or(0);
         renumber(expression.clone(), &|index| index - first)
     };
-    let relations = parts.iter().map(|part| Relation {
+    let mut keys: Vec<Vec<(usize, Expr)>> = vec![Vec::new(); parts.len()];
+    for (number, class) in classes.iter().enumerate() {
+        for member in class {
+            if let Some(unit) = member.unit {
+                keys[unit].push((number, own(unit, &member.expression)));
+            }
+        }
+    }
+    let relations = parts.iter().zip(&keys).map(|(part, keys)| Relation {
         rows: estimator.rows(&part.plan),
         base_rows: estimator.unfiltered_rows(&part.plan),
+        cost: read_cost(&part.plan, estimator),
+        lookups: lookups(&part.plan, keys, estimator),
     });
     let class = |class: &Vec<Member>| {
         let members = class.iter().filter_map(|member| {
@@ -335,11 +421,11 @@ fn graph_of(
         let selectivity = estimator.blind_selectivity(&condition.predicate);
         JoinCondition { relations: condition.units.clone(), selectivity, is_equality }
     };
-    JoinGraph {
-        relations: relations.collect(),
-        classes: classes.iter().map(class).collect(),
-        conditions: between.iter().map(condition).collect(),
-    }
+    JoinGraph::new(
+        relations.collect(),
+        classes.iter().map(class).collect(),
+        between.iter().map(condition).collect(),
+    )
 }
 
 /// Returns whether a hash join may be done by a condition: an equality whose sides share no column.
@@ -353,18 +439,18 @@ struct Builder<'a> {
     parts: Vec<Option<Part>>,
     classes: Vec<Vec<Member>>,
     between: Vec<Option<Condition>>,
-    owners: &'a [Owner],
+    chooser: Chooser<'a>,
 }
 
 impl Builder<'_> {
     /// Returns the joined plan and its units, ascending.
     fn build(&mut self, tree: &JoinTree) -> (Part, Columns) {
-        let (left, right) = match tree {
+        let (left, right, lookup, rows) = match tree {
             JoinTree::Relation(unit) => {
                 let part = self.parts[*unit].take().expect("each unit is joined once");
                 return (part, Columns::from([*unit]));
             }
-            JoinTree::Join(left, right) => (left, right),
+            JoinTree::Join { left, right, lookup, rows } => (left, right, *lookup, *rows),
         };
         let (left, left_units) = self.build(left);
         let (right, right_units) = self.build(right);
@@ -384,7 +470,8 @@ impl Builder<'_> {
                 |condition: &mut Condition| condition.units.iter().all(|unit| units.contains(unit));
             conjuncts.extend(condition.take_if(ready).map(|condition| condition.predicate));
         }
-        debug_assert!(conjuncts.iter().all(|c| within(c, 0..self.owners.len())));
-        (left.joined(JoinKind::Inner, right, conjuncts), units)
+        let lookup = lookup.then(|| self.chooser.new_parameters(conjuncts.len()));
+        let choice = JoinChoice { rows: Some(rows), lookup };
+        (left.joined(JoinKind::Inner, right, conjuncts, choice), units)
     }
 }

@@ -19,16 +19,19 @@ mod semi_join;
 mod nullable;
 mod equivalence;
 mod estimate;
+mod cost;
+mod access;
+mod lookup;
 mod join_group;
 mod join_order;
 mod join_tree;
 mod push_down;
 mod prune;
-mod access;
 mod wanted;
 mod scan;
 mod build;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use types::expr::Expr;
@@ -49,9 +52,9 @@ use crate::planner::statistics::Statistics;
 pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
     Ok(match bound {
         Bound::Query(query) => {
-            let node = plan_rows(query.plan.clone(), statistics);
+            let mut count = parameters_of(&query.plan);
+            let node = plan_rows(query.plan.clone(), &mut count, statistics);
             let point = scan::point_get(&node);
-            let count = parameters_of(&query.plan);
             Plan::new(Root::Query(node), query.columns.clone(), count, point)
         }
         Bound::Insert(insert) => plan_insert(insert, statistics),
@@ -60,8 +63,12 @@ pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
     })
 }
 
-fn plan_rows(logical: Logical, statistics: &dyn Statistics) -> Node {
-    build::build(prune::prune(push_down::push_down(logical, statistics)))
+/// `parameter_count`: one more than the largest parameter; what look-ups take is added.
+fn plan_rows(logical: Logical, parameter_count: &mut usize, statistics: &dyn Statistics) -> Node {
+    let next_parameter = Cell::new(*parameter_count);
+    let logical = push_down::push_down(logical, statistics, &next_parameter);
+    *parameter_count = next_parameter.get();
+    build::build(prune::prune(logical))
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
@@ -83,7 +90,7 @@ fn plan_insert(insert: &Insert, statistics: &dyn Statistics) -> Plan {
     count = count.max(largest(returning));
     let root = Root::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
-        source: plan_rows(insert.source.clone(), statistics),
+        source: plan_rows(insert.source.clone(), &mut count, statistics),
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
         returning: insert.returning.clone(),
@@ -92,7 +99,12 @@ fn plan_insert(insert: &Insert, statistics: &dyn Statistics) -> Plan {
 }
 
 /// The key columns and what subqueries added: the rest is read again under the row's lock.
-fn target_rows(table: &Arc<Table>, source: &Logical, statistics: &dyn Statistics) -> TargetRows {
+fn target_rows(
+    table: &Arc<Table>,
+    source: &Logical,
+    parameter_count: &mut usize,
+    statistics: &dyn Statistics,
+) -> TargetRows {
     let types = source.column_types();
     let extra = table.columns.len()..types.len();
     let columns: Vec<usize> = table.key_columns().chain(extra.clone()).collect();
@@ -101,6 +113,7 @@ fn target_rows(table: &Arc<Table>, source: &Logical, statistics: &dyn Statistics
             input: Box::new(source.clone()),
             expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
         },
+        parameter_count,
         statistics,
     );
     let point = match &node {
@@ -114,26 +127,26 @@ fn plan_update(update: &Update, statistics: &dyn Statistics) -> Plan {
     let values = update.assignments.iter().map(|assignment| &assignment.value);
     let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(values.chain(returning).chain(&update.recheck));
+    let mut count = count.max(parameters_of(&update.source));
     let root = Root::Update(UpdatePlan {
         table: Arc::clone(&update.table),
-        source: target_rows(&update.table, &update.source, statistics),
+        source: target_rows(&update.table, &update.source, &mut count, statistics),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
         returning: update.returning.clone(),
     });
-    let count = count.max(parameters_of(&update.source));
     Plan::new(root, columns_of(&update.returning), count, None)
 }
 
 fn plan_delete(delete: &Delete, statistics: &dyn Statistics) -> Plan {
     let returning = delete.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(returning.chain(&delete.recheck));
+    let mut count = count.max(parameters_of(&delete.source));
     let root = Root::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
-        source: target_rows(&delete.table, &delete.source, statistics),
+        source: target_rows(&delete.table, &delete.source, &mut count, statistics),
         recheck: delete.recheck.clone(),
         returning: delete.returning.clone(),
     });
-    let count = count.max(parameters_of(&delete.source));
     Plan::new(root, columns_of(&delete.returning), count, None)
 }

@@ -163,7 +163,7 @@ fn prune_join(join: Join, required: &Columns) -> Pruned {
         kept.extend(right.kept.iter().map(|index| index + left_width));
     }
     let (left, right) = (Box::new(left.plan), Box::new(right.plan));
-    Pruned { plan: Logical::Join(Join { kind: join.kind, left, right, on }), kept }
+    Pruned { plan: Logical::Join(Join { left, right, on, ..join }), kept }
 }
 
 fn prune_apply(apply: Apply, required: &Columns) -> Pruned {

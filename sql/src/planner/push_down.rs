@@ -6,6 +6,8 @@
 //! ([`join_tree`]); each condition stands at the first join that has all its columns.
 //! Conditions that call volatile functions stay where they are.
 
+use std::cell::Cell;
+
 use types::expr::Expr;
 
 use crate::logical::{Apply, Join, JoinKind, Logical};
@@ -14,19 +16,25 @@ use crate::planner::conjunct::{
 };
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::JoinGroup;
-use crate::planner::join_tree;
+use crate::planner::join_tree::{self, Chooser};
 use crate::planner::semi_join;
 use crate::planner::shape::width_of;
 use crate::planner::statistics::Statistics;
 
 /// Returns the plan with every condition as far down as it goes, and joins in the best order.
-pub(super) fn push_down(plan: Logical, statistics: &dyn Statistics) -> Logical {
-    PushDown { estimator: Estimator { statistics } }.push(plan, Vec::new())
+/// `next_parameter`: the first parameter of the statement that nobody uses; look-ups take some.
+pub(super) fn push_down(
+    plan: Logical,
+    statistics: &dyn Statistics,
+    next_parameter: &Cell<usize>,
+) -> Logical {
+    let chooser = Chooser { estimator: Estimator { statistics }, next_parameter };
+    PushDown { chooser }.push(plan, Vec::new())
 }
 
 /// The rule, with what it chooses by.
 struct PushDown<'a> {
-    estimator: Estimator<'a>,
+    chooser: Chooser<'a>,
 }
 
 fn filter(input: Logical, conjuncts: Vec<Expr>) -> Logical {
@@ -121,7 +129,7 @@ impl PushDown<'_> {
             }
             plan => self.push(plan, conjuncts),
         };
-        join_tree::put_together(group, self.estimator, push)
+        join_tree::put_together(group, self.chooser, push)
     }
 
     fn push_full_join(&self, join: Join, conjuncts: Vec<Expr>) -> Logical {

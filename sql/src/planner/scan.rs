@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
@@ -12,6 +13,7 @@ use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_column, is_volatile, renumber, split, within,
 };
+use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the scan of a table under these conditions, which are over its columns.
@@ -53,6 +55,47 @@ pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> 
         goal: wanted.goal.clone().filter(|_| order.is_empty() || ordered),
     };
     Built { node: Node::Scan(Arc::new(node)), ordered }
+}
+
+/// Returns the scan of a table that looks up by key, and which of the keys it uses; `None` if it
+/// can use none. Each key is an expression over the scan's columns, with the parameter that it is
+/// to equal and the type of that. Only the path uses the parameters.
+pub(super) fn build_lookup(
+    plan: &Logical,
+    keys: &[(Expr, usize, DataType)],
+) -> Option<(Node, Vec<usize>)> {
+    let FilteredTable { scan, mut conjuncts } = filtered_table(plan)?;
+    let own = conjuncts.len();
+    for (key, parameter, data_type) in keys {
+        conjuncts.push(bound_key(scan, key, *parameter, *data_type)?);
+    }
+    let question = Question { scan, conjuncts: &conjuncts, order: &[], has_goal: false };
+    let candidate = choose(&question);
+    let used: Vec<usize> =
+        (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
+    if used.is_empty() || scan.lock.is_some() {
+        return None;
+    }
+    let rest = candidate.rest.iter().filter(|&&position| position < own);
+    let rest: Vec<Expr> = rest.map(|&position| conjuncts[position].clone()).collect();
+    let reading = match candidate.lookup {
+        false => direct(scan, &candidate, rest),
+        true => with_lookup(scan, &candidate, rest),
+    };
+    let node = ScanNode {
+        table: Arc::clone(&scan.table),
+        alias: scan.alias.clone(),
+        path: path_of(candidate, false, false),
+        read: reading.read,
+        filter: reading.filter,
+        lookup: reading.lookup,
+        output: reading.output,
+        types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
+        as_of: scan.as_of.clone(),
+        lock: None,
+        goal: None,
+    };
+    Some((Node::Scan(Arc::new(node)), used))
 }
 
 fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> AccessPath {

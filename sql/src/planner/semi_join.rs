@@ -11,7 +11,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
     Columns, all, as_operator, boolean, column, renumber, split, substitute, uses_parameters,
     within,
@@ -55,6 +55,7 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
         left: apply.input.clone(),
         right: Box::new(plan),
         on: all(on).unwrap_or_else(|| boolean(true)),
+        choice: JoinChoice::default(),
     };
     let mut output: Vec<Expr> =
         left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();

@@ -1,7 +1,10 @@
 //! What the planner knows of the data: how many rows tables have.
 //!
 //! It is asked of whoever calls the planner, so that plans can be made, and tested, without a
-//! store.
+//! store. What a plan was made with is kept with it ([`Sizes`]): a prepared statement is planned
+//! again when its tables have another size.
+
+use std::cell::RefCell;
 
 use store::TableId;
 
@@ -11,8 +14,58 @@ pub const UNKNOWN_ROWS: f64 = 1_000.0;
 /// Answers what the planner asks about data.
 pub trait Statistics {
     /// Returns about how many rows a table or an index of the store has; `None` if that is not
-    /// known. Cheap: it is asked for every table of a statement.
+    /// known. Cheap: it is asked for the tables of every join.
     fn row_count(&self, table: TableId) -> Option<f64>;
+}
+
+/// A table that has grown or shrunk by such a factor is another one.
+const CHANGE: f64 = 8.0;
+/// So many rows more or less never matter.
+const FEW_ROWS: f64 = 1_000.0;
+
+/// What a plan was made with: the rows that tables had.
+#[derive(Debug, Default)]
+pub struct Sizes(Vec<(TableId, f64)>);
+
+impl Sizes {
+    /// Returns whether the tables still have about as many rows.
+    pub fn hold(&self, statistics: &dyn Statistics) -> bool {
+        self.0.iter().all(|&(table, then)| match statistics.row_count(table) {
+            Some(now) => now.max(then) <= CHANGE * now.min(then) + FEW_ROWS,
+            // It is gone, and so is the plan: the catalog says so.
+            None => true,
+        })
+    }
+}
+
+/// Statistics that take note of what is asked.
+pub struct Noted<'a> {
+    statistics: &'a dyn Statistics,
+    asked: RefCell<Sizes>,
+}
+
+impl<'a> Noted<'a> {
+    /// Returns statistics of which nothing was asked yet.
+    pub fn new(statistics: &'a dyn Statistics) -> Noted<'a> {
+        Noted { statistics, asked: RefCell::default() }
+    }
+
+    /// Returns what was asked.
+    pub fn into_sizes(self) -> Sizes {
+        self.asked.into_inner()
+    }
+}
+
+impl Statistics for Noted<'_> {
+    fn row_count(&self, table: TableId) -> Option<f64> {
+        let mut asked = self.asked.borrow_mut();
+        if let Some(&(_, rows)) = asked.0.iter().find(|(known, _)| *known == table) {
+            return Some(rows);
+        }
+        let rows = self.statistics.row_count(table)?;
+        asked.0.push((table, rows));
+        Some(rows)
+    }
 }
 
 /// Knows nothing.

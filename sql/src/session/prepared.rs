@@ -1,4 +1,5 @@
-//! Prepared statements: parsed and bound once, planned again when the catalog has changed.
+//! Prepared statements: parsed and bound once, planned again when the catalog or the
+//! size of a table has changed.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::logical::{Bound, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::plan::Plan;
 use crate::planner;
-use crate::planner::statistics::Statistics;
+use crate::planner::statistics::{Noted, Sizes, Statistics};
 use crate::system::SystemNames;
 
 /// A statement that was parsed, bound and planned.
@@ -40,6 +41,8 @@ pub(crate) enum PreparedKind {
 pub(crate) struct Planned {
     /// [`Catalog::version`], or [`PRIVATE_VERSION`].
     pub catalog_version: u64,
+    /// What its tables' sizes were.
+    pub sizes: Sizes,
     /// The plan.
     pub plan: Arc<Plan>,
     /// Parameters of the client and of subqueries together.
@@ -81,10 +84,12 @@ impl Planning<'_> {
         types: &[Option<DataType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
-        let plan = Arc::new(planner::plan(&bound.bound, self.statistics)?);
+        let statistics = Noted::new(self.statistics);
+        let plan = Arc::new(planner::plan(&bound.bound, &statistics)?);
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
+            sizes: statistics.into_sizes(),
             plan,
             parameter_count: bound.parameter_count,
             writes: written_table(&bound.bound),
@@ -126,7 +131,7 @@ impl Prepared {
         }
     }
 
-    /// Returns the plan, made anew if the catalog has changed.
+    /// Returns the plan, made anew if the catalog or the size of a table has changed.
     ///
     /// # Errors
     ///
@@ -137,7 +142,8 @@ impl Prepared {
         planning: &Planning<'_>,
     ) -> Result<Arc<Planned>> {
         let planned = state.load_full();
-        if !planning.private && planned.catalog_version == planning.catalog.version {
+        let same_catalog = planned.catalog_version == planning.catalog.version;
+        if !planning.private && same_catalog && planned.sizes.hold(planning.statistics) {
             return Ok(planned);
         }
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();

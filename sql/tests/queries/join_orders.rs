@@ -237,12 +237,20 @@ fn sorted(mut rows: Vec<String>) -> Vec<String> {
     rows
 }
 
-fn setup(data: &Data) -> Database {
+fn setup(data: &Data, tape: &mut Tape<'_>) -> Database {
     let mut database = Database::default();
     let value = |value: &Option<i32>| value.map_or("null".to_owned(), |value| value.to_string());
     let mut script = String::new();
     for (number, rows) in data.iter().enumerate() {
-        let _ = writeln!(script, "create table t{number} (id int primary key, a int, b int);");
+        let salt = ["", " salt_buckets = 2"][tape.pick(2)];
+        let _ =
+            writeln!(script, "create table t{number} (id int primary key, a int, b int){salt};");
+        let indexes = ["(a)", "(b desc)", "(a, b)", "(b, a) salt_buckets = 3", "(b) include (a)"];
+        for (suffix, columns) in indexes.iter().enumerate() {
+            if tape.pick(3) == 0 {
+                let _ = writeln!(script, "create index t{number}_{suffix} on t{number} {columns};");
+            }
+        }
         for row in rows {
             let row: Vec<String> = row.iter().map(value).collect();
             let _ = writeln!(script, "insert into t{number} values ({});", row.join(", "));
@@ -254,6 +262,11 @@ fn setup(data: &Data) -> Database {
 }
 
 fn check(database: &mut Database, data: &Data, tape: &mut Tape<'_>) -> Result<(), TestCaseError> {
+    // What the planner is told of sizes chooses between reading whole tables and looking rows up.
+    for table in 0..TABLES {
+        let rows = ["1", "1000", "1000000"][tape.pick(3)];
+        database.note_rows(&format!("# rows: t{table} {rows}"));
+    }
     let places = 1 + tape.pick(5);
     let width = places * COLUMNS.len();
     let joins = Joins::draw(tape, 0..places);
@@ -278,15 +291,16 @@ fn check(database: &mut Database, data: &Data, tape: &mut Tape<'_>) -> Result<()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn every_order_yields_the_rows_of_the_joins_as_written(
-        rows in prop::collection::vec(any::<u8>(), 48),
+        rows in prop::collection::vec(any::<u8>(), 64),
         queries in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..96), 40),
     ) {
-        let data = data(&mut Tape(rows.iter()));
-        let mut database = setup(&data);
+        let tape = &mut Tape(rows.iter());
+        let data = data(tape);
+        let mut database = setup(&data, tape);
         for query in &queries {
             check(&mut database, &data, &mut Tape(query.iter()))?;
         }

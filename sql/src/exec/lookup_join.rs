@@ -1,0 +1,267 @@
+//! Lookup join: the right rows are read by key, for a batch of left rows at a time.
+//!
+//! ```text
+//! left batch -> its different keys -> gets or ranges -> right rows -> hash join with the batch
+//! ```
+//!
+//! The right table is read as it was when the join was opened.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use store::transaction::TableReader;
+use store::{CellBatch, Get};
+use types::aggregate::GroupTable;
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Vector};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::feed::{with_salt, with_salts};
+use crate::exec::hash_join::KeyIndex;
+use crate::exec::key_range::{Keys, RowRange, resolve};
+use crate::exec::pairs::{Collected, JoinParts, PairJoin};
+use crate::exec::part_reader::RowStage;
+use crate::exec::project::columns_of;
+use crate::exec::range_reader::{RangeReader, RowOptions};
+use crate::exec::scan::time_range;
+use crate::exec::{Context, Operator, build};
+use crate::plan::scan::ScanNode;
+use crate::plan::{LookupJoinNode, Node};
+
+/// So many left rows are gathered before their keys are looked up.
+const GATHERED_ROWS: usize = 256;
+
+/// See the module.
+pub(super) struct LookupJoin {
+    node: Arc<LookupJoinNode>,
+    scan: Arc<ScanNode>,
+    context: Arc<Context>,
+    left: Box<dyn Operator>,
+    table: Arc<TableReader>,
+    stage: Arc<RowStage>,
+    options: RowOptions,
+    /// The left batch at hand and its right rows.
+    pairs: Option<PairJoin<KeyIndex>>,
+}
+
+impl LookupJoin {
+    /// Opens it and its left side.
+    pub(super) fn open(node: &Arc<LookupJoinNode>, context: &Arc<Context>) -> Result<LookupJoin> {
+        let Node::Scan(scan) = &node.right else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a look-up reads no table"));
+        };
+        let stage = Arc::new(RowStage::open(scan, context)?);
+        let options = RowOptions {
+            families: stage.families(),
+            time_range: time_range(&scan.as_of, context)?,
+            limit: None,
+            reverse: false,
+        };
+        Ok(LookupJoin {
+            left: build(&node.left, context)?,
+            table: Arc::new(context.transaction.reader(scan.path.store_table)?),
+            stage,
+            options,
+            scan: Arc::clone(scan),
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            pairs: None,
+        })
+    }
+
+    /// Gathers the next left rows.
+    fn gather(&mut self) -> Result<Option<Batch>> {
+        let Some(first) = self.left.next()? else { return Ok(None) };
+        if first.row_count >= GATHERED_ROWS {
+            return Ok(Some(first));
+        }
+        let mut all = Collected::new(&self.node.left_types);
+        all.add(&first);
+        while all.row_count < GATHERED_ROWS {
+            let Some(batch) = self.left.next()? else { break };
+            all.add(&batch);
+        }
+        let columns = all.columns.into_iter().map(Arc::new).collect();
+        Ok(Some(Batch { columns, row_count: all.row_count }))
+    }
+
+    /// Computes the keys of the rows that a batch asks for.
+    fn keys(&self, batch: &Batch) -> Result<Keys> {
+        let expressions: Vec<_> = self.node.bindings.iter().map(|(_, e)| e.clone()).collect();
+        let types: Vec<DataType> = expressions.iter().map(|e| e.data_type()).collect();
+        let columns = columns_of(&expressions, batch, &self.context.eval)?;
+        let values: Vec<&Vector> = columns.iter().map(Arc::as_ref).collect();
+        let (mut groups, mut known) = (Vec::new(), 0);
+        GroupTable::new(&types).assign(&values, batch.row_count, &mut groups);
+        let mut eval = self.context.eval.clone();
+        let (mut points, mut ranges) = (Vec::new(), Vec::new());
+        for (row, &group) in groups.iter().enumerate() {
+            // Groups are numbered as they are met.
+            if group < known {
+                continue;
+            }
+            known = group + 1;
+            for ((parameter, _), column) in self.node.bindings.iter().zip(&columns) {
+                eval.parameters[*parameter] = column.datum(row);
+            }
+            match resolve(&self.scan.path, &eval)? {
+                Keys::Points(more) => points.extend(more),
+                Keys::Ranges(more) => ranges.extend(more),
+            }
+        }
+        let points: BTreeSet<Vec<u8>> = points.into_iter().collect();
+        match ranges.is_empty() {
+            true => Ok(Keys::Points(points.into_iter().collect())),
+            false => Ok(Keys::Ranges(united(ranges))),
+        }
+    }
+
+    /// Opens the join of a left batch with its right rows.
+    fn turn_to(&self, batch: Batch) -> Result<PairJoin<KeyIndex>> {
+        let layout = &self.scan.path.layout;
+        let source = match self.keys(&batch)? {
+            Keys::Points(keys) => Source::Points(with_salt(layout, keys).into_iter()),
+            Keys::Ranges(ranges) => {
+                let ranges = with_salts(layout, ranges);
+                Source::Ranges(Box::new(RangeReader::new(&self.table, ranges, &self.options)))
+            }
+        };
+        let right = RightRows {
+            context: Arc::clone(&self.context),
+            table: Arc::clone(&self.table),
+            stage: Arc::clone(&self.stage),
+            options: self.options.clone(),
+            source,
+            cells: CellBatch::new(),
+        };
+        let node = &self.node;
+        let parts = JoinParts {
+            kind: node.kind,
+            left: Box::new(OneBatch(Some(batch))),
+            right: Box::new(right),
+            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
+            on: node.residual.clone(),
+            left_types: node.left_types.clone(),
+            right_types: node.right_types.clone(),
+        };
+        Ok(PairJoin::new(parts, &self.context))
+    }
+}
+
+impl Operator for LookupJoin {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            if let Some(pairs) = &mut self.pairs {
+                if let Some(batch) = pairs.next()? {
+                    return Ok(Some(batch));
+                }
+                self.pairs = None;
+            }
+            let Some(batch) = self.gather()? else { return Ok(None) };
+            self.pairs = Some(self.turn_to(batch)?);
+        }
+    }
+}
+
+/// A batch, as a step.
+struct OneBatch(Option<Batch>);
+
+impl Operator for OneBatch {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        Ok(self.0.take())
+    }
+}
+
+enum Source {
+    Points(std::vec::IntoIter<Vec<u8>>),
+    Ranges(Box<RangeReader>),
+}
+
+/// The right rows of a left batch.
+struct RightRows {
+    context: Arc<Context>,
+    table: Arc<TableReader>,
+    stage: Arc<RowStage>,
+    options: RowOptions,
+    source: Source,
+    cells: CellBatch,
+}
+
+impl Operator for RightRows {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            self.context.check()?;
+            self.cells.clear();
+            match &mut self.source {
+                Source::Points(keys) => {
+                    let get = |row| Get {
+                        families: self.options.families.clone(),
+                        time_range: self.options.time_range,
+                        ..Get::new(row)
+                    };
+                    let gets: Vec<Get> = keys.by_ref().take(BATCH_ROWS).map(get).collect();
+                    if gets.is_empty() {
+                        return Ok(None);
+                    }
+                    self.table.multi_get(&gets, &mut self.cells)?;
+                }
+                Source::Ranges(ranges) => {
+                    if !ranges.next(BATCH_ROWS, &mut self.cells)? {
+                        return Ok(None);
+                    }
+                }
+            }
+            if self.cells.is_empty() {
+                continue;
+            }
+            if let Some(wanted) = self.stage.wanted(&mut self.cells)? {
+                return Ok(Some(self.stage.output(&wanted)));
+            }
+        }
+    }
+}
+
+/// Returns ranges in order, those that meet as one.
+fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
+    ranges.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match united.last_mut() {
+            Some(last) if last.stop.as_ref().is_none_or(|stop| range.start < *stop) => {
+                let further = match (&last.stop, &range.stop) {
+                    (Some(stop), Some(other)) => other > stop,
+                    (Some(_), None) => true,
+                    (None, _) => false,
+                };
+                if further {
+                    last.stop = range.stop;
+                }
+            }
+            _ => united.push(range),
+        }
+    }
+    united
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: &str, stop: Option<&str>) -> RowRange {
+        RowRange { start: start.into(), stop: stop.map(Into::into) }
+    }
+
+    #[test]
+    fn ranges_that_meet_become_one() {
+        let all = vec![
+            range("m", Some("n")),
+            range("a", Some("c")),
+            range("b", Some("d")),
+            range("a", Some("b")),
+            range("x", None),
+            range("y", Some("z")),
+        ];
+        let wanted = vec![range("a", Some("d")), range("m", Some("n")), range("x", None)];
+        assert_eq!(united(all), wanted);
+    }
+}
