@@ -20,7 +20,7 @@ use types::{Batch, DataType};
 use crate::error::{Error, Result, sqlstate};
 
 /// Bytes that are written, or read, at once.
-const CHUNK_BYTES: usize = 256 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// Length and checksum.
 const HEADER_BYTES: usize = 8;
 

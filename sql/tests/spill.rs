@@ -104,6 +104,30 @@ fn groups() {
 }
 
 #[test]
+fn joins() {
+    let (server, mut session) = server();
+    let kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].map(|kind| {
+        format!(
+            "SELECT l.a, l.c, r.a, r.c FROM (SELECT * FROM t WHERE a % 3 <> 0) AS l {kind} \
+             (SELECT * FROM t WHERE a % 5 <> 0) AS r ON l.c = r.c AND l.d <= r.d"
+        )
+    });
+    let half = ["EXISTS", "NOT EXISTS"].map(|exists| {
+        format!(
+            "SELECT a, c FROM t AS l WHERE a % 3 <> 0 AND \
+             {exists} (SELECT 1 FROM t AS r WHERE r.c = l.c AND a % 5 <> 0)"
+        )
+    });
+    for query in kinds.iter().chain(&half) {
+        let [mut roomy, mut tight] = both(&server, &mut session, query);
+        roomy.sort_unstable();
+        tight.sort_unstable();
+        assert!(roomy.len() > 500, "{query}: {} rows", roomy.len());
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
 fn what_is_given_up_half_way_leaves_nothing() {
     let (server, mut session) = server();
     rows(&mut session, "SET work_mem = '64kB'; SET temp_file_limit = '64kB'").unwrap();

@@ -1,16 +1,22 @@
 //! Hash join: candidates are the right rows with equal keys. NULL keys match nothing.
+//!
+//! The right side is kept in memory. If it does not fit, both sides are cut into partitions on
+//! disk, by the hashes of their keys, and joined partition by partition.
 
 use std::sync::Arc;
 
-use types::aggregate::GroupTable;
+use types::aggregate::{GroupTable, key_hashes};
 use types::expr::Expr;
-use types::{Batch, Vector};
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
-use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
+use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin};
+use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build};
 use crate::plan::HashJoinNode;
+use crate::spill::SpillFile;
 
 /// Marks the end of a chain.
 const END: u32 = u32::MAX;
@@ -32,29 +38,122 @@ pub(super) struct KeyIndex {
 
 /// See the module.
 pub(super) struct HashJoin {
-    pairs: PairJoin<KeyIndex>,
+    node: Arc<HashJoinNode>,
+    context: Arc<Context>,
+    left_types: Arc<[DataType]>,
+    right_types: Arc<[DataType]>,
+    /// The join at hand: of all rows, or of a partition.
+    running: Option<PairJoin<KeyIndex>>,
+    /// How often its rows were cut before.
+    level: u32,
+    /// Partitions to come.
+    pending: Vec<Partition>,
+}
+
+/// Rows of both sides with some hashes of their keys.
+struct Partition {
+    level: u32,
+    left: Option<Arc<SpillFile>>,
+    right: Option<Arc<SpillFile>>,
 }
 
 impl HashJoin {
     /// Opens it and both sides.
     pub(super) fn open(node: &Arc<HashJoinNode>, context: &Arc<Context>) -> Result<HashJoin> {
-        let candidates = KeyIndex::new(node.left_keys.clone(), node.right_keys.clone());
+        let mut join = HashJoin {
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            left_types: node.left_types.as_slice().into(),
+            right_types: node.right_types.as_slice().into(),
+            running: None,
+            level: 0,
+            pending: Vec::new(),
+        };
+        join.run(build(&node.left, context)?, build(&node.right, context)?);
+        Ok(join)
+    }
+
+    fn run(&mut self, left: Box<dyn Operator>, right: Box<dyn Operator>) {
+        let node = &self.node;
         let parts = JoinParts {
             kind: node.kind,
-            left: build(&node.left, context)?,
-            right: build(&node.right, context)?,
-            candidates,
+            left,
+            right,
+            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
             on: node.residual.clone(),
             left_types: node.left_types.clone(),
             right_types: node.right_types.clone(),
         };
-        Ok(HashJoin { pairs: PairJoin::new(parts, context) })
+        self.running = Some(PairJoin::new(parts, &self.context));
     }
+
+    /// Turns to the next partition; `false` if there is none.
+    fn advance(&mut self) -> Result<bool> {
+        let Some(Partition { level, left, right }) = self.pending.pop() else { return Ok(false) };
+        let left = SpillScan::open(left.as_ref(), &self.left_types, &self.context)?;
+        let right = SpillScan::open(right.as_ref(), &self.right_types, &self.context)?;
+        self.level = level;
+        self.run(Box::new(left), Box::new(right));
+        Ok(true)
+    }
+
+    /// Cuts what a join was to have into partitions. `right` was read of its right side.
+    fn cut(&mut self, parts: JoinParts<KeyIndex>, right: Collected) -> Result<()> {
+        let (node, context) = (&self.node, &self.context);
+        let mut of_right = Partitions::new(&self.right_types, self.level);
+        let rows: Vec<u32> = (0..right.row_count as u32).collect();
+        for some in rows.chunks(BATCH_ROWS) {
+            add(&mut of_right, &right.batch(some), &node.right_keys, context)?;
+        }
+        drop((right, parts.candidates));
+        let mut more = parts.right;
+        while let Some(batch) = more.next()? {
+            add(&mut of_right, &batch, &node.right_keys, context)?;
+        }
+        let mut of_left = Partitions::new(&self.left_types, self.level);
+        let mut more = parts.left;
+        while let Some(batch) = more.next()? {
+            add(&mut of_left, &batch, &node.left_keys, context)?;
+        }
+        let level = self.level + 1;
+        for (left, right) in of_left.finish()?.into_iter().zip(of_right.finish()?) {
+            if left.is_some() || right.is_some() {
+                self.pending.push(Partition { level, left, right });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds rows to the partitions of their keys.
+fn add(to: &mut Partitions, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
+    let types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
+    let keys = columns_of(keys, batch, &context.eval)?;
+    let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
+    to.add(batch, &key_hashes(&keys, &types, batch.row_count), context)
 }
 
 impl Operator for HashJoin {
     fn next(&mut self) -> Result<Option<Batch>> {
-        self.pairs.next()
+        loop {
+            let Some(mut join) = self.running.take() else {
+                if self.advance()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            // What the last level does not cut is one key, or a few.
+            let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem);
+            if !join.read_right(room)? {
+                let (parts, right) = join.into_parts();
+                self.cut(parts, right)?;
+                continue;
+            }
+            if let Some(batch) = join.next()? {
+                self.running = Some(join);
+                return Ok(Some(batch));
+            }
+        }
     }
 }
 
@@ -73,8 +172,13 @@ impl KeyIndex {
         }
     }
 
-    /// Numbers the keys of a batch; what was numbered before keeps its number.
-    fn number(&mut self, keys: &[Expr], batch: &Batch, context: &Context) -> Result<()> {
+    /// Computes the keys of a batch, and which rows have a NULL among them.
+    fn keys_of(
+        &mut self,
+        keys: &[Expr],
+        batch: &Batch,
+        context: &Context,
+    ) -> Result<Vec<Arc<Vector>>> {
         let keys = columns_of(keys, batch, &context.eval)?;
         self.has_null.clear();
         self.has_null.resize(batch.row_count, false);
@@ -84,16 +188,16 @@ impl KeyIndex {
                 rows.for_each(|(has_null, valid)| *has_null |= !valid);
             }
         }
-        let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
-        self.table.assign(&keys, batch.row_count, &mut self.groups);
-        Ok(())
+        Ok(keys)
     }
 }
 
 impl Candidates for KeyIndex {
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let keys = Arc::clone(&self.right_keys);
-        self.number(&keys, batch, context)?;
+        let keys = self.keys_of(&keys, batch, context)?;
+        let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
+        self.table.assign(&keys, batch.row_count, &mut self.groups);
         self.heads.resize(self.table.group_count(), END);
         for (&group, &has_null) in self.groups.iter().zip(&self.has_null) {
             let row = self.chain.len() as u32;
@@ -110,14 +214,17 @@ impl Candidates for KeyIndex {
 
     fn probe(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let keys = Arc::clone(&self.left_keys);
-        self.number(&keys, batch, context)
+        let keys = self.keys_of(&keys, batch, context)?;
+        let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
+        self.table.find(&keys, batch.row_count, &mut self.groups);
+        Ok(())
     }
 
     fn first(&self, left_row: usize) -> Option<u32> {
         if *self.has_null.get(left_row)? {
             return None;
         }
-        // Keys that only the left side has were numbered after all heads.
+        // Keys that only the left side has are behind all heads.
         let head = self.heads.get(self.groups[left_row] as usize)?;
         (*head != END).then_some(*head)
     }

@@ -18,7 +18,7 @@ use crate::spill::{SpillFile, SpillReader, SpillWriter};
 /// Bytes of a batch of a run, about.
 const RUN_BATCH_BYTES: usize = 32 << 10;
 /// What reading a run takes, about: its batch, and the bytes it is read from.
-const RUN_BYTES: usize = 320 << 10;
+const RUN_BYTES: usize = 128 << 10;
 /// Runs that are merged at once, at least and at most.
 const FAN_IN: std::ops::RangeInclusive<usize> = 4..=512;
 

@@ -4,9 +4,9 @@
 //! them. What changes data ([`modify()`]) runs to its end in one call; what is one get by key
 //! ([`point()`]) has a path of its own, without batches or operators.
 //!
-//! Sorts and groups that outgrow `work_mem` go on on disk ([`spill`](crate::spill)). Joins and
-//! subquery results are kept in memory: past a generous multiple of `work_mem` ([`memory`]) a
-//! statement fails with 53200.
+//! Sorts, groups and hash joins that outgrow `work_mem` go on on disk ([`spill`](crate::spill)).
+//! Other joins and subquery results are kept in memory: past a generous multiple of `work_mem`
+//! ([`memory`]) a statement fails with 53200.
 
 mod memory;
 mod key_range;
@@ -16,13 +16,14 @@ mod part_reader;
 mod feed;
 mod lock;
 mod scan;
-mod spilling_groups;
 mod region_aggregate;
 mod system_rows;
 mod values;
 mod filter;
 mod project;
 mod pairs;
+mod partitions;
+mod spilling_groups;
 mod hash_join;
 mod lookup_join;
 mod loop_join;

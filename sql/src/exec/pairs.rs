@@ -54,6 +54,12 @@ impl Collected {
         Batch { columns: self.take(rows).collect(), row_count: rows.len() }
     }
 
+    /// Returns all rows.
+    pub(super) fn into_batch(self) -> Batch {
+        let columns = self.columns.into_iter().map(Arc::new).collect();
+        Batch { columns, row_count: self.row_count }
+    }
+
     /// Keeps some of the rows, in this order.
     pub(super) fn keep(&mut self, rows: &[u32]) {
         self.columns.iter_mut().for_each(|column| *column = column.take(rows));
@@ -81,8 +87,10 @@ pub(super) struct JoinParts<C> {
 pub(super) struct PairJoin<C> {
     parts: JoinParts<C>,
     context: Arc<Context>,
-    /// The right side, once it was read.
-    right: Option<Collected>,
+    /// The right side, as far as it was read.
+    right: Collected,
+    /// Whether that is all.
+    has_right: bool,
     right_matched: Vec<bool>,
     /// Right rows up to here were yielded without a match.
     right_done: usize,
@@ -101,26 +109,41 @@ struct Probe {
 impl<C: Candidates> PairJoin<C> {
     pub(super) fn new(parts: JoinParts<C>, context: &Arc<Context>) -> PairJoin<C> {
         PairJoin {
+            right: Collected::new(&parts.right_types),
+            has_right: false,
             parts,
             context: Arc::clone(context),
-            right: None,
             right_matched: Vec::new(),
             right_done: 0,
             probe: None,
         }
     }
 
-    fn read_right(&mut self) -> Result<Collected> {
-        let mut right = Collected::new(&self.parts.right_types);
-        while let Some(batch) = self.parts.right.next()? {
+    /// Reads the right side, once. Returns whether it fits into so many bytes: if not, the join can
+    /// only be taken apart. `None`: past what a statement may keep at all, it fails.
+    pub(super) fn read_right(&mut self, bytes_max: Option<usize>) -> Result<bool> {
+        while !self.has_right {
             self.context.check()?;
+            let Some(batch) = self.parts.right.next()? else {
+                self.right_matched = vec![false; self.right.row_count];
+                self.has_right = true;
+                break;
+            };
             self.parts.candidates.add(&batch, &self.context)?;
-            right.add(&batch);
-            let bytes = right.byte_count() + self.parts.candidates.byte_count();
-            memory::check(bytes, self.context.work_mem)?;
+            self.right.add(&batch);
+            let bytes = self.right.byte_count() + self.parts.candidates.byte_count();
+            match bytes_max {
+                Some(bytes_max) if bytes > bytes_max => return Ok(false),
+                Some(_) => {}
+                None => memory::check(bytes, self.context.work_mem)?,
+            }
         }
-        self.right_matched = vec![false; right.row_count];
-        Ok(right)
+        Ok(true)
+    }
+
+    /// Takes the join apart: what is left of its sides, and what was read of the right one.
+    pub(super) fn into_parts(self) -> (JoinParts<C>, Collected) {
+        (self.parts, self.right)
     }
 
     /// Makes the next pairs of the batch at hand.
@@ -148,14 +171,13 @@ impl<C: Candidates> PairJoin<C> {
     /// Checks pairs; returns those that match, if the join yields pairs.
     fn check(&mut self, left: &[u32], right: &[u32]) -> Result<Option<Batch>> {
         let Some(probe) = &mut self.probe else { return Ok(None) };
-        let Some(all_right) = &self.right else { return Ok(None) };
         let yields = !matches!(self.parts.kind, JoinKind::Semi | JoinKind::Anti);
         if !yields && self.parts.on.is_none() {
             left.iter().for_each(|&row| probe.matched[row as usize] = true);
             return Ok(None);
         }
         let columns = probe.batch.columns.iter().map(|column| Arc::new(column.take(left)));
-        let columns = columns.chain(all_right.take(right)).collect();
+        let columns = columns.chain(self.right.take(right)).collect();
         let mut pairs = Batch { columns, row_count: left.len() };
         let selection = match &self.parts.on {
             None => None,
@@ -201,7 +223,7 @@ impl<C: Candidates> PairJoin<C> {
 
     /// Right rows without a match, padded with NULLs.
     fn unmatched_right(&mut self) -> Option<Batch> {
-        let right = self.right.as_ref()?;
+        let right = &self.right;
         if !matches!(self.parts.kind, JoinKind::Right | JoinKind::Full) {
             return None;
         }
@@ -231,9 +253,7 @@ fn nulls(types: &[DataType], row_count: usize) -> impl Iterator<Item = Arc<Vecto
 
 impl<C: Candidates> Operator for PairJoin<C> {
     fn next(&mut self) -> Result<Option<Batch>> {
-        if self.right.is_none() {
-            self.right = Some(self.read_right()?);
-        }
+        self.read_right(None)?;
         loop {
             self.context.check()?;
             if self.probe.is_some() {

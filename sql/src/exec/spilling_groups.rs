@@ -7,8 +7,7 @@
 //! ```
 //!
 //! What is set aside are the groups with the states of their aggregates, so that many rows of one
-//! group take no more room than one. A partition that does not fit either is cut again, by other
-//! bits of the keys' hashes. Groups come in no certain order.
+//! group take no more room than one. Groups come in no certain order.
 
 use std::sync::Arc;
 
@@ -18,15 +17,9 @@ use types::vector::{BATCH_ROWS, VectorData};
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
+use crate::exec::partitions::{LEVEL_MAX, Partitions};
 use crate::exec::{Context, memory};
-use crate::spill::{SpillFile, SpillWriter};
-
-/// Partitions made at once.
-const FAN_OUT: usize = 32;
-/// Bits of a hash that choose one.
-const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
-/// Times that a partition is cut again. What does not fit then is one group, or a few.
-const LEVELS_MAX: u32 = 6;
+use crate::spill::SpillFile;
 
 /// See the module.
 pub(super) struct SpillingGroups {
@@ -36,9 +29,9 @@ pub(super) struct SpillingGroups {
     /// How often the rows at hand were cut before.
     level: u32,
     /// What was set aside of the rows at hand.
-    aside: Option<Vec<Partition<SpillWriter>>>,
+    aside: Option<Aside<Partitions>>,
     /// Partitions to come, with their levels.
-    pending: Vec<(u32, Partition<Arc<SpillFile>>)>,
+    pending: Vec<(u32, Aside<Option<Arc<SpillFile>>>)>,
     /// The next group to yield, once all was read.
     next: Option<usize>,
 }
@@ -50,18 +43,24 @@ struct Shape {
     key_types: Vec<DataType>,
 }
 
-/// Groups with some hashes of their keys.
-struct Partition<F> {
+/// Groups on disk.
+struct Aside<F> {
     /// Keys, then states of the aggregates that have some.
-    states: Option<F>,
-    /// Of each aggregate with DISTINCT: keys, then arguments.
-    distinct: Vec<Option<F>>,
+    states: F,
+    /// Of each aggregate that keeps rows, with its number: keys, then arguments.
+    rows: Vec<(usize, F)>,
 }
 
 impl Shape {
     /// Returns whether what an aggregate gathers are the rows themselves.
     fn keeps_rows(aggregate: &Aggregate) -> bool {
         aggregate.distinct && !aggregate.kind.ignores_duplicates()
+    }
+
+    /// Returns the numbers of these aggregates.
+    fn keeping_rows(&self) -> impl Iterator<Item = usize> {
+        let aggregates = self.aggregates.iter().enumerate();
+        aggregates.filter(|(_, aggregate)| Self::keeps_rows(aggregate)).map(|(number, _)| number)
     }
 
     fn state_types(&self) -> Arc<[DataType]> {
@@ -117,7 +116,7 @@ impl SpillingGroups {
             return Ok(());
         }
         // One group cannot be cut.
-        if self.shape.group_by.is_empty() || self.level == LEVELS_MAX {
+        if self.shape.group_by.is_empty() || self.level == LEVEL_MAX {
             return memory::check(bytes, self.context.work_mem);
         }
         self.context.check()?;
@@ -128,42 +127,34 @@ impl SpillingGroups {
         let part = self.groups.take_partial();
         let keys: Vec<&Vector> = part.keys.iter().collect();
         let hashes = key_hashes(&keys, &self.shape.key_types, part.group_count);
-        let shift = self.level * FAN_OUT_BITS;
-        let of_group = |group: usize| (hashes[group] >> shift) as usize % FAN_OUT;
-        let mut groups: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
-        (0..part.group_count).for_each(|group| groups[of_group(group)].push(group as u32));
-        let aside = self.aside.get_or_insert_with(|| {
-            let empty = || Partition {
-                states: None,
-                distinct: self.shape.aggregates.iter().map(|_| None).collect(),
-            };
-            (0..FAN_OUT).map(|_| empty()).collect()
+        let (shape, level) = (&self.shape, self.level);
+        let aside = self.aside.get_or_insert_with(|| Aside {
+            states: Partitions::new(&shape.state_types(), level),
+            rows: shape
+                .keeping_rows()
+                .map(|number| (number, Partitions::new(&shape.row_types(number), level)))
+                .collect(),
         });
-        for (partition, groups) in aside.iter_mut().zip(&groups) {
-            for some in groups.chunks(BATCH_ROWS) {
-                let types = self.shape.state_types();
-                let batch = states_batch(&self.shape, &part, some, &types);
-                add(&mut partition.states, &batch, &types, &self.context)?;
-            }
+        let types = shape.state_types();
+        let groups: Vec<u32> = (0..part.group_count as u32).collect();
+        for some in groups.chunks(BATCH_ROWS) {
+            let batch = states_batch(shape, &part, some, &types);
+            let hashes = &hashes[some[0] as usize..][..some.len()];
+            aside.states.add(&batch, hashes, &self.context)?;
         }
-        for (number, partial) in part.partials.iter().enumerate() {
-            let PartialStates::Rows(columns) = partial else { continue };
+        for (number, partitions) in &mut aside.rows {
+            let PartialStates::Rows(columns) = &part.partials[*number] else { continue };
             let VectorData::Int8(of_row) = &columns[0].data else { continue };
-            let types = self.shape.row_types(number);
-            let mut rows: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
-            for (row, group) in of_row.iter().enumerate() {
-                rows[of_group(*group as usize)].push(row as u32);
-            }
-            for (partition, rows) in aside.iter_mut().zip(&rows) {
-                for some in rows.chunks(BATCH_ROWS) {
-                    let groups: Vec<u32> =
-                        some.iter().map(|&row| of_row[row as usize] as u32).collect();
-                    let keys = part.keys.iter().map(|key| key.take(&groups));
-                    let arguments = columns[1..].iter().map(|column| column.take(some));
-                    let columns = keys.chain(arguments).map(Arc::new).collect();
-                    let batch = Batch { columns, row_count: some.len() };
-                    add(&mut partition.distinct[number], &batch, &types, &self.context)?;
-                }
+            let rows: Vec<u32> = (0..of_row.len() as u32).collect();
+            for some in rows.chunks(BATCH_ROWS) {
+                let groups: Vec<u32> =
+                    some.iter().map(|&row| of_row[row as usize] as u32).collect();
+                let keys = part.keys.iter().map(|key| key.take(&groups));
+                let arguments = columns[1..].iter().map(|column| column.take(some));
+                let columns = keys.chain(arguments).map(Arc::new).collect();
+                let batch = Batch { columns, row_count: some.len() };
+                let hashes: Vec<u64> = groups.iter().map(|group| hashes[*group as usize]).collect();
+                partitions.add(&batch, &hashes, &self.context)?;
             }
         }
         Ok(())
@@ -198,20 +189,23 @@ impl SpillingGroups {
             return Ok(());
         }
         self.set_aside()?;
-        let level = self.level + 1;
-        for partition in self.aside.take().into_iter().flatten() {
-            let finish = |writer: Option<SpillWriter>| writer.map(SpillWriter::finish).transpose();
-            let states = finish(partition.states)?;
-            let distinct = partition.distinct.into_iter().map(finish).collect::<Result<_>>()?;
-            if states.is_some() {
-                self.pending.push((level, Partition { states, distinct }));
+        let Some(Aside { states, rows }) = self.aside.take() else { return Ok(()) };
+        let finish = |(number, partitions): (usize, Partitions)| {
+            Ok((number, partitions.finish()?.into_iter()))
+        };
+        let mut rows = rows.into_iter().map(finish).collect::<Result<Vec<_>>>()?;
+        for states in states.finish()? {
+            let rows = rows.iter_mut().map(|(number, files)| (*number, files.next().flatten()));
+            let partition = Aside { states, rows: rows.collect() };
+            if partition.states.is_some() {
+                self.pending.push((self.level + 1, partition));
             }
         }
         Ok(())
     }
 
     /// Adds a partition.
-    fn read(&mut self, partition: &Partition<Arc<SpillFile>>) -> Result<()> {
+    fn read(&mut self, partition: &Aside<Option<Arc<SpillFile>>>) -> Result<()> {
         let none = |aggregate: &Aggregate| match Shape::keeps_rows(aggregate) {
             true => PartialStates::Rows(no_rows(aggregate)),
             false => PartialStates::States(Vec::new()),
@@ -224,7 +218,7 @@ impl SpillingGroups {
                 self.merge(&part)?;
             }
         }
-        for (number, file) in partition.distinct.iter().enumerate() {
+        for (number, file) in &partition.rows {
             let Some(file) = file else { continue };
             let mut reader = file.reader()?;
             while let Some(batch) = reader.next_batch()? {
@@ -236,25 +230,12 @@ impl SpillingGroups {
                 let mut partials: Vec<PartialStates> =
                     self.shape.aggregates.iter().map(none).collect();
                 let rows = std::iter::once(numbers).chain(columns).collect();
-                partials[number] = PartialStates::Rows(rows);
+                partials[*number] = PartialStates::Rows(rows);
                 self.merge(&PartialGroups { keys, partials, group_count })?;
             }
         }
         Ok(())
     }
-}
-
-fn add(
-    writer: &mut Option<SpillWriter>,
-    batch: &Batch,
-    types: &Arc<[DataType]>,
-    context: &Context,
-) -> Result<()> {
-    let writer = match writer {
-        Some(writer) => writer,
-        None => writer.insert(context.spill.create(types)?),
-    };
-    writer.add(batch)
 }
 
 /// Returns the keys and states of some groups.

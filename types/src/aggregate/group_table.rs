@@ -80,6 +80,36 @@ impl GroupTable {
         }
     }
 
+    /// Writes the group number of each row into `groups`; [`u32::MAX`] where the key is new.
+    pub fn find(&self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        const NONE: u32 = u32::MAX;
+        groups.clear();
+        match &self.index {
+            Index::Single => {
+                let group = if self.keys.group_count > 0 { 0 } else { NONE };
+                groups.resize(row_count, group);
+            }
+            Index::Fixed(index) => {
+                let mut fixed = vec![FixedKey::default(); row_count];
+                for (column, key) in keys.iter().enumerate() {
+                    fill(&mut fixed, column, key);
+                }
+                let group = |key: &FixedKey| index.get(key).copied().unwrap_or(NONE);
+                groups.extend(fixed.iter().map(group));
+            }
+            Index::Bytes { groups: index, .. } => {
+                let mut bytes = Vec::new();
+                groups.extend((0..row_count).map(|row| {
+                    bytes.clear();
+                    for (column, data_type) in keys.iter().zip(&self.key_types) {
+                        write_key(column, row, *data_type, &mut bytes);
+                    }
+                    index.get(bytes.as_slice()).copied().unwrap_or(NONE)
+                }));
+            }
+        }
+    }
+
     fn assign_fixed(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
         let Index::Fixed(index) = &mut self.index else {
             unreachable!("called for this index only");

@@ -1,0 +1,94 @@
+//! Rows on disk, cut into partitions by the hashes of their keys: equal keys are in one.
+//!
+//! What does not fit into memory is worked on partition by partition. One that does not fit either is
+//! cut again, at the next level, by other bits of the hashes.
+
+use std::sync::Arc;
+
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType};
+
+use crate::error::Result;
+use crate::exec::pairs::Collected;
+use crate::exec::{Context, Operator};
+use crate::spill::{SpillFile, SpillReader, SpillWriter};
+
+/// Partitions made at once.
+const FAN_OUT: usize = 32;
+/// Bits of a hash that choose one.
+const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
+/// The last level: what does not fit then has one key, or a few.
+pub(super) const LEVEL_MAX: u32 = 6;
+
+/// Partitions that are being written.
+pub(super) struct Partitions {
+    types: Arc<[DataType]>,
+    level: u32,
+    writers: Vec<Option<SpillWriter>>,
+}
+
+/// Reads a file as a step of a plan; no file has no rows.
+pub(super) struct SpillScan {
+    types: Arc<[DataType]>,
+    reader: Option<SpillReader>,
+    context: Arc<Context>,
+}
+
+impl Partitions {
+    /// Returns empty partitions of rows with columns of these types.
+    pub(super) fn new(types: &Arc<[DataType]>, level: u32) -> Partitions {
+        let writers = (0..FAN_OUT).map(|_| None).collect();
+        Partitions { types: Arc::clone(types), level, writers }
+    }
+
+    /// Appends rows; `hashes` are those of their keys.
+    pub(super) fn add(&mut self, batch: &Batch, hashes: &[u64], context: &Context) -> Result<()> {
+        context.check()?;
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
+        for (row, hash) in (0u32..).zip(hashes) {
+            rows[(hash >> (self.level * FAN_OUT_BITS)) as usize % FAN_OUT].push(row);
+        }
+        for (writer, rows) in self.writers.iter_mut().zip(rows) {
+            if rows.is_empty() {
+                continue;
+            }
+            let writer = match writer {
+                Some(writer) => writer,
+                None => writer.insert(context.spill.create(&self.types)?),
+            };
+            writer.add(&batch.take(&rows))?;
+        }
+        Ok(())
+    }
+
+    /// Ends them: a file for each that has rows.
+    pub(super) fn finish(self) -> Result<Vec<Option<Arc<SpillFile>>>> {
+        self.writers.into_iter().map(|writer| writer.map(SpillWriter::finish).transpose()).collect()
+    }
+}
+
+impl SpillScan {
+    /// Opens a file.
+    pub(super) fn open(
+        file: Option<&Arc<SpillFile>>,
+        types: &Arc<[DataType]>,
+        context: &Arc<Context>,
+    ) -> Result<SpillScan> {
+        let reader = file.map(SpillFile::reader).transpose()?;
+        Ok(SpillScan { types: Arc::clone(types), reader, context: Arc::clone(context) })
+    }
+}
+
+impl Operator for SpillScan {
+    /// Partitions are written in small pieces; these are put together again.
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.context.check()?;
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let mut rows = Collected::new(&self.types);
+        while rows.row_count < BATCH_ROWS {
+            let Some(batch) = reader.next_batch()? else { break };
+            rows.add(&batch);
+        }
+        Ok((rows.row_count > 0).then(|| rows.into_batch()))
+    }
+}
