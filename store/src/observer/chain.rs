@@ -142,6 +142,14 @@ pub(super) struct Warden {
     runtime: Arc<Runtime>,
 }
 
+/// How a call ended, for the figures.
+pub(super) enum Ending {
+    Succeeded,
+    Refused,
+    /// How it failed, and with which message.
+    Failed(Failure, String),
+}
+
 impl Warden {
     /// Returns whether to call the observer.
     ///
@@ -151,10 +159,16 @@ impl Warden {
     pub(super) fn admit(&self, hook: Hook) -> Result<bool> {
         match self.meter.is_suspended() {
             false => Ok(true),
-            true if self.is_essential && hook.can_refuse() => {
-                Err(self.meter.suspension(&self.name, &self.place))
-            }
+            true if self.is_essential && hook.can_refuse() => self.check_active().map(|()| false),
             true => Ok(false),
+        }
+    }
+
+    /// Returns the error of who cannot do without the coprocessor if it is suspended.
+    pub(super) fn check_active(&self) -> Result<()> {
+        match self.meter.is_suspended() {
+            true => Err(self.meter.suspension(&self.name, &self.place)),
+            false => Ok(()),
         }
     }
 
@@ -181,52 +195,65 @@ impl Warden {
         &self,
         call: Call,
         ended: std::thread::Result<Result<T>>,
-        (context, spent_micros): (&HookContext<'_>, i64),
+        timed: (&HookContext<'_>, i64),
     ) -> Result<T> {
-        let (name, hook) = (&self.name, call.hook.name());
+        let (result, ending) = self.judge(call, ended, timed);
+        self.note(call, ending);
+        result
+    }
+
+    /// Returns what a call comes to that took so long, and how it ended.
+    pub(super) fn judge<T>(
+        &self,
+        call: Call,
+        ended: std::thread::Result<Result<T>>,
+        (context, spent_micros): (&HookContext<'_>, i64),
+    ) -> (Result<T>, Ending) {
+        let (name, within) = (&self.name, call.name());
         match ended {
             Err(panic) => {
                 let message = format!("coprocessor \"{name}\" panicked");
-                Err(self.fail(call, Failure::Panic, message, panic_text(&*panic)))
+                self.failure(Failure::Panic, message, panic_text(&*panic))
             }
             Ok(result) if context.is_overrun(spent_micros) => {
                 let took = spent_micros / 1000;
                 let may = self.runtime.limits.time.unwrap_or_default().as_millis();
                 let message = format!(
-                    "coprocessor \"{name}\" took {took} ms in {hook}, and may take {may} ms"
+                    "coprocessor \"{name}\" took {took} ms in {within}, and may take {may} ms"
                 );
                 let detail = result.err().map(|error| error.to_string()).unwrap_or_default();
-                Err(self.fail(call, Failure::Overrun, message, detail))
+                self.failure(Failure::Overrun, message, detail)
             }
-            Ok(Ok(value)) => {
-                self.succeeded(call);
-                Ok(value)
-            }
-            Ok(Err(error)) if !is_failure(name, call.hook, &error) => {
-                self.meter.refused(call);
-                Err(self.signed(error))
+            Ok(Ok(value)) => (Ok(value), Ending::Succeeded),
+            Ok(Err(error)) if !is_failure(name, call, &error) => {
+                (Err(self.signed(error)), Ending::Refused)
             }
             Ok(Err(error @ Error::Vetoed(_))) => {
-                self.note(call, Failure::Error, error.to_string());
-                Err(self.signed(error))
+                let ending = Ending::Failed(Failure::Error, error.to_string());
+                (Err(self.signed(error)), ending)
             }
             Ok(Err(error)) => {
-                let message = format!("coprocessor \"{name}\" failed in {hook}: {error}");
-                Err(self.fail(call, Failure::Error, message, String::new()))
+                let message = format!("coprocessor \"{name}\" failed in {within}: {error}");
+                self.failure(Failure::Error, message, String::new())
             }
         }
     }
 
-    fn fail(&self, call: Call, failure: Failure, message: String, detail: String) -> Error {
+    fn failure<T>(&self, failure: Failure, message: String, detail: String) -> (Result<T>, Ending) {
         let noted = match detail.is_empty() {
             true => message.clone(),
             false => format!("{message}: {detail}"),
         };
-        self.note(call, failure, noted);
-        failure_error(&self.name, message, detail)
+        (Err(failure_error(&self.name, message, detail)), Ending::Failed(failure, noted))
     }
 
-    fn note(&self, call: Call, failure: Failure, message: String) {
+    /// Takes note of how a call ended.
+    pub(super) fn note(&self, call: Call, ending: Ending) {
+        let (failure, message) = match ending {
+            Ending::Succeeded => return self.meter.succeeded(call),
+            Ending::Refused => return self.meter.refused(call),
+            Ending::Failed(failure, message) => (failure, message),
+        };
         let (name, place) = (&self.name, &self.place);
         tracing::warn!(coprocessor = name, place, message, "a coprocessor failed");
         let now = self.runtime.env.now_micros();
@@ -383,7 +410,7 @@ impl<O: ?Sized> Seat<O> {
         let ended = catch_unwind(AssertUnwindSafe(|| code(self, &context)));
         let spent = context.spent_micros();
         self.warden.count(1, spent, spent);
-        self.warden.settle(hook.into(), ended, (&context, spent)).map(Some)
+        self.warden.settle(Call::Hook(hook), ended, (&context, spent)).map(Some)
     }
 }
 

@@ -39,7 +39,7 @@ impl WatchedFilter {
         WatchedFilter {
             filter,
             warden,
-            call: Call { hook, is_filter: true },
+            call: Call::Filter(hook),
             failed: false,
             calls: 0,
             spent_micros: 0,

@@ -79,27 +79,45 @@ pub struct CoprocessorStatus {
     pub last_error_micros: Option<i64>,
 }
 
-/// What is called: a hook, or the filter that it returned.
+/// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) hook: Hook,
-    pub(super) is_filter: bool,
+pub(super) enum Call {
+    /// A hook.
+    Hook(Hook),
+    /// The filter that a hook returned.
+    Filter(Hook),
+    /// An endpoint.
+    Endpoint,
 }
 
 impl Call {
     /// Returns a number that no other call has.
     fn code(self) -> u8 {
-        self.hook as u8 | (u8::from(self.is_filter) << 7)
+        match self {
+            Call::Hook(hook) => hook as u8,
+            Call::Filter(hook) => hook as u8 | 0x80,
+            Call::Endpoint => ENDPOINT,
+        }
+    }
+
+    /// Returns its name for messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Call::Hook(hook) | Call::Filter(hook) => hook.name(),
+            Call::Endpoint => "one call",
+        }
+    }
+
+    /// Returns whether it is tried again when it was refused.
+    fn is_upkeep(self) -> bool {
+        matches!(self, Call::Hook(hook) | Call::Filter(hook) if hook.is_upkeep())
     }
 }
 
-impl From<Hook> for Call {
-    fn from(hook: Hook) -> Call {
-        Call { hook, is_filter: false }
-    }
-}
+/// The code of [`Call::Endpoint`].
+const ENDPOINT: u8 = 0x7f;
 
-const _: () = assert!(Hook::ALL.len() < 0x80, "the top bit tells filters from hooks");
+const _: () = assert!(Hook::ALL.len() < ENDPOINT as usize, "the top bit tells filters from hooks");
 
 /// How a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,17 +247,17 @@ impl Meter {
     }
 }
 
-/// Returns whether an error that a hook returned is a failure of the coprocessor itself.
+/// Returns whether an error that a call returned is a failure of the coprocessor itself.
 ///
 /// A veto is meant unless its code says that something broke (class XX, or 38: an external routine)
 /// in this very coprocessor: a failure further down was counted there. What can be mended by trying
 /// again, or by somebody else, is the store's answer and no fault of who asked.
-pub(super) fn is_failure(name: &str, hook: Hook, error: &Error) -> bool {
+pub(super) fn is_failure(name: &str, call: Call, error: &Error) -> bool {
     match error {
         Error::Vetoed(veto) => {
             let own = veto.coprocessor.is_empty() || veto.coprocessor == name;
             let broke = veto.code.starts_with("XX") || veto.code.starts_with("38");
-            own && (broke || hook.is_upkeep())
+            own && (broke || call.is_upkeep())
         }
         Error::InvalidRequest(_) | Error::NoSuchTable(_) => true,
         _ => false,

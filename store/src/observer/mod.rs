@@ -28,7 +28,8 @@
 //!
 //! Modules: names and sets of hooks (`hook`), what hooks are given (`context`), the traits
 //! (`region`, `wal`, `master`), how they are called (`chain`, and for each kind `region_chain`,
-//! `server_chain`; `filters` for single cells), figures and suspension (`meter`).
+//! `server_chain`; `filters` for single cells, `service` for endpoints), figures and suspension
+//! (`meter`).
 
 mod hook;
 mod context;
@@ -39,6 +40,7 @@ mod meter;
 mod chain;
 mod filters;
 mod region_chain;
+mod service;
 mod server_chain;
 
 pub use crate::compaction::{CellFilter, CellVerdict};
@@ -50,6 +52,7 @@ pub use meter::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 pub use region::{
     BulkLoadRef, FileOrigin, RegionObserver, Rewrite, RewriteKind, Rewritten, StoreFileRef,
 };
+pub use service::EndpointSeat;
 pub use wal::{WalCommit, WalEdit, WalObserver, WalRoll};
 
 pub(crate) use chain::{Chain, Slot};
@@ -57,6 +60,7 @@ pub(crate) use context::{Caller, Transacting};
 pub(crate) use meter::guarded;
 pub(crate) use region_chain::{RegionChain, Write};
 pub(crate) use server_chain::{ServerObservers, WalChain};
+pub(crate) use service::{EndpointWatch, no_endpoint};
 
 /// The code of a statement that fails because a coprocessor did: external routine exception.
 const FAILED: &str = "38000";

@@ -15,7 +15,7 @@ use crate::descriptor::{RegionId, TableId};
 use crate::endpoint::{Endpoint, EndpointContext, Page};
 use crate::endpoint_calls::{EndpointCallStatus, Progress};
 use crate::error::{Error, Result, Veto};
-use crate::observer::guarded;
+use crate::observer::{EndpointWatch, HookContext, guarded, no_endpoint};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
 use crate::region::{Region, RegionMap};
 use crate::scan::Scan;
@@ -43,6 +43,16 @@ struct Call<'a, E: Endpoint> {
     page_rows: u64,
     /// Rows of the call at which region threads join in, if they may.
     rows_alone: Option<u64>,
+    /// Watches over an endpoint that is attached.
+    watch: Option<&'a EndpointWatch>,
+}
+
+/// A call of an endpoint that is attached to a table: watched, counted, and in vain while the
+/// endpoint is suspended. All code of the endpoint's author is run by it.
+pub struct AttachedEndpoint<'t> {
+    transaction: &'t Transaction,
+    table: TableId,
+    watch: EndpointWatch,
 }
 
 /// What is left of a call in what was a region when it began.
@@ -59,6 +69,8 @@ struct PageCall<'a, E: Endpoint> {
     /// Rows that it has read.
     rows: AtomicU64,
     began_micros: i64,
+    /// The time that it may take.
+    hook: Option<&'a HookContext<'a>>,
 }
 
 impl Transaction {
@@ -75,6 +87,33 @@ impl Transaction {
         ranges: &[RowRange],
         endpoint: &E,
         request: &E::Request,
+        take: impl FnMut(E::Response) -> std::result::Result<(), F>,
+    ) -> std::result::Result<(), F> {
+        self.call_watched((table, None), ranges, endpoint, request, take)
+    }
+
+    /// Begins a call of the endpoint that is attached to a table by this name, with an
+    /// [`EndpointSeat`](crate::observer::EndpointSeat) in its chain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`]; [`Error::InvalidRequest`] if there is no such endpoint; one with code
+    /// `55000` if it is suspended.
+    pub fn attached_endpoint(&self, table: TableId, name: &str) -> Result<AttachedEndpoint<'_>> {
+        let found = self.engine.table(table)?;
+        let watch = match found.observers().chain() {
+            Some(chain) => chain.watch_endpoint(name)?,
+            None => return Err(no_endpoint(&found.descriptor().name, name)),
+        };
+        Ok(AttachedEndpoint { transaction: self, table, watch })
+    }
+
+    fn call_watched<E: Endpoint, F: From<Error>>(
+        &self,
+        (table, watch): (TableId, Option<&EndpointWatch>),
+        ranges: &[RowRange],
+        endpoint: &E,
+        request: &E::Request,
         mut take: impl FnMut(E::Response) -> std::result::Result<(), F>,
     ) -> std::result::Result<(), F> {
         let stopped = Arc::new(AtomicBool::new(false));
@@ -83,7 +122,7 @@ impl Transaction {
         let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
             call: 0,
             table,
-            endpoint: endpoint.name().to_owned(),
+            endpoint: watch.map_or_else(|| endpoint.name(), EndpointWatch::name).to_owned(),
             transaction: self.owner.0,
             started_micros: self.engine.options().env.now_micros(),
             rows: 0,
@@ -101,6 +140,7 @@ impl Transaction {
             stopped: &stopped,
             page_rows: self.engine.options().endpoint_page_rows.max(1),
             rows_alone: pool.map(|_| self.engine.options().parallel_after_rows),
+            watch,
         };
         let threads = pool.map_or(0, rayon_core::ThreadPool::current_num_threads);
         let bounds = Bounds { items: PAGES_AHEAD, bytes: usize::MAX, parts: threads + 1 };
@@ -156,21 +196,9 @@ impl<E: Endpoint> Producer for Part<'_, E> {
         let call = self.call;
         let _turn = call.reader.turn()?;
         let region = call.reader.region_of(first);
-        let page = PageCall {
-            call,
-            region: &region,
-            ranges: within(&self.rest, region.start(), region.stop()),
-            rows: AtomicU64::new(0),
-            began_micros: call.now_micros(),
-        };
-        page.check_cancelled()?;
-        let name = call.endpoint.name();
-        let Page { response, rest } = guarded(name, || call.endpoint.call(&page, call.request))?;
+        let Page { response, rest } = call.page(&region, &self.rest)?;
         let from = match rest {
-            Some(row) => {
-                page.check_rest(&row)?;
-                Some(row)
-            }
+            Some(row) => Some(row),
             None => region.stop().map(<[u8]>::to_vec),
         };
         self.rest = from.map_or_else(Vec::new, |from| within(&self.rest, &from, None));
@@ -187,7 +215,70 @@ impl<E: Endpoint> Producer for Part<'_, E> {
     }
 }
 
+impl AttachedEndpoint<'_> {
+    /// Runs code of the endpoint's author that is not in a region: what makes the request, and what
+    /// puts the answers together.
+    ///
+    /// # Errors
+    ///
+    /// What the code returns; one with code `38000` that names the endpoint if it panics or takes
+    /// too long.
+    pub fn run<T>(&self, code: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.watch.run(0, |_| code())
+    }
+
+    /// Calls the endpoint as [`Transaction::call_endpoint`] does.
+    ///
+    /// # Errors
+    ///
+    /// The first error of any region, or of `take`.
+    pub fn call<E: Endpoint>(
+        &self,
+        ranges: &[RowRange],
+        endpoint: &E,
+        request: &E::Request,
+        mut take: impl FnMut(E::Response) -> Result<()>,
+    ) -> Result<()> {
+        let take = |answer| self.run(|| take(answer));
+        let place = (self.table, Some(&self.watch));
+        self.transaction.call_watched(place, ranges, endpoint, request, take)
+    }
+
+    /// Takes note that the call went well: the failures of earlier ones are forgiven.
+    pub fn succeeded(self) {
+        self.watch.succeeded();
+    }
+}
+
 impl<E: Endpoint> Call<'_, E> {
+    /// Makes a page of what is left, in one region.
+    fn page(&self, region: &Region, rest: &[RowRange]) -> Result<Page<E::Response>> {
+        match self.watch {
+            None => guarded(self.endpoint.name(), || self.page_within(region, rest, None)),
+            Some(watch) => watch.run(1, |hook| self.page_within(region, rest, Some(hook))),
+        }
+    }
+
+    fn page_within(
+        &self,
+        region: &Region,
+        rest: &[RowRange],
+        hook: Option<&HookContext<'_>>,
+    ) -> Result<Page<E::Response>> {
+        let page = PageCall {
+            call: self,
+            region,
+            ranges: within(rest, region.start(), region.stop()),
+            rows: AtomicU64::new(0),
+            began_micros: self.now_micros(),
+            hook,
+        };
+        page.check_cancelled()?;
+        let answer = self.endpoint.call(&page, self.request)?;
+        answer.rest.as_deref().map_or(Ok(()), |row| page.check_rest(row))?;
+        Ok(answer)
+    }
+
     fn now_micros(&self) -> i64 {
         self.transaction.engine.options().env.now_micros()
     }
@@ -203,7 +294,7 @@ impl<E: Endpoint> PageCall<'_, E> {
         if inside && !begins {
             return Ok(());
         }
-        let name = self.call.endpoint.name();
+        let name = self.call.watch.map_or_else(|| self.call.endpoint.name(), EndpointWatch::name);
         Err(Error::Vetoed(Box::new(Veto {
             coprocessor: name.to_owned(),
             code: "XX000".into(),
@@ -244,6 +335,7 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
     }
 
     fn check_cancelled(&self) -> Result<()> {
+        self.hook.map_or(Ok(()), HookContext::check_deadline)?;
         let cancelled = self.call.transaction.options.cancelled.load(Ordering::Relaxed);
         match cancelled || self.call.stopped.load(Ordering::Relaxed) {
             true => Err(Error::Cancelled),

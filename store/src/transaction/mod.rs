@@ -45,7 +45,7 @@ pub use crate::mutation::{
     Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
 };
 pub use crate::scanner::Scanner;
-pub use endpoint::RowRange;
+pub use endpoint::{AttachedEndpoint, RowRange};
 pub use reader::{Parallelism, ReadAhead, TableReader};
 
 /// Which snapshot statements read.

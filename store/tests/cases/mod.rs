@@ -1,5 +1,6 @@
 //! Cases that need threads, chance or types that scripts do not have.
 
+mod attached_endpoints;
 mod bulk_loads;
 mod checkpoints;
 mod compactions;
