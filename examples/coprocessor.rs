@@ -1,5 +1,5 @@
-//! A program with coprocessors of its own: an observer that SQL attaches to a table, and an
-//! endpoint that runs in the table's regions.
+//! A program with coprocessors of its own, which SQL attaches to a table: an observer, and an
+//! endpoint that runs in the table's regions when it is called by name.
 //!
 //! * `max_change` refuses a change of a number by more than it may move at once.
 //! * `Histogram` counts the rows of a table by ranges of a number, in each region for itself.
@@ -12,17 +12,18 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use bennu::{Database, Result, statement};
+use bennu::statement::{self, Outcome};
+use bennu::{Database, Result};
 use coprocessors::change::{changes, load_previous};
 use coprocessors::registry::{
-    ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter, TableShape,
+    AnswerColumn, ArgumentKind, Attachment, CoprocessorFactory, EndpointCall, Need, Parameter,
+    TableEndpoint, TableShape,
 };
 use coprocessors::row;
 use sql::EngineOptions;
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::error::Veto;
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
-use store::transaction::TransactionOptions;
 use store::{CellBatch, Mutation, Options, Scan};
 use types::rowcode::RowDecoder;
 use types::{DataType, Datum};
@@ -32,14 +33,16 @@ fn main() -> Result<()> {
     run(directory.path(), &mut std::io::stdout().lock())
 }
 
-/// Attaches `max_change` to a table, changes rows, and asks for a histogram of them.
+/// Attaches both to a table, changes rows, and asks for histograms of them.
 fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     let mut options = EngineOptions::default();
     options.registry.add(Arc::new(MaxChangeFactory));
+    options.registry.add_endpoint(Arc::new(Histogram));
     let database = Database::open_with(directory, Options::default(), options)?;
     let mut session = database.session("ann");
     let mut tell = |sql: &str| -> Result<()> {
         match statement::run(&mut session, sql) {
+            Ok(Outcome { rows: Some(rows), .. }) => write!(out, "{sql}:\n{}", rows.render(10))?,
             Ok(_) => writeln!(out, "{sql}: ok")?,
             Err(error) => writeln!(out, "{sql}: {error}")?,
         }
@@ -52,9 +55,11 @@ fn run(directory: &Path, out: &mut impl Write) -> Result<()> {
     tell("UPDATE price SET cents = cents + 100 WHERE item = 7")?;
     tell("UPDATE price SET cents = cents * 2 WHERE item > 7")?;
     tell("UPDATE price SET cents = NULL WHERE item = 1")?;
-    for (from, count) in histogram(&database, "price", "cents", 250)? {
-        writeln!(out, "{from} to {}: {count} rows", from + 249)?;
-    }
+    tell("ALTER TABLE price ATTACH COPROCESSOR histogram WITH (column = 'cents')")?;
+    tell("SELECT * FROM endpoint('price', 'histogram', width => 250)")?;
+    tell("SELECT max(row_count) FROM endpoint('price', 'histogram', start => 40, stop => 60)")?;
+    tell("SELECT * FROM endpoint('price', 'histogram', width => 0)")?;
+    tell("SELECT name, kind, refusals FROM bennu.coprocessors WHERE scope = 'table'")?;
     drop(session);
     database.shut_down()
 }
@@ -179,7 +184,7 @@ struct Histogram;
 
 /// What each region is asked.
 struct HistogramRequest {
-    table: TableShape,
+    table: Arc<TableShape>,
     column: usize,
     width: i64,
 }
@@ -226,31 +231,71 @@ impl Endpoint for Histogram {
     }
 }
 
-/// Asks all regions and puts their answers together.
-fn histogram(
-    database: &Database,
-    table: &str,
-    column: &str,
-    width: i64,
-) -> Result<BTreeMap<i64, u64>> {
-    let engine = database.engine();
-    let catalog = engine.catalog();
-    let missing = || sql::Error::new("42P01", format!("there is no {table} with {column}"));
-    let shape = catalog.table(table).map(|table| table.shape()).ok_or_else(missing)?;
-    let column = shape.column(column).ok_or_else(missing)?;
-    let (id, request) = (shape.id, HistogramRequest { table: shape, column, width });
-    let transaction =
-        engine.store().begin(TransactionOptions { read_only: true, ..Default::default() });
-    let mut counts = BTreeMap::new();
-    transaction
-        .call_endpoint(id, &[(Vec::new(), None)], &Histogram, &request, |part| {
-            for (from, count) in part {
-                *counts.entry(from).or_default() += count;
-            }
-            Ok::<(), store::Error>(())
-        })
-        .map_err(sql::Error::from)?;
-    Ok(counts)
+/// What SQL needs beside: arguments, columns, and how the answers of the regions become rows.
+impl TableEndpoint for Histogram {
+    type Answer = BTreeMap<i64, u64>;
+
+    fn about(&self) -> &str {
+        "counts rows by ranges of a number"
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "column",
+                kind: ArgumentKind::Column,
+                need: Need::Required,
+                about: "the integer column whose values make the ranges",
+            },
+            Parameter {
+                name: "width",
+                kind: ArgumentKind::Integer,
+                need: Need::Default("100"),
+                about: "how many values a range has",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn columns(&self) -> &[AnswerColumn] {
+        &[
+            AnswerColumn { name: "from_value", data_type: DataType::Int8 },
+            AnswerColumn { name: "row_count", data_type: DataType::Int8 },
+        ]
+    }
+
+    fn request(&self, call: &EndpointCall<'_>) -> types::Result<HistogramRequest> {
+        let table = Arc::clone(call.table);
+        let column = call.arguments.column("column").unwrap_or_default();
+        if !is_integer(&table, column) {
+            let message = format!("column \"{}\" is not an integer", table.columns[column].name);
+            return Err(types::Error::new("42804", message));
+        }
+        match call.arguments.integer("width").unwrap_or_default() {
+            width if width > 0 => Ok(HistogramRequest { table, column, width }),
+            _ => Err(types::Error::new("22023", "the width of a range is above 0")),
+        }
+    }
+
+    fn merge(
+        &self,
+        answer: &mut BTreeMap<i64, u64>,
+        page: BTreeMap<i64, u64>,
+    ) -> types::Result<()> {
+        for (from, count) in page {
+            *answer.entry(from).or_default() += count;
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &self,
+        _: &HistogramRequest,
+        answer: BTreeMap<i64, u64>,
+    ) -> types::Result<Vec<Vec<Datum>>> {
+        let row = |(from, count)| vec![Datum::Int8(from), Datum::Int8(count as i64)];
+        Ok(answer.into_iter().map(row).collect())
+    }
 }
 
 #[cfg(test)]
@@ -261,10 +306,13 @@ mod tests {
         let mut out = Vec::new();
         super::run(directory.path(), &mut out).expect("the program runs");
         let out = String::from_utf8(out).expect("it writes text");
-        let ends: Vec<&str> =
-            out.lines().map(|line| line.rsplit_once(": ").map_or(line, |(_, end)| end)).collect();
+        let answers: Vec<&str> = out
+            .lines()
+            .map(|line| line.rsplit_once(": ").map_or(line, |(_, end)| end).trim())
+            .filter(|line| !line.ends_with(':') && !line.contains("-+-") && !line.ends_with("--"))
+            .collect();
         assert_eq!(
-            ends,
+            answers,
             [
                 "ok",
                 "coprocessor \"max_change\" needs parameter \"most\" (SQLSTATE 22023)",
@@ -273,10 +321,21 @@ mod tests {
                 "ok",
                 "column \"cents\" may change by 100 at once (SQLSTATE 23514)",
                 "ok",
-                "23 rows",
-                "25 rows",
-                "25 rows",
-                "25 rows",
+                "ok",
+                "from_value | row_count",
+                "0 |        23",
+                "250 |        25",
+                "500 |        25",
+                "750 |        25",
+                "(4 rows)",
+                "max",
+                "10",
+                "(1 row)",
+                "the width of a range is above 0 (SQLSTATE 22023)",
+                "name    |   kind   | refusals",
+                "max_change | observer |        1",
+                "histogram  | endpoint |        1",
+                "(2 rows)",
             ],
             "{out}"
         );

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sql::attach::SERVER_PRIORITY;
-use sql::catalog::record::CoprocessorRecord;
+use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use store::options::AdmissionOptions;
 
 use crate::error::{Error, Result};
@@ -251,6 +251,7 @@ fn record(written: ServerCoprocessor) -> Result<CoprocessorRecord> {
     Ok(CoprocessorRecord {
         name: written.alias.unwrap_or_else(|| written.name.clone()),
         coprocessor: written.name,
+        kind: CoprocessorKind::Observer,
         priority,
         arguments: arguments.collect(),
     })

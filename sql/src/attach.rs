@@ -6,7 +6,7 @@
 //!   100  constraint          NOT NULL and CHECK of the table
 //!   200  index               one for each index, oldest first
 //!   500  of the server       from the configuration file, on every table
-//!  1000  of the table        ALTER TABLE … ATTACH COPROCESSOR
+//!  1000  of the table        ALTER TABLE … ATTACH COPROCESSOR; endpoints, which see nothing
 //! ```
 //!
 //! The last two have their priorities from whoever attaches them; these are the defaults. So they
@@ -18,9 +18,9 @@
 //! 1. What a coprocessor writes to is known from its arguments ([`Attached::writes`]). Who writes
 //!    to a table holds the shared locks of those tables too, so that CREATE INDEX on one of them
 //!    finds no writer under way.
-//! 2. A coprocessor that cannot be built (the program lacks it, or its table does not fit any more)
-//!    is never left out in silence: an observer that refuses all writes stands in its place, until
-//!    it is detached.
+//! 2. An observer that cannot be built (the program lacks it, or its table does not fit any more)
+//!    is never left out in silence: one that refuses all writes stands in its place, until it is
+//!    detached. An endpoint then refuses calls.
 //! 3. A table that a coprocessor of the server writes to is not watched by coprocessors of the
 //!    server.
 
@@ -30,18 +30,19 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
 use coprocessors::registry::{
-    Arguments, Attachment, CoprocessorFactory, Registry, TableDefinition, TableShape,
+    Arguments, Attachment, CallableEndpoint, CoprocessorFactory, Registry, TableDefinition,
+    TableShape,
 };
 use coprocessors::violation::CONSTRAINT;
 use store::descriptor::{Durability, SplitOptions};
 use store::env::Env;
 use store::error::Veto;
-use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
+use store::observer::{EndpointSeat, Hook, Hooks, ObserverContext, RegionObserver};
 use store::{Mutation, TableDescriptor, TableId};
 use types::rowcode::RowLayout;
 
 use crate::catalog::Catalog;
-use crate::catalog::record::CoprocessorRecord;
+use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 
@@ -120,6 +121,11 @@ impl Coprocessors {
             if !names.insert(&record.name) {
                 return Err(duplicate(&record.name, "the server"));
             }
+            if registry.endpoint(&record.coprocessor).is_some() {
+                let message = format!("coprocessor \"{}\" is an endpoint", record.coprocessor);
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                    .with_hint("Attach it to single tables: ALTER TABLE … ATTACH COPROCESSOR."));
+            }
             let factory = factory(&registry, &record.coprocessor)?;
             if !factory.suits_every_table() {
                 let message =
@@ -141,6 +147,53 @@ impl Coprocessors {
     /// Returns a factory by name.
     pub(crate) fn factory(&self, name: &str) -> Result<&Arc<dyn CoprocessorFactory>> {
         factory(&self.registry, name)
+    }
+
+    /// Returns an endpoint by name, if there is one.
+    pub(crate) fn endpoint(&self, name: &str) -> Option<&Arc<dyn CallableEndpoint>> {
+        self.registry.endpoint(name)
+    }
+
+    /// Returns what can be attached.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Returns the endpoint that is attached to a table by this name.
+    ///
+    /// # Errors
+    ///
+    /// `42704` if there is none, `42809` if it is no endpoint, `55000` if the program lacks it.
+    pub(crate) fn endpoint_of<'t>(
+        &self,
+        table: &'t Table,
+        name: &str,
+    ) -> Result<(&'t CoprocessorRecord, &Arc<dyn CallableEndpoint>)> {
+        let all = table.coprocessors.attached.iter();
+        let Some(record) = all.clone().find(|record| record.name == name) else {
+            if self.has_link(table, name) {
+                return Err(no_endpoint(name));
+            }
+            let endpoints = all.filter(|record| record.kind == CoprocessorKind::Endpoint);
+            let names: Vec<&str> = endpoints.map(|record| record.name.as_str()).collect();
+            let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
+            let error = Error::new(sqlstate::UNDEFINED_OBJECT, message);
+            return Err(match names[..] {
+                [] => error.with_hint("Attach it: ALTER TABLE … ATTACH COPROCESSOR."),
+                _ => error.with_hint(format!("There are: {}.", names.join(", "))),
+            });
+        };
+        if record.kind != CoprocessorKind::Endpoint {
+            return Err(no_endpoint(name));
+        }
+        match self.registry.endpoint(&record.coprocessor) {
+            Some(endpoint) => Ok((record, endpoint)),
+            None => Err(Error::new(
+                sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("endpoint \"{name}\" of table \"{}\" is not available", table.name),
+            )
+            .with_hint("Start a program that has it, or detach it.")),
+        }
     }
 
     /// Returns the coprocessors of the server that watch a table.
@@ -182,6 +235,15 @@ impl Coprocessors {
         };
         checked.find_others(catalog);
         Ok(checked)
+    }
+
+    /// Checks an endpoint against the table that it is, or is to be, attached to.
+    pub(crate) fn check_endpoint(&self, record: &CoprocessorRecord, table: &Table) -> Result<()> {
+        let name = &record.coprocessor;
+        let endpoint = self.registry.endpoint(name).ok_or_else(|| unknown(&self.registry, name))?;
+        let parameters = endpoint.parameters();
+        Arguments::read_given(name, parameters, &table.shape(), &record.arguments)?;
+        Ok(())
     }
 
     /// Returns the coprocessor of a table that has rows go by themselves, if there is one; `added`
@@ -261,6 +323,11 @@ impl Coprocessors {
             is_exclusive: false,
             unavailable: None,
         };
+        if record.kind == CoprocessorKind::Endpoint {
+            let checked = self.check_endpoint(record, table);
+            attached.unavailable = checked.err().map(|error| error.message);
+            return (Arc::new(EndpointSeat::new(&record.name)), attached);
+        }
         let built = self.check(record, table, catalog).and_then(|checked| {
             attached.writes = checked.others.iter().map(|other| other.id).collect();
             let target = checked.target()?;
@@ -319,11 +386,17 @@ impl Checked {
 }
 
 fn factory<'r>(registry: &'r Registry, name: &str) -> Result<&'r Arc<dyn CoprocessorFactory>> {
-    registry.factory(name).ok_or_else(|| {
-        let known: Vec<&str> = registry.factories().map(|factory| factory.name()).collect();
-        Error::new(sqlstate::UNDEFINED_OBJECT, format!("coprocessor \"{name}\" does not exist"))
-            .with_hint(format!("There are: {}.", known.join(", ")))
-    })
+    registry.factory(name).ok_or_else(|| unknown(registry, name))
+}
+
+fn unknown(registry: &Registry, name: &str) -> Error {
+    Error::new(sqlstate::UNDEFINED_OBJECT, format!("coprocessor \"{name}\" does not exist"))
+        .with_hint(format!("There are: {}.", registry.names().join(", ")))
+}
+
+fn no_endpoint(name: &str) -> Error {
+    let message = format!("coprocessor \"{name}\" is no endpoint");
+    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
 /// Returns `coprocessor "audit" of table "t" already exists`.

@@ -133,8 +133,26 @@ pub struct SystemRows {
     pub name: String,
     /// Arguments of a table function; no columns.
     pub arguments: Vec<Expr>,
+    /// What `endpoint('t', 'name', …)` calls.
+    pub endpoint: Option<Arc<EndpointTarget>>,
     /// The columns.
     pub columns: Vec<OutputColumn>,
+}
+
+/// What the table function `endpoint` calls. Its arguments are those of the endpoint, as text, then
+/// the values of the key where the range starts, then those where it stops.
+#[derive(Debug, Clone)]
+pub struct EndpointTarget {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The name that the endpoint is attached by.
+    pub name: String,
+    /// The names of its arguments.
+    pub arguments: Vec<String>,
+    /// How many leading columns of the key say where the range starts; 0: at the first row.
+    pub start_count: usize,
+    /// How many say where it stops; 0: after the last row.
+    pub stop_count: usize,
 }
 
 /// How rows pair up.

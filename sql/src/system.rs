@@ -3,6 +3,7 @@
 //! A view is an entry of [`VIEWS`]: its name, its columns, and what computes its
 //! rows.
 
+mod coprocessors;
 mod regions;
 
 use std::ops::Range;
@@ -11,21 +12,19 @@ use std::sync::Arc;
 use store::admission::{Queue, QueueStatus};
 use store::cell::CellType;
 use store::compaction::Reason;
-use store::observer::{CoprocessorScope, CoprocessorState, CoprocessorStatus};
 use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::{DataType, Datum};
 
-use crate::attach::{CONSTRAINT_PRIORITY, INDEX_PRIORITY, Scope};
-use crate::binder::{SessionConstants, SystemCatalog};
+use crate::attach::Coprocessors;
+use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::CoprocessorRecord;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::SystemSource;
+use crate::exec::{EndpointRequest, SystemSource};
 use crate::logical::OutputColumn;
 use crate::settings::Settings;
 
@@ -133,25 +132,8 @@ const VIEWS: &[View] = &[
         ],
         rows: storage,
     },
-    View {
-        name: "coprocessors",
-        columns: &[
-            ("table_name", DataType::Text),
-            ("name", DataType::Text),
-            ("coprocessor", DataType::Text),
-            ("kind", DataType::Text),
-            ("scope", DataType::Text),
-            ("priority", DataType::Int4),
-            ("arguments", DataType::Text),
-            ("state", DataType::Text),
-            ("calls", DataType::Int8),
-            ("refusals", DataType::Int8),
-            ("failures", DataType::Int8),
-            ("spent_ms", DataType::Float8),
-            ("last_failure", DataType::Text),
-        ],
-        rows: coprocessors,
-    },
+    coprocessors::VIEW,
+    coprocessors::AVAILABLE,
     View {
         name: "settings",
         columns: &[
@@ -174,9 +156,18 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
 ];
 
 /// Names the views and functions to the binder.
-pub struct SystemNames;
+pub struct SystemNames<'e> {
+    coprocessors: &'e Coprocessors,
+}
 
-impl SystemCatalog for SystemNames {
+impl SystemNames<'_> {
+    /// Returns those of an engine, with the endpoints that it knows.
+    pub fn of(engine: &Engine) -> SystemNames<'_> {
+        SystemNames { coprocessors: &engine.coprocessors }
+    }
+}
+
+impl SystemCatalog for SystemNames<'_> {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
         if schema != Some("bennu") {
             return None;
@@ -192,6 +183,10 @@ impl SystemCatalog for SystemNames {
             }
             _ => None,
         }
+    }
+
+    fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
+        coprocessors::shape(self.coprocessors, table, name)
     }
 }
 
@@ -258,6 +253,10 @@ impl SystemSource for SystemRowSource {
 
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
         self.engine.row_ids.take(table, count)
+    }
+
+    fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Row>> {
+        coprocessors::call(self, request)
     }
 }
 
@@ -425,109 +424,6 @@ fn storage(source: &SystemRowSource) -> Result<Vec<Row>> {
         ]);
     }
     Ok(rows)
-}
-
-/// A link of a chain, as the catalog has it.
-struct Link {
-    priority: i32,
-    name: String,
-    coprocessor: String,
-    scope: &'static str,
-    arguments: String,
-    is_available: bool,
-}
-
-/// Lists the chain of each table, in the order in which it runs, with what the store has counted.
-fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
-    let figures = source.engine.store().coprocessors();
-    let mut rows = Vec::new();
-    for table in source.catalog.tables() {
-        let scope = CoprocessorScope::Table(table.id);
-        let links = links(source, table);
-        let figures: Vec<_> = figures.iter().filter(|one| one.scope == scope).collect();
-        for (position, link) in links.iter().enumerate() {
-            // Both are in the order of the chain; a transaction may see another one.
-            let figures = figures
-                .get(position)
-                .filter(|figures| figures.priority == link.priority && figures.name == link.name);
-            rows.push(coprocessor_row(&table.name, link, figures.copied()));
-        }
-    }
-    Ok(rows)
-}
-
-fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
-    let schema = |priority, name: &str, coprocessor: &str, arguments| Link {
-        priority,
-        name: name.to_owned(),
-        coprocessor: coprocessor.to_owned(),
-        scope: "schema",
-        arguments,
-        is_available: true,
-    };
-    let mut links = Vec::new();
-    let constraints = &table.constraints;
-    if !constraints.not_null.is_empty() || !constraints.checks.is_empty() {
-        let counts = (constraints.not_null.len(), constraints.checks.len());
-        let arguments = format!("{} NOT NULL, {} CHECK", counts.0, counts.1);
-        links.push(schema(CONSTRAINT_PRIORITY, "constraint", "constraint", arguments));
-    }
-    for index in &table.indexes {
-        let keys = index.spec.key_names.join(", ");
-        links.push(schema(INDEX_PRIORITY, &index.name, "index", keys));
-    }
-    let attached = source.engine.attached(table.id).unwrap_or_default();
-    let mut add = |record: &CoprocessorRecord, scope: Scope| {
-        let known =
-            attached.iter().find(|one| one.scope == scope && one.record.name == record.name);
-        let arguments = record.arguments.iter();
-        let arguments =
-            arguments.map(|(name, value)| format!("{name} = '{}'", value.replace('\'', "''")));
-        links.push(Link {
-            priority: record.priority,
-            name: record.name.clone(),
-            coprocessor: record.coprocessor.clone(),
-            scope: if scope == Scope::Server { "server" } else { "table" },
-            arguments: arguments.collect::<Vec<_>>().join(", "),
-            is_available: known.is_none_or(|one| one.unavailable.is_none()),
-        });
-    };
-    for record in source.engine.coprocessors.of_server(&table.name) {
-        add(record, Scope::Server);
-    }
-    table.coprocessors.attached.iter().for_each(|record| add(record, Scope::Table));
-    links.sort_by_key(|link| link.priority);
-    links
-}
-
-fn coprocessor_row(table: &str, link: &Link, figures: Option<&CoprocessorStatus>) -> Row {
-    let state = match figures.map(|figures| figures.state) {
-        _ if !link.is_available => "unavailable",
-        Some(CoprocessorState::Suspended) => "suspended",
-        _ => "active",
-    };
-    let mut row = vec![
-        text(table),
-        text(&link.name),
-        text(&link.coprocessor),
-        text("observer"),
-        text(link.scope),
-        Datum::Int4(link.priority),
-        text(&link.arguments),
-        text(state),
-    ];
-    match figures {
-        Some(figures) => row.extend([
-            int8(figures.calls),
-            int8(figures.refusals),
-            int8(figures.errors + figures.panics + figures.overruns),
-            Datum::Float8(figures.spent.as_secs_f64() * 1e3),
-            figures.last_error.as_deref().map_or(Datum::Null, text),
-        ]),
-        // It is not in the chain that runs: attached or detached by an open transaction.
-        None => row.extend(std::iter::repeat_n(Datum::Null, 5)),
-    }
-    row
 }
 
 fn settings(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -2,7 +2,7 @@
 //!
 //! `coprocessors/*.txt`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`,
 //! and the answer. A first line `@b` runs the case in session b; the line `@restart` alone opens
-//! the engine anew, `@restart without` with a registry that lacks the coprocessor `refuse`. Each
+//! the engine anew, `@restart without` with a registry that lacks `refuse` and `tally`. Each
 //! file begins with no tables. `BENNU_REGOLD=1` writes the answers anew.
 
 use std::fmt::Write as _;
@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use coprocessors::registry::{ArgumentKind, Attachment, CoprocessorFactory, Need, Parameter};
 use sql::EngineOptions;
-use sql::catalog::record::CoprocessorRecord;
+use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use store::Mutation;
 use store::error::Veto;
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 
 use crate::server::Server;
+use crate::tally::Tally;
 
 /// Refuses every write, for tests of the order in which coprocessors run.
 struct Refuse {
@@ -86,6 +87,7 @@ impl RegionObserver for Refuse {
 fn with_refuse() -> EngineOptions {
     let mut options = EngineOptions::default();
     options.registry.add(Arc::new(RefuseFactory));
+    options.registry.add_endpoint(Arc::new(Tally));
     options
 }
 
@@ -144,6 +146,7 @@ fn audit_on_every_table() -> EngineOptions {
         server_coprocessors: vec![CoprocessorRecord {
             name: "audit".to_owned(),
             coprocessor: "audit".to_owned(),
+            kind: CoprocessorKind::Observer,
             priority: 500,
             arguments: vec![("table".to_owned(), "everything".to_owned())],
         }],
@@ -186,6 +189,7 @@ fn a_server_with_a_wrong_coprocessor_does_not_open() {
             server_coprocessors: vec![CoprocessorRecord {
                 name: "one".to_owned(),
                 coprocessor: coprocessor.to_owned(),
+                kind: CoprocessorKind::Observer,
                 priority: 500,
                 arguments: vec![(argument.to_owned(), "x".to_owned())],
             }],

@@ -11,3 +11,4 @@ mod scripts;
 mod server;
 mod spill;
 mod summary;
+mod tally;

@@ -89,18 +89,7 @@ impl Arguments {
         table: &TableShape,
         written: &[(String, String)],
     ) -> Result<Arguments> {
-        let mut values = BTreeMap::new();
-        for (name, value) in written {
-            let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
-                return Err(unknown(coprocessor, parameters, name));
-            };
-            if values.insert(parameter.name, read(parameter, table, value)?).is_some() {
-                return Err(Error::new(
-                    INVALID_PARAMETER_VALUE,
-                    format!("parameter \"{name}\" specified more than once"),
-                ));
-            }
-        }
+        let mut values = Arguments::read_given(coprocessor, parameters, table, written)?.values;
         for parameter in parameters {
             if values.contains_key(parameter.name) {
                 continue;
@@ -120,6 +109,33 @@ impl Arguments {
                     )
                     .with_detail(format!("It is {}.", parameter.about)));
                 }
+            }
+        }
+        Ok(Arguments { values })
+    }
+
+    /// Checks what was written of arguments that others may be added to: without defaults, and
+    /// nothing is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Arguments::read`].
+    pub fn read_given(
+        coprocessor: &str,
+        parameters: &[Parameter],
+        table: &TableShape,
+        written: &[(String, String)],
+    ) -> Result<Arguments> {
+        let mut values = BTreeMap::new();
+        for (name, value) in written {
+            let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
+                return Err(unknown(coprocessor, parameters, name));
+            };
+            if values.insert(parameter.name, read(parameter, table, value)?).is_some() {
+                return Err(Error::new(
+                    INVALID_PARAMETER_VALUE,
+                    format!("parameter \"{name}\" specified more than once"),
+                ));
             }
         }
         Ok(Arguments { values })

@@ -11,10 +11,12 @@
 //!
 //! All of it but the last step runs again whenever a chain is made anew: when the server starts,
 //! after other changes of the table. A program that has bennu inside adds factories of its own with
-//! [`Registry::add`]; [`audit`](crate::audit) is a good one to copy.
+//! [`Registry::add`]; [`audit`](crate::audit) is a good one to copy. Endpoints, which are attached
+//! the same way and called by name, are added with [`Registry::add_endpoint`].
 
 mod argument;
 mod definition;
+mod endpoint;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +30,7 @@ use types::{Error, Result, SqlType};
 
 pub use argument::{ArgumentKind, Arguments, Need, Parameter};
 pub use definition::{ColumnDefinition, TableDefinition};
+pub use endpoint::{AnswerColumn, CallableEndpoint, EndpointCall, TableEndpoint};
 
 use crate::violation::UNDEFINED_TABLE;
 
@@ -159,16 +162,25 @@ pub trait CoprocessorFactory: Send + Sync {
     }
 }
 
-/// The factories, by name. [`shipped`](crate::shipped::registry) begins with those of this crate.
+/// What can be attached, by name. [`shipped`](crate::shipped::registry) begins with what this crate
+/// has.
 #[derive(Clone, Default)]
 pub struct Registry {
     factories: BTreeMap<String, Arc<dyn CoprocessorFactory>>,
+    endpoints: BTreeMap<String, Arc<dyn CallableEndpoint>>,
 }
 
 impl Registry {
-    /// Adds a factory, in the place of one of the same name.
+    /// Adds a factory, in the place of what has the same name.
     pub fn add(&mut self, factory: Arc<dyn CoprocessorFactory>) {
+        self.endpoints.remove(factory.name());
         self.factories.insert(factory.name().to_owned(), factory);
+    }
+
+    /// Adds an endpoint, in the place of what has the same name.
+    pub fn add_endpoint(&mut self, endpoint: Arc<dyn CallableEndpoint>) {
+        self.factories.remove(endpoint.name());
+        self.endpoints.insert(endpoint.name().to_owned(), endpoint);
     }
 
     /// Returns a factory by name.
@@ -176,14 +188,32 @@ impl Registry {
         self.factories.get(name)
     }
 
+    /// Returns an endpoint by name.
+    pub fn endpoint(&self, name: &str) -> Option<&Arc<dyn CallableEndpoint>> {
+        self.endpoints.get(name)
+    }
+
     /// Returns all factories, by name.
     pub fn factories(&self) -> impl Iterator<Item = &Arc<dyn CoprocessorFactory>> {
         self.factories.values()
+    }
+
+    /// Returns all endpoints, by name.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<dyn CallableEndpoint>> {
+        self.endpoints.values()
+    }
+
+    /// Returns the names of all, in order.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.factories.keys().chain(self.endpoints.keys()).map(String::as_str).collect();
+        names.sort_unstable();
+        names
     }
 }
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.factories.keys()).finish()
+        f.debug_set().entries(self.names()).finish()
     }
 }

@@ -160,6 +160,9 @@ impl Binder<'_> {
     fn bind_table_function(&mut self, function: &ast::TableFunction) -> Result<(Rows, Scope)> {
         let call = &function.call;
         let position = call.name.position();
+        if call.name.name.value == "endpoint" {
+            return self.bind_endpoint(function);
+        }
         if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
             let hint = "Write the arguments in their order, without names.";
             return Err(Error::not_supported("a named argument", hint).at(name.position));
@@ -332,7 +335,7 @@ fn system_rows(
     let mut relation = Relation::new(alias, &columns);
     relation.rename(renamed)?;
     let types = columns.iter().map(|column| column.sql_type.base).collect();
-    let plan = Logical::SystemRows(SystemRows { name, arguments, columns });
+    let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
     Ok((Rows::new(plan, types), Scope::of(relation)))
 }
 

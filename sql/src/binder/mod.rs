@@ -39,6 +39,7 @@ mod expressions;
 mod subqueries;
 mod names;
 mod view;
+mod endpoint;
 mod from;
 mod grouping;
 mod locks;
@@ -53,7 +54,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-pub use system::{SessionConstants, SystemCatalog};
+pub use system::{EndpointShape, SessionConstants, SystemCatalog};
 pub use view::{ViewDefinition, bind_view_definition};
 
 use crate::ast::{self, Statement};

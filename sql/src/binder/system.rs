@@ -3,6 +3,8 @@
 use ahash::AHashMap;
 use types::{DataType, Datum};
 
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
 
 /// What the server computes and lets queries read as tables.
@@ -12,6 +14,25 @@ pub trait SystemCatalog {
 
     /// Returns the columns of a table function for arguments of these types.
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
+
+    /// Returns the endpoint that is attached to a table by this name.
+    ///
+    /// # Errors
+    ///
+    /// 42704 if there is none; 42809 and 55000 if it cannot be called.
+    fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
+        let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
+        Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+    }
+}
+
+/// What the binder is told of an endpoint.
+#[derive(Debug, Clone)]
+pub struct EndpointShape {
+    /// The names of the arguments that it takes.
+    pub parameters: Vec<&'static str>,
+    /// The columns of its answer.
+    pub columns: Vec<OutputColumn>,
 }
 
 /// Values of the functions that are constant within a session, by name: `current_user`,

@@ -57,14 +57,26 @@ pub struct CoprocessorRecords {
     pub attached: Vec<CoprocessorRecord>,
 }
 
+/// What a coprocessor does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum CoprocessorKind {
+    /// It watches what is done to the table.
+    #[default]
+    Observer,
+    /// It is called by name.
+    Endpoint,
+}
+
 /// A coprocessor attached to a table.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct CoprocessorRecord {
     /// Its name on the table.
     pub name: String,
-    /// The name of its kind.
+    /// The name that the registry knows it by.
     pub coprocessor: String,
-    /// Where it stands in the chain.
+    /// Whether it is an observer or an endpoint.
+    pub kind: CoprocessorKind,
+    /// Where it stands in the chain; of no meaning for an endpoint.
     pub priority: i32,
     /// Its arguments, as they were written.
     pub arguments: Vec<(String, String)>,

@@ -16,7 +16,7 @@ use crate::ast::{
 };
 use crate::attach::{Attached, Checked, TABLE_PRIORITY, duplicate};
 use crate::catalog::record::{
-    CATALOG_TABLE, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
+    CATALOG_TABLE, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
 };
 use crate::catalog::table::Table;
 use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
@@ -60,10 +60,15 @@ impl Ddl<'_> {
         let mut records = CoprocessorRecords::clone(&table.coprocessors);
         let name = statement.alias.as_ref().unwrap_or(&statement.coprocessor);
         let coprocessors = &self.engine.coprocessors;
-        let factory = coprocessors
-            .factory(&statement.coprocessor.value)
-            .map_err(|error| error.at(statement.coprocessor.position))?;
-        let priority = factory.default_priority().unwrap_or(TABLE_PRIORITY);
+        let (kind, priority) = match coprocessors.endpoint(&statement.coprocessor.value) {
+            Some(_) => (CoprocessorKind::Endpoint, TABLE_PRIORITY),
+            None => {
+                let factory = coprocessors.factory(&statement.coprocessor.value);
+                let factory = factory.map_err(|error| error.at(statement.coprocessor.position))?;
+                let priority = factory.default_priority().unwrap_or(TABLE_PRIORITY);
+                (CoprocessorKind::Observer, priority)
+            }
+        };
         if coprocessors.has_link(table, &name.value) {
             let owner = format!("table \"{}\"", table.name);
             return Err(duplicate(&name.value, &owner).at(name.position));
@@ -71,6 +76,7 @@ impl Ddl<'_> {
         let record = CoprocessorRecord {
             name: name.value.clone(),
             coprocessor: statement.coprocessor.value.clone(),
+            kind,
             priority: statement.priority.unwrap_or(priority),
             arguments: statement
                 .arguments
@@ -78,6 +84,17 @@ impl Ddl<'_> {
                 .map(|option| (option.name.value.clone(), argument_text(&option.value)))
                 .collect(),
         };
+        if kind == CoprocessorKind::Endpoint {
+            if statement.priority.is_some() {
+                let message = format!("endpoint \"{}\" has no priority", name.value);
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                    .with_hint("Priorities order observers; an endpoint is called by name."));
+            }
+            coprocessors.check_endpoint(&record, table)?;
+            records.attached.push(record);
+            self.store_coprocessors(table, records)?;
+            return Ok(Vec::new());
+        }
         coprocessors.check_expiry(table, Some(&record), !table.indexes.is_empty())?;
         if let Some(expiring) = coprocessors.expiring(table, Some(&record))
             && let Some(keeper) = self.keeper_of(table.id)

@@ -17,6 +17,7 @@ mod feed;
 mod lock;
 mod scan;
 mod region_aggregate;
+mod endpoint;
 mod system_rows;
 mod values;
 mod filter;
@@ -49,10 +50,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use store::transaction::RowRange;
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr};
 use types::{Batch, Datum};
 
+use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
@@ -96,6 +99,31 @@ pub trait SystemSource: Send + Sync {
     ///
     /// See [`RowIds`](crate::row_ids::RowIds).
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>>;
+
+    /// Calls an endpoint and returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// What the endpoint raises; 42704 if there is none.
+    fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Vec<Datum>>> {
+        let message = format!(
+            "table \"{}\" has no endpoint \"{}\" attached",
+            request.table.name, request.name
+        );
+        Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+    }
+}
+
+/// A call of an endpoint that is attached to a table.
+pub struct EndpointRequest<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The name that the endpoint is attached by.
+    pub name: &'a str,
+    /// The arguments of the call, names and texts.
+    pub arguments: Vec<(String, String)>,
+    /// The rows that it is of.
+    pub ranges: Vec<RowRange>,
 }
 
 /// A running step of a plan.

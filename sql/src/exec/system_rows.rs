@@ -8,6 +8,7 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::endpoint::EndpointRows;
 use crate::exec::{Context, Operator};
 use crate::plan::SystemRowsNode;
 
@@ -16,6 +17,9 @@ pub(super) fn open(
     node: &Arc<SystemRowsNode>,
     context: &Arc<Context>,
 ) -> Result<Box<dyn Operator>> {
+    if let Some(target) = &node.endpoint {
+        return Ok(Box::new(EndpointRows::open(node, target, context)));
+    }
     let mut arguments = Vec::with_capacity(node.arguments.len());
     for argument in &node.arguments {
         arguments.push(context.value(argument)?);

@@ -11,7 +11,7 @@ use crate::catalog::table::Table;
 use crate::logical::{ApplyKind, JoinKind, OnConflict, SortKey, TIMESTAMP_COLUMN};
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
-use crate::plan::{Node, Plan, RegionAggregateNode, Root};
+use crate::plan::{Node, Plan, RegionAggregateNode, Root, SystemRowsNode};
 
 /// Returns how many regions a table of the store has now, if that is known.
 pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
@@ -127,12 +127,8 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
         Node::Scan(scan) => scan_step(scan, regions),
         Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate, regions),
         Node::SystemRows(rows) => {
-            let arguments = texts(&rows.arguments, &[]);
-            let arguments =
-                if arguments.is_empty() { String::new() } else { format!("({arguments})") };
             let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
-            let line = format!("System rows: {}{arguments}, in the session", rows.name);
-            Step { line, names, inputs }
+            Step { line: system_rows_line(rows, regions), names, inputs }
         }
         Node::Values(values) => {
             let count = values.rows.len();
@@ -303,6 +299,29 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
             column => layout_names.get(column).cloned().unwrap_or_default(),
         })
         .collect()
+}
+
+fn system_rows_line(rows: &SystemRowsNode, regions: Regions<'_>) -> String {
+    let Some(target) = &rows.endpoint else {
+        let arguments = texts(&rows.arguments, &[]);
+        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+        return format!("System rows: {}{arguments}, in the session", rows.name);
+    };
+    let (given, key) = rows.arguments.split_at(target.arguments.len());
+    let (start, stop) = key.split_at(target.start_count);
+    let mut line = format!("Endpoint: {} of {}", target.name, target.table.name);
+    for (name, value) in target.arguments.iter().zip(given) {
+        line.push_str(&format!(", {name} => {}", text(value, &[])));
+    }
+    for (word, values) in [("from", start), ("before", stop)] {
+        if !values.is_empty() {
+            line.push_str(&format!(", {word} key ({})", texts(values, &[])));
+        }
+    }
+    if let Some(count) = regions(target.table.id) {
+        line.push_str(&format!(", in up to {count} region{}", plural(count)));
+    }
+    line
 }
 
 fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {

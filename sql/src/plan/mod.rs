@@ -23,7 +23,7 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, JoinKind, OnConflict, OutputColumn, Returning, SortKey,
+    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning, SortKey,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -118,6 +118,8 @@ pub struct SystemRowsNode {
     pub name: String,
     /// Arguments of a table function.
     pub arguments: Vec<Expr>,
+    /// What `endpoint` calls.
+    pub endpoint: Option<Arc<EndpointTarget>>,
     /// Types of the columns.
     pub types: Vec<DataType>,
 }

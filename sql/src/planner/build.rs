@@ -41,6 +41,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             types: rows.columns.iter().map(|column| column.sql_type.base).collect(),
             name: rows.name,
             arguments: rows.arguments,
+            endpoint: rows.endpoint,
         }))),
         Logical::Values { types, rows } => {
             unordered(Node::Values(Arc::new(ValuesNode { types, rows })))

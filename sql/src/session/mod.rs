@@ -34,7 +34,7 @@ use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
-use crate::system::{SystemRowSource, session_constants};
+use crate::system::{SystemNames, SystemRowSource, session_constants};
 use crate::timer::StopFlag;
 
 pub use crate::copy::{CopyFormat, CopyIn};
@@ -341,8 +341,10 @@ impl Session {
             Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
             None => (self.engine.catalog(), false),
         };
+        let system = SystemNames::of(&self.engine);
         let constants = &self.constants;
-        run(&Planning { catalog: &catalog, private, constants, statistics: self.engine.as_ref() })
+        let statistics = self.engine.as_ref();
+        run(&Planning { catalog: &catalog, private, system, constants, statistics })
     }
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.

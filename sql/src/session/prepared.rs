@@ -70,6 +70,8 @@ pub(crate) struct Planning<'a> {
     pub catalog: &'a Catalog,
     /// The catalog is the transaction's own.
     pub private: bool,
+    /// System views, table functions and endpoints.
+    pub system: SystemNames<'a>,
     /// Values of session functions.
     pub constants: &'a binder::SessionConstants,
     /// What is known of the data.
@@ -83,7 +85,7 @@ impl Planning<'_> {
         statement: &Statement,
         types: &[Option<DataType>],
     ) -> Result<PlannedStatement> {
-        let bound = binder::bind(statement, self.catalog, &SystemNames, self.constants, types)?;
+        let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         let statistics = Noted::new(self.statistics);
         let plan = Arc::new(planner::plan(&bound.bound, &statistics)?);
         let columns = columns_of(&bound.bound).map(Arc::from);

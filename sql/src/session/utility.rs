@@ -211,7 +211,7 @@ impl Session {
                 let definition = binder::bind_view_definition(
                     &create.query,
                     &catalog,
-                    &SystemNames,
+                    &SystemNames::of(&self.engine),
                     &self.constants,
                 )?;
                 ddl.create_view(create, definition)?;

@@ -97,8 +97,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTable`]; [`Error::InvalidRequest`] if there is no such endpoint; one with code
-    /// `55000` if it is suspended.
+    /// [`Error::NoSuchTable`]; [`Error::InvalidRequest`] if there is no such endpoint; one with
+    /// code `55000` if it is suspended.
     pub fn attached_endpoint(&self, table: TableId, name: &str) -> Result<AttachedEndpoint<'_>> {
         let found = self.engine.table(table)?;
         let watch = match found.observers().chain() {

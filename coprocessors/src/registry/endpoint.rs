@@ -1,0 +1,184 @@
+//! Endpoints that SQL calls by name: what they declare beside [`Endpoint`], and how a call goes.
+//!
+//! ```text
+//! ALTER TABLE price ATTACH COPROCESSOR histogram WITH (column = 'cents')
+//! SELECT * FROM endpoint('price', 'histogram', width => 250)
+//!   -> TableEndpoint::request      once, from the arguments of both
+//!   -> Endpoint::call              in each region, page by page, side by side
+//!   -> TableEndpoint::merge        each page, as it comes
+//!   -> TableEndpoint::rows         once: the answer of the statement
+//! ```
+//!
+//! All four are watched ([`AttachedEndpoint`]): a panic, an error or too much time fails the
+//! statement with the endpoint's name, and is counted.
+
+use std::sync::Arc;
+
+use store::endpoint::Endpoint;
+use store::transaction::{AttachedEndpoint, RowRange};
+use types::{DataType, Datum, Error, Result};
+
+use crate::registry::{Arguments, Parameter, TableShape};
+use crate::violation;
+
+/// A column of what an endpoint answers. It may be NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerColumn {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+/// A call, about to be made.
+pub struct EndpointCall<'a> {
+    /// The name of the attachment, for messages: what `AS` said, or the endpoint's own.
+    pub name: &'a str,
+    /// The table.
+    pub table: &'a Arc<TableShape>,
+    /// The arguments of ATTACH and of the call, checked.
+    pub arguments: &'a Arguments,
+}
+
+/// An endpoint that SQL can call: [`Endpoint::name`] is the name that ATTACH COPROCESSOR knows it
+/// by, in lower case.
+pub trait TableEndpoint: Endpoint {
+    /// What the answers of the regions are put together in; begins as the default.
+    type Answer: Default;
+
+    /// What it is for, in one sentence.
+    fn about(&self) -> &str;
+
+    /// The arguments it takes, given at ATTACH or in the call; the call's go before. The names
+    /// `start` and `stop` are taken: they say which rows the call is of.
+    fn parameters(&self) -> &[Parameter] {
+        &[]
+    }
+
+    /// The columns of its answer.
+    fn columns(&self) -> &[AnswerColumn];
+
+    /// Makes what the regions are asked.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the table or the arguments.
+    fn request(&self, call: &EndpointCall<'_>) -> Result<Self::Request>;
+
+    /// Adds the answer of a page. They come in any order.
+    ///
+    /// # Errors
+    ///
+    /// Any ends the call.
+    fn merge(&self, answer: &mut Self::Answer, page: Self::Response) -> Result<()>;
+
+    /// Returns the rows of the whole answer, with the declared columns.
+    ///
+    /// # Errors
+    ///
+    /// Any ends the call.
+    fn rows(&self, request: &Self::Request, answer: Self::Answer) -> Result<Vec<Vec<Datum>>>;
+}
+
+/// A [`TableEndpoint`] of whatever request and answer.
+pub trait CallableEndpoint: Send + Sync {
+    /// [`Endpoint::name`].
+    fn name(&self) -> &str;
+
+    /// [`TableEndpoint::about`].
+    fn about(&self) -> &str;
+
+    /// [`TableEndpoint::parameters`].
+    fn parameters(&self) -> &[Parameter];
+
+    /// [`TableEndpoint::columns`].
+    fn columns(&self) -> &[AnswerColumn];
+
+    /// Makes a call over ranges of rows (half-open, ascending, disjoint) and returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// What the endpoint raises, with the name of the attachment; what the store raises.
+    fn run(
+        &self,
+        attached: AttachedEndpoint<'_>,
+        call: &EndpointCall<'_>,
+        ranges: &[RowRange],
+    ) -> store::Result<Vec<Vec<Datum>>>;
+}
+
+impl<E: TableEndpoint> CallableEndpoint for E {
+    fn name(&self) -> &str {
+        Endpoint::name(self)
+    }
+
+    fn about(&self) -> &str {
+        TableEndpoint::about(self)
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        TableEndpoint::parameters(self)
+    }
+
+    fn columns(&self) -> &[AnswerColumn] {
+        TableEndpoint::columns(self)
+    }
+
+    fn run(
+        &self,
+        attached: AttachedEndpoint<'_>,
+        call: &EndpointCall<'_>,
+        ranges: &[RowRange],
+    ) -> store::Result<Vec<Vec<Datum>>> {
+        let refused = |error| violation::value_error(call.name, error);
+        let request = attached.run(|| self.request(call).map_err(refused))?;
+        let mut answer = E::Answer::default();
+        attached
+            .call(ranges, self, &request, |page| self.merge(&mut answer, page).map_err(refused))?;
+        let rows = attached.run(|| {
+            let rows = self.rows(&request, answer).map_err(refused)?;
+            check_rows(call.name, TableEndpoint::columns(self), &rows).map_err(refused)?;
+            Ok(rows)
+        })?;
+        attached.succeeded();
+        Ok(rows)
+    }
+}
+
+/// Checks that rows have the declared columns.
+fn check_rows(name: &str, columns: &[AnswerColumn], rows: &[Vec<Datum>]) -> Result<()> {
+    let fits = |row: &Vec<Datum>| {
+        row.len() == columns.len()
+            && row.iter().zip(columns).all(|(value, column)| value.fits(column.data_type))
+    };
+    match rows.iter().find(|row| !fits(row)) {
+        None => Ok(()),
+        Some(row) => {
+            let message = format!("endpoint \"{name}\" answered with a row of other columns");
+            Err(Error::new("XX000", message).with_detail(format!("The row is {row:?}.")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_declared_columns() {
+        let columns = [
+            AnswerColumn { name: "a", data_type: DataType::Int8 },
+            AnswerColumn { name: "b", data_type: DataType::Text },
+        ];
+        let check = |row: &[Datum]| check_rows("e", &columns, &[row.to_vec()]);
+        check(&[Datum::Int8(1), Datum::text("x")]).unwrap();
+        check(&[Datum::Null, Datum::Null]).unwrap();
+        for wrong in [
+            vec![Datum::Int8(1)],
+            vec![Datum::Int4(1), Datum::text("x")],
+            vec![Datum::Int8(1), Datum::text("x"), Datum::Null],
+        ] {
+            assert_eq!(check(&wrong).unwrap_err().sqlstate, "XX000", "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `endpoint('table', 'name' [, argument => value, …] [, start => key] [, stop => key])` in FROM.
+//!
+//! The first two are literals, because they say which columns there are. Arguments are bound as
+//! text, which is what the endpoint reads them from; keys as the types of the leading columns of
+//! the table's key: `10` or `(10, 'a')`.
+
+use std::sync::Arc;
+
+use types::DataType;
+use types::cast::CastContext;
+use types::expr::Expr;
+
+use crate::ast::{self, FunctionArgument, Ident, TableName};
+use crate::binder::level::{Binder, Clause};
+use crate::binder::rows::Rows;
+use crate::binder::scope::{Relation, Scope};
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{EndpointTarget, Logical, SystemRows};
+
+/// How a call is written.
+const FORM: &str = "endpoint('table', 'name', argument => value, …, start => key, stop => key)";
+
+/// What a call is given by name.
+#[derive(Default)]
+struct Given {
+    names: Vec<String>,
+    arguments: Vec<Expr>,
+    start: Vec<Expr>,
+    stop: Vec<Expr>,
+}
+
+impl Binder<'_> {
+    /// Binds a call of an endpoint.
+    pub(super) fn bind_endpoint(&mut self, function: &ast::TableFunction) -> Result<(Rows, Scope)> {
+        let call = &function.call;
+        let position = call.name.position();
+        let [table, name, named @ ..] = call.arguments.as_slice() else {
+            let message = "endpoint takes a table and the name of an endpoint";
+            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+                .with_hint(format!("Write {FORM}."))
+                .at(position));
+        };
+        let ((table, table_at), (name, name_at)) = (literal(table)?, literal(name)?);
+        let relation = Ident { value: table.to_owned(), position: table_at };
+        let relation = TableName { schema: None, name: relation };
+        let table = self.find_table(&relation).cloned();
+        let table = table.ok_or_else(|| self.no_table(&relation))?;
+        let shape = self.system.endpoint(&table, name).map_err(|error| error.at(name_at))?;
+        let bind = |binder: &mut Self| binder.bind_given(&table, (name, &shape.parameters), named);
+        let (given, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        level.refuse_subqueries("a function in FROM")?;
+        let alias = function.alias.as_ref();
+        let alias_name = alias.map_or(name, |alias| &alias.name.value);
+        let mut relation = Relation::new(alias_name, &shape.columns);
+        relation.rename(alias.map_or(&[], |alias| &alias.columns))?;
+        let types = shape.columns.iter().map(|column| column.sql_type.base).collect();
+        let target = EndpointTarget {
+            table,
+            name: name.to_owned(),
+            arguments: given.names,
+            start_count: given.start.len(),
+            stop_count: given.stop.len(),
+        };
+        let arguments = [given.arguments, given.start, given.stop].concat();
+        let plan = Logical::SystemRows(SystemRows {
+            name: "endpoint".to_owned(),
+            arguments,
+            endpoint: Some(Arc::new(target)),
+            columns: shape.columns,
+        });
+        Ok((Rows::new(plan, types), Scope::of(relation)))
+    }
+
+    fn bind_given(
+        &mut self,
+        table: &Table,
+        (endpoint, parameters): (&str, &[&str]),
+        written: &[FunctionArgument],
+    ) -> Result<Given> {
+        let mut given = Given::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for FunctionArgument { name, value } in written {
+            let Some(Ident { value: name, position }) = name else {
+                let message = "arguments of an endpoint are given by name";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                    .with_hint(format!("Write {FORM}."))
+                    .at(value.position()));
+            };
+            if seen.contains(&name.as_str()) {
+                let message = format!("parameter \"{name}\" specified more than once");
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).at(*position));
+            }
+            seen.push(name);
+            match name.as_str() {
+                "start" => given.start = self.bind_key(table, value)?,
+                "stop" => given.stop = self.bind_key(table, value)?,
+                name if parameters.contains(&name) => {
+                    let bound = self.bind_expr(value)?;
+                    let text = self.explicit(bound, DataType::Text.into(), value.position())?;
+                    given.arguments.push(text);
+                    given.names.push(name.to_owned());
+                }
+                name => {
+                    let known = [parameters, &["start", "stop"]].concat().join(", ");
+                    let message = format!("endpoint \"{endpoint}\" has no parameter \"{name}\"");
+                    return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                        .with_detail(format!("It takes {known}."))
+                        .at(*position));
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// Binds the values of the leading columns of a table's key.
+    fn bind_key(&mut self, table: &Table, written: &ast::Expr) -> Result<Vec<Expr>> {
+        let fields = match written {
+            ast::Expr::Row { fields, .. } => fields.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let columns: Vec<usize> = match table.row_id_column() {
+            Some(_) => Vec::new(),
+            None => table.key_columns().collect(),
+        };
+        if fields.len() > columns.len() || fields.is_empty() {
+            let message = format!(
+                "a key of {} values for a table whose key has {} columns",
+                fields.len(),
+                columns.len()
+            );
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(written.position()));
+        }
+        let mut key = Vec::with_capacity(fields.len());
+        for (field, column) in fields.iter().zip(columns) {
+            let value = self.bind_expr(field)?;
+            let (from, column) = (value.base(), &table.columns[column]);
+            let bound = self.coerce(value, column.sql_type, CastContext::Assignment)?;
+            key.push(bound.ok_or_else(|| {
+                let message = format!(
+                    "column \"{}\" is of type {} but expression is of type {}",
+                    column.name,
+                    column.sql_type.base.sql_name(),
+                    from.sql_name()
+                );
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(field.position())
+            })?);
+        }
+        Ok(key)
+    }
+}
+
+/// Returns the text of an argument that is a literal, and where it stands.
+fn literal(argument: &FunctionArgument) -> Result<(&str, usize)> {
+    match argument {
+        FunctionArgument { name: None, value: ast::Expr::String { value, position } } => {
+            Ok((value, *position))
+        }
+        FunctionArgument { value, .. } => {
+            let message = "the table and the endpoint are named by literals";
+            Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                .with_detail("They say which columns the answer has.")
+                .with_hint(format!("Write {FORM}."))
+                .at(value.position()))
+        }
+    }
+}
