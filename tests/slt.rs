@@ -89,6 +89,7 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "delete",
     "distinct",
+    "distinct_on",
     "functions",
     "group_by",
     "indexes",
@@ -98,11 +99,13 @@ const PORTABLE: &[&str] = &[
     "no_primary_key",
     "order_limit",
     "select",
+    "set_operations",
     "settings",
     "subqueries",
     "transactions",
     "types",
     "update",
+    "with",
     "views",
 ];
 

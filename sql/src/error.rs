@@ -37,6 +37,12 @@ pub mod sqlstate {
     pub const SUCCESSFUL_COMPLETION: &str = "00000";
     /// `feature_not_supported`
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// `invalid_recursion`
+    pub const INVALID_RECURSION: &str = "42P19";
+    /// `invalid_row_count_in_limit_clause`
+    pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: &str = "2201W";
+    /// `invalid_row_count_in_result_offset_clause`
+    pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: &str = "2201X";
     /// `not_null_violation`
     pub const NOT_NULL_VIOLATION: &str = "23502";
     /// `unique_violation`

@@ -82,17 +82,95 @@ pub enum Logical {
         limit: Option<Expr>,
         /// bigint without columns.
         offset: Option<Expr>,
+        /// `WITH TIES`: rows after the last one count as well while they agree with it in these,
+        /// over the input, by which it is sorted. Empty: they do not.
+        ties: Vec<Expr>,
     },
-    /// Each row once.
+    /// The first row of each kind, in the order of the input.
     Distinct {
         /// Where the rows come from.
         input: Box<Logical>,
+        /// What the rows must differ in; empty: in any column.
+        on: Vec<Expr>,
     },
+    /// Rows of the left side by how often they are in the right one.
+    SetOperation(SetOperation),
+    /// Rows with a name, for what is below.
+    With(With),
+    /// The rows of a [`With`], or of a work table.
+    CteScan(CteScan),
+    /// WITH RECURSIVE.
+    RecursiveUnion(RecursiveUnion),
     /// The rows of all inputs, which have the same types; UNION ALL. (UNION is Distinct over it.)
     Append {
         /// The inputs.
         inputs: Vec<Logical>,
     },
+}
+
+/// INTERSECT or EXCEPT. NULLs are equal to each other.
+#[derive(Debug, Clone)]
+pub struct SetOperation {
+    /// Which of them.
+    pub kind: SetKind,
+    /// `ALL`: n equal rows on one side and m on the other make the smaller of n and m, or n less
+    /// m. Else each row once.
+    pub all: bool,
+    /// Left side.
+    pub left: Box<Logical>,
+    /// Right side, of the same types.
+    pub right: Box<Logical>,
+}
+
+/// A set operation that is not UNION.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetKind {
+    /// Rows that are on both sides.
+    Intersect,
+    /// Rows that are on the left side only.
+    Except,
+}
+
+/// WITH: a query that the body may read by its number, computed once.
+#[derive(Debug, Clone)]
+pub struct With {
+    /// Its number within the statement.
+    pub id: usize,
+    /// Its name, for EXPLAIN.
+    pub name: String,
+    /// The query.
+    pub query: Box<Logical>,
+    /// What reads it; gives the rows of the whole.
+    pub body: Box<Logical>,
+}
+
+/// The rows of a named query.
+#[derive(Debug, Clone)]
+pub struct CteScan {
+    /// The number of a [`With`] or [`RecursiveUnion`] above.
+    pub id: usize,
+    /// Its name, for EXPLAIN.
+    pub name: String,
+    /// All its columns.
+    pub columns: Vec<OutputColumn>,
+    /// Whether it is the work table of a recursive query.
+    pub is_work_table: bool,
+}
+
+/// A recursive query: the rows of `start`, then those of `step` over the rows of the round before,
+/// until there are none.
+#[derive(Debug, Clone)]
+pub struct RecursiveUnion {
+    /// The number of its work table.
+    pub id: usize,
+    /// Its name, for EXPLAIN.
+    pub name: String,
+    /// Whether rows that were there before count again.
+    pub all: bool,
+    /// The first term.
+    pub start: Box<Logical>,
+    /// The second term, of the same types; reads the work table.
+    pub step: Box<Logical>,
 }
 
 /// A table in FROM.
@@ -394,7 +472,7 @@ impl Logical {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input } => input.column_types(),
+            | Logical::Distinct { input, .. } => input.column_types(),
             Logical::Project { expressions, .. } => {
                 expressions.iter().map(Expr::data_type).collect()
             }
@@ -422,6 +500,12 @@ impl Logical {
                 .map(Expr::data_type)
                 .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
                 .collect(),
+            Logical::SetOperation(operation) => operation.left.column_types(),
+            Logical::With(with) => with.body.column_types(),
+            Logical::CteScan(scan) => {
+                scan.columns.iter().map(|column| column.sql_type.base).collect()
+            }
+            Logical::RecursiveUnion(union) => union.start.column_types(),
             Logical::Append { inputs } => {
                 inputs.first().map(Logical::column_types).unwrap_or_default()
             }

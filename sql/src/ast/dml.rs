@@ -2,11 +2,14 @@
 
 use super::expr::Expr;
 use super::query::{Hint, Query, SelectItem};
+use super::with::With;
 use super::{ColumnName, Ident, TableName};
 
 /// `INSERT`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insert {
+    /// `WITH`
+    pub with: Option<With>,
     /// The table.
     pub table: TableName,
     /// `AS alias`
@@ -126,6 +129,8 @@ pub enum Assignment {
 /// `UPDATE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
+    /// `WITH`
+    pub with: Option<With>,
     /// The table.
     pub table: TableName,
     /// `AS alias`
@@ -143,6 +148,8 @@ pub struct Update {
 /// `DELETE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
+    /// `WITH`
+    pub with: Option<With>,
     /// The table.
     pub table: TableName,
     /// `AS alias`

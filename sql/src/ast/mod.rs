@@ -19,6 +19,7 @@ pub mod query;
 pub mod dml;
 pub mod ddl;
 pub mod session;
+pub mod with;
 
 pub use ddl::{
     AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
@@ -36,15 +37,16 @@ pub use expr::{
     TypeName, UnaryOperator,
 };
 pub use query::{
-    Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
-    QueryBody, Select, SelectItem, SetOperator, SortOrder, SourceQuery, TableAlias, TableFunction,
-    TableRef,
+    Distinct, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder,
+    OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder, SourceQuery,
+    TableAlias, TableFunction, TableRef,
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
     ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetScope, SetVariable,
     TransactionModes,
 };
+pub use with::{NamedQuery, NamedQueryBody, With};
 
 /// A name, folded, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,17 +1,22 @@
 //! Queries, as written.
 
 use super::expr::{Expr, FunctionCall};
+use super::with::With;
 use super::{Ident, TableName};
 
 /// A query with what may follow its body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
+    /// `WITH`
+    pub with: Option<With>,
     /// What gives the rows.
     pub body: QueryBody,
     /// `ORDER BY`
     pub order_by: Vec<OrderItem>,
     /// `LIMIT` or `FETCH FIRST`; None also for `LIMIT ALL`.
     pub limit: Option<Expr>,
+    /// `FETCH … WITH TIES`: rows that sort like the last one count as well.
+    pub with_ties: bool,
     /// `OFFSET`
     pub offset: Option<Expr>,
     /// `FOR UPDATE` and `FOR SHARE`, as often as written.
@@ -66,7 +71,7 @@ pub enum SetOperator {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     /// `DISTINCT`
-    pub distinct: bool,
+    pub distinct: Option<Distinct>,
     /// The select list; may be empty, as in PostgreSQL.
     pub items: Vec<SelectItem>,
     /// `FROM`, one entry for each comma.
@@ -81,6 +86,15 @@ pub struct Select {
     pub hints: Vec<Hint>,
     /// Where the word SELECT stands.
     pub position: usize,
+}
+
+/// Which rows of a SELECT go because there is one like them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Distinct {
+    /// `DISTINCT`: those that agree in all columns.
+    All,
+    /// `DISTINCT ON (…)`: those that agree in these, each as in ORDER BY; the first one stays.
+    On(Vec<Expr>),
 }
 
 /// One entry of a select or RETURNING list.

@@ -101,6 +101,10 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
+        if let Some(named) = self.bind_named(name, (alias_name, renamed))? {
+            refuse_as_of(as_of, "a query of WITH", "Name the tables that it reads.")?;
+            return Ok(named);
+        }
         let Some(table) = self.find_table(name).cloned() else {
             return match self.find_view(name).cloned() {
                 Some(view) => {
@@ -130,7 +134,7 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let view = self.system.view(schema, &name.name.value);
-        let columns = view.ok_or_else(|| self.no_table(name))?;
+        let columns = view.ok_or_else(|| self.explain_later(name, self.no_table(name)))?;
         refuse_as_of(as_of, "a system view", "System views show the present only.")?;
         let full = match schema {
             Some(schema) => format!("{schema}.{}", name.name.value),
@@ -207,8 +211,12 @@ impl Binder<'_> {
         kind: ast::JoinKind,
         condition: &JoinCondition,
     ) -> Result<(Rows, Scope)> {
-        let (mut rows, left) = self.bind_table_ref(sides.0)?;
-        let (right_rows, right) = self.bind_table_ref(sides.1)?;
+        let (pads_left, pads_right) = (
+            matches!(kind, ast::JoinKind::Right | ast::JoinKind::Full),
+            matches!(kind, ast::JoinKind::Left | ast::JoinKind::Full),
+        );
+        let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
+        let (right_rows, right) = self.bind_side(sides.1, pads_right)?;
         let width = rows.types.len();
         let kind = match kind {
             ast::JoinKind::Inner | ast::JoinKind::Cross => JoinKind::Inner,
@@ -240,6 +248,13 @@ impl Binder<'_> {
         }
         rows.join(right_rows, kind, on);
         Ok((rows, scope))
+    }
+
+    fn bind_side(&mut self, side: &TableRef, padded: bool) -> Result<(Rows, Scope)> {
+        if padded {
+            return self.without_recursion("within an outer join", |b| b.bind_table_ref(side));
+        }
+        self.bind_table_ref(side)
     }
 
     fn join_using(

@@ -19,10 +19,14 @@ use crate::logical::{Assignment, ConflictTarget, Insert, Logical, OnConflict};
 impl Binder<'_> {
     /// Binds INSERT.
     pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
+        let with = insert.with.as_ref().map(|with| self.open_with(with)).transpose()?;
         let table = self.written_table(&insert.table)?;
         let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
-        let (source, named_columns) =
+        let (mut source, named_columns) =
             self.bind_insert_source(&table, &insert.columns, &insert.source)?;
+        if let Some(with) = with {
+            source = self.close_with(with, source);
+        }
         let on_conflict = match &insert.on_conflict {
             None => OnConflict::Error,
             Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
+use crate::binder::named::NamedRows;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
@@ -36,6 +37,7 @@ pub(super) enum Clause {
     Having,
     OrderBy,
     GroupBy,
+    DistinctOn,
     JoinOn,
     Limit,
     Offset,
@@ -57,6 +59,7 @@ impl Clause {
             Clause::Having => "HAVING",
             Clause::OrderBy => "ORDER BY",
             Clause::GroupBy => "GROUP BY",
+            Clause::DistinctOn => "DISTINCT ON",
             Clause::JoinOn => "JOIN conditions",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
@@ -72,7 +75,7 @@ impl Clause {
 
     /// Returns whether aggregates of the level itself may stand here.
     pub(super) fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy)
+        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
     }
 }
 
@@ -170,6 +173,10 @@ pub(super) struct Binder<'a> {
     pub(super) trace: Option<Trace>,
     /// How many views the query at hand is inside of.
     pub(super) view_depth: usize,
+    /// The queries of WITH that were declared around it, and below the level at hand.
+    pub(super) named: Vec<NamedRows>,
+    /// How many were declared in all.
+    pub(super) named_count: usize,
 }
 
 impl Binder<'_> {

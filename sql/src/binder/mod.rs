@@ -28,6 +28,7 @@ mod parameters;
 mod resolution;
 mod scope;
 mod system;
+mod named;
 mod level;
 mod rows;
 mod bound_query;
@@ -40,6 +41,7 @@ mod subqueries;
 mod names;
 mod view;
 mod endpoint;
+mod with;
 mod from;
 mod grouping;
 mod locks;
@@ -101,6 +103,8 @@ pub fn bind(
         levels: Vec::new(),
         trace: None,
         view_depth: 0,
+        named: Vec::new(),
+        named_count: 0,
     };
     let mut bound = match statement {
         Statement::Query(query) => {
@@ -151,6 +155,8 @@ pub fn bind_table_expression(
         levels: Vec::new(),
         trace: None,
         view_depth: 0,
+        named: Vec::new(),
+        named_count: 0,
     };
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;

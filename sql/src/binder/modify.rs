@@ -66,6 +66,7 @@ impl Binder<'_> {
 
     /// Binds UPDATE.
     pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Update> {
+        let with = update.with.as_ref().map(|with| self.open_with(with)).transpose()?;
         let Changed { table, alias, mut rows, scope } =
             self.changed(&update.table, update.alias.as_ref(), &update.hints)?;
         let bind = |binder: &mut Self| {
@@ -82,12 +83,16 @@ impl Binder<'_> {
         for assignment in &mut assignments {
             assignment.value = rows.place(assignment.value.clone(), &level.subqueries);
         }
+        if let Some(with) = with {
+            rows.plan = self.close_with(with, rows.plan);
+        }
         let returning = self.bind_returning(&table, &alias, &update.returning)?;
         Ok(Update { table, source: rows.plan, recheck, assignments, returning })
     }
 
     /// Binds DELETE.
     pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Delete> {
+        let with = delete.with.as_ref().map(|with| self.open_with(with)).transpose()?;
         let Changed { table, alias, mut rows, scope } =
             self.changed(&delete.table, delete.alias.as_ref(), &delete.hints)?;
         let bind = |binder: &mut Self| binder.bind_selection(delete.selection.as_ref());
@@ -96,6 +101,9 @@ impl Binder<'_> {
         let recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
+        }
+        if let Some(with) = with {
+            rows.plan = self.close_with(with, rows.plan);
         }
         let returning = self.bind_returning(&table, &alias, &delete.returning)?;
         Ok(Delete { table, source: rows.plan, recheck, returning })

@@ -20,8 +20,7 @@ type Places = Vec<Option<usize>>;
 /// Finishes a statement.
 pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
     let plan = source_of(bound);
-    let all = vec![true; width(plan)];
-    prune(plan, &all);
+    prune_all(plan);
     drop_identities(plan);
     walk_plan(plan, &mut |node| {
         if let Logical::Apply(apply) = node {
@@ -94,7 +93,9 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             retain(&mut scan.columns, needed);
             numbered(needed.iter().copied())
         }
-        Logical::SystemRows(_) | Logical::Values { .. } => unchanged(needed.len()),
+        Logical::SystemRows(_) | Logical::Values { .. } | Logical::CteScan(_) => {
+            unchanged(needed.len())
+        }
         Logical::Filter { input, predicate } => {
             let mut needed = needed.to_vec();
             mark(predicate, &mut needed);
@@ -124,15 +125,41 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             keys.iter_mut().for_each(|key| remap(&mut key.expression, &places));
             places
         }
-        Logical::Limit { input, .. } => prune(input, needed),
-        Logical::Distinct { input } => prune(input, &vec![true; needed.len()]),
+        Logical::Limit { input, ties, .. } => prune_below(input, needed, ties),
+        Logical::Distinct { input, on } if on.is_empty() => prune_all(input),
+        Logical::Distinct { input, on } => prune_below(input, needed, on),
+        Logical::With(with) => {
+            prune_all(&mut with.query);
+            prune(&mut with.body, needed)
+        }
+        Logical::RecursiveUnion(union) => {
+            prune_all(&mut union.start);
+            prune_all(&mut union.step)
+        }
+        Logical::SetOperation(operation) => {
+            prune_all(&mut operation.left);
+            prune_all(&mut operation.right)
+        }
         Logical::Append { inputs } => {
-            for input in inputs {
-                prune(input, &vec![true; needed.len()]);
-            }
+            inputs.iter_mut().for_each(|input| drop(prune_all(input)));
             unchanged(needed.len())
         }
     }
+}
+
+/// Prunes what is below a plan, not its own columns.
+fn prune_all(plan: &mut Logical) -> Places {
+    let all = vec![true; width(plan)];
+    prune(plan, &all)
+}
+
+/// Prunes an input to what is needed of it and what a node that keeps its columns uses.
+fn prune_below(input: &mut Logical, needed: &[bool], used: &mut [Expr]) -> Places {
+    let mut needed = needed.to_vec();
+    used.iter().for_each(|expr| mark(expr, &mut needed));
+    let places = prune(input, &needed);
+    used.iter_mut().for_each(|expr| remap(expr, &places));
+    places
 }
 
 /// Prunes an input to what the expressions above it use.

@@ -8,17 +8,23 @@ use crate::ast::{self, Query, QueryBody, SetOperator};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::coercion::common_type;
 use crate::binder::level::{Binder, Clause, SubqueryUse};
-use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
-use crate::binder::select::{Target, direction, limit_rows, named_target};
-use crate::binder::typed::{Typed, boolean};
+use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
+use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Join, JoinChoice, JoinKind, Logical, OutputColumn, SortKey};
+use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
 
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
     pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
+        let Some(with) = &query.with else { return self.bind_query_body(query, resolve) };
+        let with = self.open_with(with)?;
+        let bound = self.bind_query_body(query, resolve)?;
+        Ok(BoundQuery { plan: self.close_with(with, bound.plan), ..bound })
+    }
+
+    fn bind_query_body(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
         match &query.body {
             QueryBody::Select(select) => self.bind_select(select, query, resolve),
             QueryBody::Values(rows) => {
@@ -26,19 +32,43 @@ impl Binder<'_> {
                 self.bind_tail(bound, query)
             }
             QueryBody::SetOperation { operator, all, left, right } => {
-                let left = self.bind_query(left, false)?;
-                let right = self.bind_query(right, false)?;
+                let (left, right) = self.bind_operands((*operator, *all), left, right)?;
                 let bound = self.bind_set_operation((*operator, *all), left, right)?;
                 self.bind_tail(bound, query)
             }
         }
     }
 
+    fn bind_operands(
+        &mut self,
+        operation: (SetOperator, bool),
+        left: &Query,
+        right: &Query,
+    ) -> Result<(BoundQuery, BoundQuery)> {
+        let (in_left, in_right) = match operation {
+            (SetOperator::Intersect, true) => (Some("within INTERSECT"), Some("within INTERSECT")),
+            (SetOperator::Except, _) => (None, Some("within EXCEPT")),
+            _ => (None, None),
+        };
+        let mut bind = |query: &Query, place: Option<&'static str>| match place {
+            None => self.bind_query(query, false),
+            Some(place) => self.without_recursion(place, |b| b.bind_query(query, false)),
+        };
+        Ok((bind(left, in_left)?, bind(right, in_right)?))
+    }
+
     /// Binds LIMIT and OFFSET.
-    pub(super) fn bind_limits(&mut self, query: &Query) -> Result<(Option<Expr>, Option<Expr>)> {
+    pub(super) fn bind_limits(&mut self, query: &Query) -> Result<Limits> {
+        if query.with_ties
+            && let Some(ast::Expr::Null { position }) = &query.limit
+        {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            let code = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+            return Err(Error::new(code, message).at(*position));
+        }
         let limit = self.bind_limit(query.limit.as_ref(), Clause::Limit)?;
         let offset = self.bind_limit(query.offset.as_ref(), Clause::Offset)?;
-        Ok((limit, offset))
+        Ok(Limits { limit, offset, ties: Vec::new() })
     }
 
     fn bind_limit(&mut self, expr: Option<&ast::Expr>, clause: Clause) -> Result<Option<Expr>> {
@@ -109,10 +139,6 @@ impl Binder<'_> {
             let position = right.positions.first().copied().unwrap_or(1);
             return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
         }
-        if all && operator != SetOperator::Union {
-            let hint = format!("Use {name} without ALL.");
-            return Err(Error::not_supported(format!("{name} ALL"), hint));
-        }
         let mut columns = Vec::new();
         for index in 0..left.columns.len() {
             let both = vec![left.typed(index), right.typed(index)];
@@ -127,11 +153,10 @@ impl Binder<'_> {
         let positions = left.positions.clone();
         let left = self.convert(left, &types, CastContext::Implicit)?;
         let right = self.convert(right, &types, CastContext::Implicit)?;
-        let plan = match (operator, all) {
-            (SetOperator::Union, true) => Logical::Append { inputs: vec![left, right] },
-            (SetOperator::Union, false) => distinct(Logical::Append { inputs: vec![left, right] }),
-            (SetOperator::Intersect, _) => distinct(matching(JoinKind::Semi, left, right, &types)),
-            (SetOperator::Except, _) => distinct(matching(JoinKind::Anti, left, right, &types)),
+        let plan = match operator {
+            SetOperator::Union => union(left, right, all),
+            SetOperator::Intersect => set_operation(SetKind::Intersect, all, left, right),
+            SetOperator::Except => set_operation(SetKind::Except, all, left, right),
         };
         Ok(BoundQuery { plan, columns, positions })
     }
@@ -193,7 +218,8 @@ impl Binder<'_> {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input } => self.settle_column(input, column, to, position),
+            | Logical::Distinct { input, .. } => self.settle_column(input, column, to, position),
+            Logical::With(with) => self.settle_column(&mut with.body, column, to, position),
             _ => Ok(()),
         }
     }
@@ -217,19 +243,25 @@ impl Binder<'_> {
             })
             .collect();
         let mut keys = Vec::new();
+        let mut order = Vec::new();
         for item in &query.order_by {
             let target = named_target(&item.expr, &targets, "ORDER BY")?;
             let target = target.ok_or_else(|| not_an_output(&item.expr))?;
             let (descending, nulls_first) = direction(item);
             let expression = targets[target].value.expr.clone();
             keys.push(SortKey { expression, descending, nulls_first });
+            order.push(target);
         }
         let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
         let mut rows = Rows::new(bound.plan, types);
         if !keys.is_empty() {
             rows.over(|input| Logical::Sort { input, keys });
         }
-        limit_rows(&mut rows, self.bind_limits(query)?);
+        let mut limits = self.bind_limits(query)?;
+        if query.with_ties {
+            limits.ties = order;
+        }
+        limit_rows(&mut rows, limits);
         Ok(BoundQuery { plan: rows.plan, ..bound })
     }
 }
@@ -258,21 +290,14 @@ pub(super) fn values_plan(
     Logical::Append { inputs: rows.into_iter().map(row).collect() }
 }
 
-fn distinct(plan: Logical) -> Logical {
-    Logical::Distinct { input: Box::new(plan) }
+fn union(left: Logical, right: Logical, all: bool) -> Logical {
+    let both = Logical::Append { inputs: vec![left, right] };
+    if all { both } else { Logical::Distinct { input: Box::new(both), on: Vec::new() } }
 }
 
-/// Joins rows that agree in all columns, NULLs being equal.
-fn matching(kind: JoinKind, left: Logical, right: Logical, types: &[SqlType]) -> Logical {
-    let equal = |(index, sql_type): (usize, &SqlType)| {
-        let column = |index| Box::new(Expr::Column { index, data_type: sql_type.base });
-        let (left, right) = (column(index), column(types.len() + index));
-        Expr::IsDistinct { left, right, negated: true }
-    };
-    let on: Vec<Expr> = types.iter().enumerate().map(equal).collect();
-    let on = if on.is_empty() { boolean(true) } else { all_of(on) };
-    let choice = JoinChoice::default();
-    Logical::Join(Join { kind, left: Box::new(left), right: Box::new(right), on, choice })
+fn set_operation(kind: SetKind, all: bool, left: Logical, right: Logical) -> Logical {
+    let (left, right) = (Box::new(left), Box::new(right));
+    Logical::SetOperation(SetOperation { kind, all, left, right })
 }
 
 fn not_an_output(expr: &ast::Expr) -> Error {

@@ -42,6 +42,8 @@ pub(super) struct Relation {
     pub(super) columns: Vec<ScopeColumn>,
     /// Columns that can be named but are not in `*`.
     pub(super) hidden: Vec<ScopeColumn>,
+    /// Whether it is the work table of a recursive query.
+    pub(super) is_work_table: bool,
 }
 
 /// The relations of one FROM clause.
@@ -67,6 +69,7 @@ impl Relation {
             table: None,
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
+            is_work_table: false,
         }
     }
 
@@ -87,6 +90,7 @@ impl Relation {
             table: Some(Arc::clone(table)),
             columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
+            is_work_table: false,
         }
     }
 

@@ -53,6 +53,15 @@ struct Parts {
     having: Option<Expr>,
     order: Vec<Order>,
     group_by: Vec<Expr>,
+    distinct: Distinct,
+}
+
+/// DISTINCT, by target.
+#[derive(PartialEq)]
+enum Distinct {
+    No,
+    All,
+    On(Vec<usize>),
 }
 
 impl Binder<'_> {
@@ -69,14 +78,18 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_parts(select, query, resolve);
         let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query)?;
+        let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
         let grouped =
             !parts.group_by.is_empty() || !level.aggregates.is_empty() || parts.having.is_some();
         refuse_locking(query, select, &level)?;
+        if !level.aggregates.is_empty() {
+            refuse_recursion(&level, &parts.targets)?;
+        }
         let positions = parts.targets[..parts.visible].iter().map(|one| one.value.position);
         let positions = positions.collect();
         let columns: Vec<OutputColumn> =
             parts.targets[..parts.visible].iter().map(Target::column).collect();
-        plan_select(&mut rows, parts, &mut level, (select.distinct, grouped))
+        plan_select(&mut rows, parts, &mut level, grouped)
             .map_err(|error| error.at(select.position))
             .map(|finish| {
                 finish(&mut rows, limits);
@@ -95,19 +108,26 @@ impl Binder<'_> {
             Some(having) => Some(self.bind_condition(having, Clause::Having)?),
             None => None,
         };
-        let order = self.bind_order(&query.order_by, &mut targets, visible)?;
-        if select.distinct && targets.len() > visible {
+        let mut order = self.bind_order(&query.order_by, &mut targets, visible)?;
+        if select.distinct == Some(ast::Distinct::All) && targets.len() > visible {
             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
             let position = targets[visible].value.position;
             return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position));
         }
         let group_by = self.bind_group_by(&select.group_by, &mut targets, visible)?;
+        let distinct = match &select.distinct {
+            None => Distinct::No,
+            Some(ast::Distinct::All) => Distinct::All,
+            Some(ast::Distinct::On(list)) => {
+                Distinct::On(self.bind_distinct_on(list, &mut targets, visible, &mut order)?)
+            }
+        };
         for (index, target) in targets.iter_mut().enumerate() {
-            if resolve || select.distinct || index >= visible {
+            if resolve || distinct != Distinct::No || index >= visible {
                 target.value = self.known(target.value.clone())?;
             }
         }
-        Ok(Parts { targets, visible, selection, having, order, group_by })
+        Ok(Parts { targets, visible, selection, having, order, group_by, distinct })
     }
 
     /// Binds a select or RETURNING list.
@@ -173,6 +193,61 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Returns the target that an entry of ORDER BY or DISTINCT ON means, a hidden one if need be.
+    fn bind_sorted(
+        &mut self,
+        expr: &ast::Expr,
+        targets: &mut Vec<Target>,
+        visible: usize,
+    ) -> Result<usize> {
+        let clause = self.level().clause.name();
+        let target = match named_target(expr, &targets[..visible], clause)? {
+            Some(target) => target,
+            None => {
+                let value = self.bind_expr(expr)?;
+                let same = |target: &Target| target.value.expr == value.expr;
+                targets.iter().position(same).unwrap_or_else(|| {
+                    targets.push(Target { value, name: String::new(), origin: None });
+                    targets.len() - 1
+                })
+            }
+        };
+        targets[target].value = self.known(targets[target].value.clone())?;
+        Ok(target)
+    }
+
+    /// Binds DISTINCT ON, whose keys lead the order: those that it does not have are added to it.
+    fn bind_distinct_on(
+        &mut self,
+        list: &[ast::Expr],
+        targets: &mut Vec<Target>,
+        visible: usize,
+        order: &mut Vec<Order>,
+    ) -> Result<Vec<usize>> {
+        self.level().clause = Clause::DistinctOn;
+        let mut on = Vec::new();
+        let mut positions = Vec::new();
+        for expr in list {
+            let target = self.bind_sorted(expr, targets, visible)?;
+            if !on.contains(&target) {
+                on.push(target);
+                positions.push(expr.position());
+            }
+        }
+        let leading = order.iter().take_while(|key| on.contains(&key.target)).count();
+        let ordered = |target: usize| order[..leading].iter().any(|key| key.target == target);
+        let late = on.iter().position(|&target| !ordered(target));
+        if let (Some(late), true) = (late, leading < order.len()) {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            let code = sqlstate::INVALID_COLUMN_REFERENCE;
+            return Err(Error::new(code, message).at(positions[late]));
+        }
+        let rest: Vec<usize> = on.iter().copied().filter(|&target| !ordered(target)).collect();
+        let key = |target| Order { target, descending: false, nulls_first: false };
+        order.extend(rest.into_iter().map(key));
+        Ok(on)
+    }
+
     fn bind_order(
         &mut self,
         items: &[OrderItem],
@@ -182,18 +257,7 @@ impl Binder<'_> {
         self.level().clause = Clause::OrderBy;
         let mut order = Vec::new();
         for item in items {
-            let target = match named_target(&item.expr, &targets[..visible], "ORDER BY")? {
-                Some(target) => target,
-                None => {
-                    let value = self.bind_expr(&item.expr)?;
-                    let same = |target: &Target| target.value.expr == value.expr;
-                    targets.iter().position(same).unwrap_or_else(|| {
-                        targets.push(Target { value, name: String::new(), origin: None });
-                        targets.len() - 1
-                    })
-                }
-            };
-            targets[target].value = self.known(targets[target].value.clone())?;
+            let target = self.bind_sorted(&item.expr, targets, visible)?;
             let (descending, nulls_first) = direction(item);
             order.push(Order { target, descending, nulls_first });
         }
@@ -295,10 +359,28 @@ pub(super) fn named_target(
     }
 }
 
+/// A recursive query is worked off in rounds, none of which sees all of its rows.
+fn refuse_recursion(level: &Level, targets: &[Target]) -> Result<()> {
+    if !level.scope.relations.iter().any(|relation| relation.is_work_table) {
+        return Ok(());
+    }
+    let message = "aggregate functions are not allowed in a recursive query's recursive term";
+    let error = Error::new(sqlstate::INVALID_RECURSION, message);
+    let aggregated = |target: &&Target| {
+        let mut found = false;
+        for_each_column(&target.value.expr, &mut |index| found |= is_aggregate(index));
+        found
+    };
+    Err(match targets.iter().find(aggregated) {
+        Some(target) => error.at(target.value.position),
+        None => error,
+    })
+}
+
 /// FOR UPDATE needs rows of tables; groups are none.
 fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
-    let what = if select.distinct {
+    let what = if select.distinct.is_some() {
         "DISTINCT clause"
     } else if !select.group_by.is_empty() {
         "GROUP BY clause"
@@ -314,14 +396,28 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(locking.position))
 }
 
-type Limits = (Option<Expr>, Option<Expr>);
+/// Which rows of an ordered query are taken.
+pub(super) struct Limits {
+    /// LIMIT.
+    pub(super) limit: Option<Expr>,
+    /// OFFSET.
+    pub(super) offset: Option<Expr>,
+    /// WITH TIES: the columns that it goes by.
+    pub(super) ties: Vec<usize>,
+}
+
+/// WITH TIES goes by what the query as written is ordered by.
+fn tie_keys(query: &Query, order: &[Order]) -> Vec<usize> {
+    let keys = if query.with_ties { query.order_by.len() } else { 0 };
+    order.iter().take(keys).map(|key| key.target).collect()
+}
 
 /// Builds the plan up to the select list and returns what is to be put above it.
 fn plan_select(
     rows: &mut Rows,
     mut parts: Parts,
     level: &mut Level,
-    (distinct, grouped): (bool, bool),
+    grouped: bool,
 ) -> Result<impl FnOnce(&mut Rows, Limits) + use<>> {
     if let Some(selection) = parts.selection.take() {
         rows.filter(selection, &level.subqueries);
@@ -340,14 +436,18 @@ fn plan_select(
     let expressions: Vec<Expr> =
         targets.map(|target| rows.place(target.value.expr, &level.subqueries)).collect();
     rows.project(expressions);
-    let (order, visible) = (parts.order, parts.visible);
+    let (order, visible, distinct) = (parts.order, parts.visible, parts.distinct);
     Ok(move |rows: &mut Rows, limits: Limits| {
-        if distinct {
-            rows.over(|input| Logical::Distinct { input });
+        if distinct == Distinct::All {
+            rows.over(|input| Logical::Distinct { input, on: Vec::new() });
         }
         let keys: Vec<SortKey> = order.iter().map(|key| sort_key(key, &rows.types)).collect();
         if !keys.is_empty() {
             rows.over(|input| Logical::Sort { input, keys });
+        }
+        if let Distinct::On(targets) = distinct {
+            let on = columns_at(&targets, &rows.types);
+            rows.over(|input| Logical::Distinct { input, on });
         }
         limit_rows(rows, limits);
         if rows.types.len() > visible {
@@ -366,8 +466,14 @@ fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {
 }
 
 /// Puts LIMIT and OFFSET above rows.
-pub(super) fn limit_rows(rows: &mut Rows, (limit, offset): Limits) {
+pub(super) fn limit_rows(rows: &mut Rows, Limits { limit, offset, ties }: Limits) {
     if limit.is_some() || offset.is_some() {
-        rows.over(|input| Logical::Limit { input, limit, offset });
+        let ties = columns_at(&ties, &rows.types);
+        rows.over(|input| Logical::Limit { input, limit, offset, ties });
     }
+}
+
+fn columns_at(columns: &[usize], types: &[types::DataType]) -> Vec<Expr> {
+    let column = |&index: &usize| Expr::Column { index, data_type: types[index] };
+    columns.iter().map(column).collect()
 }

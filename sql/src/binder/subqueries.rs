@@ -16,7 +16,7 @@ impl Binder<'_> {
     /// Binds a query below the level at hand and returns it with what it takes from that level.
     fn bind_below(&mut self, query: &ast::Query) -> Result<(BoundQuery, Vec<(usize, Expr)>)> {
         let outer = std::mem::take(&mut self.level().open_bindings);
-        let bound = self.bind_query(query, true);
+        let bound = self.without_recursion("within a subquery", |b| b.bind_query(query, true));
         let bindings = std::mem::replace(&mut self.level().open_bindings, outer);
         Ok((bound?, bindings))
     }

@@ -120,7 +120,11 @@ pub(super) fn width(plan: &Logical) -> usize {
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => width(input),
+        | Logical::Distinct { input, .. } => width(input),
+        Logical::SetOperation(operation) => width(&operation.left),
+        Logical::With(with) => width(&with.body),
+        Logical::CteScan(scan) => scan.columns.len(),
+        Logical::RecursiveUnion(union) => width(&union.start),
         Logical::Project { expressions, .. } => expressions.len(),
         Logical::Join(join) => match join.kind {
             JoinKind::Semi | JoinKind::Anti => width(&join.left),
@@ -135,13 +139,16 @@ pub(super) fn width(plan: &Logical) -> usize {
 /// Calls `visit` on each plan directly below a plan.
 pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical)) {
     match plan {
-        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => {}
+        Logical::Scan(_)
+        | Logical::SystemRows(_)
+        | Logical::Values { .. }
+        | Logical::CteScan(_) => {}
         Logical::Filter { input, .. }
         | Logical::Project { input, .. }
         | Logical::Aggregate { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => visit(input),
+        | Logical::Distinct { input, .. } => visit(input),
         Logical::Join(join) => {
             visit(&mut join.left);
             visit(&mut join.right);
@@ -149,6 +156,18 @@ pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logi
         Logical::Apply(apply) => {
             visit(&mut apply.input);
             visit(&mut apply.subquery);
+        }
+        Logical::SetOperation(operation) => {
+            visit(&mut operation.left);
+            visit(&mut operation.right);
+        }
+        Logical::With(with) => {
+            visit(&mut with.query);
+            visit(&mut with.body);
+        }
+        Logical::RecursiveUnion(union) => {
+            visit(&mut union.start);
+            visit(&mut union.step);
         }
         Logical::Append { inputs } => inputs.iter_mut().for_each(visit),
     }
@@ -174,10 +193,15 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
             }
         }
         Logical::Sort { keys, .. } => keys.iter_mut().for_each(|key| visit(&mut key.expression)),
-        Logical::Limit { limit, offset, .. } => {
-            limit.iter_mut().chain(offset).for_each(visit);
+        Logical::Limit { limit, offset, ties, .. } => {
+            limit.iter_mut().chain(offset).chain(ties).for_each(visit);
         }
-        Logical::Distinct { .. } | Logical::Append { .. } => {}
+        Logical::Distinct { on, .. } => on.iter_mut().for_each(visit),
+        Logical::SetOperation(_)
+        | Logical::With(_)
+        | Logical::CteScan(_)
+        | Logical::RecursiveUnion(_)
+        | Logical::Append { .. } => {}
     }
 }
 

@@ -47,6 +47,8 @@ pub fn bind_view_definition(
         constants,
         parameters: Parameters::none(),
         levels: Vec::new(),
+        named: Vec::new(),
+        named_count: 0,
         trace: None,
         view_depth: 0,
     };
@@ -137,11 +139,13 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
         }
         let levels = std::mem::take(&mut self.levels);
+        let named = std::mem::take(&mut self.named);
         let trace = self.trace.take();
         self.view_depth += 1;
         let bound = self.bind_query(&view.query, true);
         self.view_depth -= 1;
         self.levels = levels;
+        self.named = named;
         self.trace = trace;
         // Positions in the view's text mean nothing to the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;

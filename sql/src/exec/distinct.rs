@@ -1,16 +1,19 @@
-//! Each row once, in order of first appearance.
+//! The first row of each kind, in order of appearance: DISTINCT, DISTINCT ON.
 
 use std::sync::Arc;
 
 use types::aggregate::GroupTable;
-use types::{Batch, Vector};
+use types::expr::Expr;
+use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::DistinctNode;
 
-/// Keeps the rows seen in a hash table.
+/// Keeps what was seen in a hash table.
 pub(super) struct Distinct {
+    node: Arc<DistinctNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
     seen: GroupTable,
@@ -19,7 +22,7 @@ pub(super) struct Distinct {
 }
 
 /// Returns the positions of the rows whose group was not there before, the first of each.
-fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
+pub(super) fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
     let mut next = before as u32;
     let mut first = Vec::new();
     for (row, &group) in groups.iter().enumerate() {
@@ -35,10 +38,12 @@ fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
 impl Distinct {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Distinct> {
+        let types: Vec<DataType> = node.on.iter().map(Expr::data_type).collect();
         Ok(Distinct {
+            node: Arc::clone(node),
             context: Arc::clone(context),
             input: build(&node.input, context)?,
-            seen: GroupTable::new(&node.types),
+            seen: GroupTable::new(&types),
             groups: Vec::new(),
         })
     }
@@ -49,7 +54,8 @@ impl Operator for Distinct {
         while let Some(batch) = self.input.next()? {
             self.context.check()?;
             let before = self.seen.group_count();
-            let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+            let keys = columns_of(&self.node.on, &batch, &self.context.eval)?;
+            let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
             self.seen.assign(&keys, batch.row_count, &mut self.groups);
             memory::check(self.seen.byte_count(), self.context.work_mem)?;
             let first = first_of_each(&self.groups, before);

@@ -1,18 +1,14 @@
-//! LIMIT and OFFSET.
+//! LIMIT and OFFSET, WITH TIES or without.
 
 use std::sync::Arc;
 
-use types::Batch;
 use types::expr::Expr;
+use types::{Batch, DataType, Datum};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build};
 use crate::plan::LimitNode;
-
-/// `invalid_row_count_in_limit_clause`
-const BAD_LIMIT: &str = "2201W";
-/// `invalid_row_count_in_result_offset_clause`
-const BAD_OFFSET: &str = "2201X";
 
 /// Skips and stops.
 pub(super) struct Limit {
@@ -20,6 +16,10 @@ pub(super) struct Limit {
     /// `None`: all.
     left: Option<u64>,
     skip: u64,
+    node: Arc<LimitNode>,
+    context: Arc<Context>,
+    /// Of the last row, what others must share with it, once it was reached.
+    tie: Option<Vec<Datum>>,
 }
 
 fn count(
@@ -40,13 +40,34 @@ fn count(
 impl Limit {
     /// Computes the numbers; opens what is below only if there is something to read.
     pub(super) fn open(node: &Arc<LimitNode>, context: &Arc<Context>) -> Result<Limit> {
-        let left = count(&node.limit, context, (BAD_LIMIT, "LIMIT must not be negative"))?;
-        let skip = count(&node.offset, context, (BAD_OFFSET, "OFFSET must not be negative"))?;
+        let bad_limit = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+        let bad_offset = sqlstate::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE;
+        let left = count(&node.limit, context, (bad_limit, "LIMIT must not be negative"))?;
+        let skip = count(&node.offset, context, (bad_offset, "OFFSET must not be negative"))?;
         let input = match left {
             Some(0) => None,
             _ => Some(build(&node.input, context)?),
         };
-        Ok(Limit { input, left, skip: skip.unwrap_or(0) })
+        let (node, context) = (Arc::clone(node), Arc::clone(context));
+        Ok(Limit { input, left, skip: skip.unwrap_or(0), node, context, tie: None })
+    }
+
+    /// Returns how many rows of a batch, from `from` on, share with the last row what they must.
+    fn tied(&mut self, batch: &Batch, from: usize) -> Result<usize> {
+        let columns = columns_of(&self.node.ties, batch, &self.context.eval)?;
+        let values = |row: usize| columns.iter().map(move |column| column.datum(row));
+        let tie = match self.tie.take() {
+            Some(tie) => tie,
+            None => values(from - 1).collect(),
+        };
+        let types: Vec<DataType> = self.node.ties.iter().map(Expr::data_type).collect();
+        let same = |row: &usize| {
+            let mut pairs = values(*row).zip(&tie).zip(&types);
+            pairs.all(|((value, tie), data_type)| value.compare_typed(tie, *data_type).is_eq())
+        };
+        let count = (from..batch.row_count).take_while(same).count();
+        self.tie = Some(tie);
+        Ok(count)
     }
 }
 
@@ -60,11 +81,17 @@ impl Operator for Limit {
             let rows = batch.row_count as u64;
             let skip = self.skip.min(rows);
             self.skip -= skip;
-            let take = self.left.map_or(rows - skip, |left| left.min(rows - skip));
+            let mut take = self.left.map_or(rows - skip, |left| left.min(rows - skip));
             if let Some(left) = &mut self.left {
                 *left -= take;
                 if *left == 0 {
-                    self.input = None;
+                    let end = skip + take;
+                    if !self.node.ties.is_empty() {
+                        take += self.tied(&batch, end as usize)? as u64;
+                    }
+                    if self.node.ties.is_empty() || skip + take < rows {
+                        self.input = None;
+                    }
                 }
             }
             if take == rows {

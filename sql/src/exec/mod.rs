@@ -33,7 +33,10 @@ mod aggregate;
 mod sort;
 mod merge_runs;
 mod limit;
+mod cte;
 mod distinct;
+mod recursive_union;
+mod set_operation;
 mod append;
 mod point;
 mod violation;
@@ -60,6 +63,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
 
+pub use cte::NamedRows;
 pub use modify::modify;
 pub use point::point;
 
@@ -77,6 +81,8 @@ pub struct Context {
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
     pub ordered: bool,
+    /// Rows of the named queries that can be read; empty at first.
+    pub named: NamedRows,
     /// Bytes that a step may keep in memory.
     pub work_mem: usize,
     /// Where it sets aside what is more.
@@ -208,6 +214,12 @@ fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Sort(node) => Box::new(sort::Sort::open(node, context)?),
         Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
         Node::Distinct(node) => Box::new(distinct::Distinct::open(node, context)?),
+        Node::SetOperation(node) => Box::new(set_operation::HashSetOp::open(node, context)?),
+        Node::With(node) => cte::open_with(node, context)?,
+        Node::CteScan(node) => Box::new(cte::CteScan::open(node, context)),
+        Node::RecursiveUnion(node) => {
+            Box::new(recursive_union::RecursiveUnion::open(node, context)?)
+        }
         Node::Append(node) => Box::new(append::Append::open(node, context)?),
     })
 }

@@ -17,6 +17,9 @@ pub(crate) struct Cursor<'a> {
     pub(super) parser: Parser<'a>,
     pub(super) source: &'a Source<'a>,
     pub(super) token_count: usize,
+    /// Unqualified names of tables in FROM, as far as was read, less those of a WITH whose query
+    /// was read to its end.
+    pub(super) table_names: Vec<String>,
 }
 
 impl Cursor<'_> {

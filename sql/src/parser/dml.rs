@@ -33,7 +33,8 @@ impl Cursor<'_> {
         let on_conflict =
             if self.is_words(&["on", "conflict"]) { Some(self.on_conflict()?) } else { None };
         let returning = self.returning()?;
-        let insert = Insert { table, alias, columns, source, on_conflict, returning };
+        let with = None;
+        let insert = Insert { with, table, alias, columns, source, on_conflict, returning };
         Ok(Statement::Insert(Box::new(insert)))
     }
 
@@ -197,7 +198,8 @@ impl Cursor<'_> {
         }
         let selection = self.selection()?;
         let returning = self.returning()?;
-        let update = Update { table, alias, assignments, selection, returning, hints };
+        let with = None;
+        let update = Update { with, table, alias, assignments, selection, returning, hints };
         Ok(Statement::Update(Box::new(update)))
     }
 
@@ -220,7 +222,9 @@ impl Cursor<'_> {
                 .with_hint("Use a subquery: WHERE key IN (SELECT key … LIMIT n)."));
         }
         let returning = self.returning()?;
-        Ok(Statement::Delete(Box::new(Delete { table, alias, selection, returning, hints })))
+        let with = None;
+        let delete = Delete { with, table, alias, selection, returning, hints };
+        Ok(Statement::Delete(Box::new(delete)))
     }
 
     /// Reads `[AS] alias` in front of the word `next`.

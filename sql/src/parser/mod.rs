@@ -24,6 +24,7 @@ mod operator;
 mod expr;
 mod call;
 mod query;
+mod with;
 mod table;
 mod dml;
 mod ddl;
@@ -122,7 +123,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let parser = Parser::new(&dialect)
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
-    parse(&mut Cursor { parser, source: &source, token_count })
+    parse(&mut Cursor { parser, source: &source, token_count, table_names: Vec::new() })
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
@@ -167,7 +168,8 @@ impl Cursor<'_> {
     fn statement(&mut self) -> Result<Statement> {
         let position = self.position();
         match self.peek_word().as_str() {
-            "select" | "values" | "with" => self.query_statement(),
+            "select" | "values" => self.query_statement(),
+            "with" => self.with_statement(),
             "" if self.peek() == &Token::LParen => self.query_statement(),
             "insert" => self.insert(),
             "upsert" => self.upsert(),
@@ -198,6 +200,28 @@ impl Cursor<'_> {
             "vacuum" => self.vacuum(),
             word => Err(unknown_statement(word, position).unwrap_or_else(|| self.unexpected())),
         }
+    }
+
+    /// `WITH …` in front of a query or of a statement that changes data.
+    fn with_statement(&mut self) -> Result<Statement> {
+        let (with, mut statement) = self.with(|cursor| match cursor.peek_word().as_str() {
+            "insert" => cursor.insert(),
+            "update" => cursor.update(),
+            "delete" => cursor.delete(),
+            _ => Ok(Statement::Query(Box::new(cursor.query_body()?))),
+        })?;
+        let place = match &mut statement {
+            Statement::Query(query) if query.with.is_some() => {
+                return Err(ParseError::syntax("multiple WITH clauses not allowed", with.position));
+            }
+            Statement::Query(query) => &mut query.with,
+            Statement::Insert(insert) => &mut insert.with,
+            Statement::Update(update) => &mut update.with,
+            Statement::Delete(delete) => &mut delete.with,
+            _ => return Err(self.unexpected()),
+        };
+        *place = Some(with);
+        Ok(statement)
     }
 
     fn query_statement(&mut self) -> Result<Statement> {

@@ -8,15 +8,24 @@ use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
 use crate::ast::{
-    Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query, QueryBody, Select,
-    SelectItem, SetOperator, SortOrder, TableAlias, TableRef,
+    Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
+    QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
 };
 
 impl Cursor<'_> {
     /// Reads a query.
     pub(super) fn query(&mut self) -> Result<Query> {
         if self.is_word("with") {
-            return Err(with_unsupported(self.position()));
+            let (with, query) = self.with(Self::query_body)?;
+            return with_query(with, query);
+        }
+        self.query_body()
+    }
+
+    /// Reads a query that does not begin with WITH.
+    pub(super) fn query_body(&mut self) -> Result<Query> {
+        if self.is_word("with") {
+            return Err(self.unexpected());
         }
         let parsed = self.parser.parse_query().map_err(|error| self.translate(error))?;
         self.lower_query(*parsed)
@@ -26,9 +35,13 @@ impl Cursor<'_> {
         limits::with_stack(|| self.lower_clauses(query))
     }
 
-    fn lower_clauses(&mut self, query: parsed::Query) -> Result<Query> {
+    fn lower_clauses(&mut self, mut query: parsed::Query) -> Result<Query> {
+        if let Some(with) = query.with.take() {
+            let (with, query) = self.lower_with(with, |cursor| cursor.lower_clauses(query))?;
+            return with_query(with, query);
+        }
         let parsed::Query {
-            with,
+            with: _,
             body,
             order_by,
             limit_clause,
@@ -39,9 +52,6 @@ impl Cursor<'_> {
             format_clause,
             pipe_operators,
         } = query;
-        if let Some(with) = with {
-            return Err(with_unsupported(self.position_of(&with.with_token.0)));
-        }
         let bare = order_by.is_none() && limit_clause.is_none() && fetch.is_none();
         let body = match *body {
             SetExpr::Query(inner) if bare && locks.is_empty() => return self.lower_query(*inner),
@@ -56,6 +66,32 @@ impl Cursor<'_> {
             return Err(ParseError::unsupported("this clause of a query", position));
         }
         let order_by = order_by.map(|order| self.order_by(order, position)).transpose()?;
+        let (limit, with_ties, offset) = self.limits(limit_clause, fetch, position)?;
+        let locking =
+            locks.into_iter().map(|lock| self.locking(lock, position)).collect::<Result<_>>()?;
+        let query = Query {
+            with: None,
+            body,
+            order_by: order_by.unwrap_or_default(),
+            limit,
+            with_ties,
+            offset,
+            locking,
+            position,
+        };
+        if query.with_ties {
+            check_ties(&query)?;
+        }
+        Ok(query)
+    }
+
+    /// Lowers LIMIT, OFFSET and FETCH: how many rows, whether with ties, and after how many.
+    fn limits(
+        &mut self,
+        limit_clause: Option<parsed::LimitClause>,
+        fetch: Option<parsed::Fetch>,
+        position: usize,
+    ) -> Result<(Option<Expr>, bool, Option<Expr>)> {
         let (mut limit, offset) = match limit_clause {
             None => (None, None),
             Some(parsed::LimitClause::LimitOffset { limit, offset, limit_by }) => {
@@ -69,10 +105,12 @@ impl Cursor<'_> {
                     .with_hint("Use separate LIMIT and OFFSET clauses."));
             }
         };
-        if let Some(parsed::Fetch { with_ties, percent, quantity }) = fetch {
-            if with_ties || percent {
-                return Err(ParseError::unsupported("FETCH … WITH TIES or PERCENT", position));
+        let mut with_ties = false;
+        if let Some(parsed::Fetch { with_ties: ties, percent, quantity }) = fetch {
+            if percent {
+                return Err(ParseError::unsupported("FETCH … PERCENT", position));
             }
+            with_ties = ties;
             if limit.is_some() {
                 return Err(ParseError::syntax("multiple LIMIT clauses not allowed", position));
             }
@@ -82,9 +120,7 @@ impl Cursor<'_> {
         }
         let limit = limit.map(|limit| self.lower(limit)).transpose()?;
         let offset = offset.map(|offset| self.lower(offset)).transpose()?;
-        let locking =
-            locks.into_iter().map(|lock| self.locking(lock, position)).collect::<Result<_>>()?;
-        Ok(Query { body, order_by: order_by.unwrap_or_default(), limit, offset, locking, position })
+        Ok((limit, with_ties, offset))
     }
 
     fn body(&mut self, body: SetExpr) -> Result<(QueryBody, usize)> {
@@ -98,7 +134,8 @@ impl Cursor<'_> {
             SetExpr::Query(query) => {
                 let query = self.lower_query(*query)?;
                 let position = query.position;
-                let plain = query.order_by.is_empty()
+                let plain = query.with.is_none()
+                    && query.order_by.is_empty()
                     && query.limit.is_none()
                     && query.offset.is_none()
                     && query.locking.is_empty();
@@ -112,7 +149,9 @@ impl Cursor<'_> {
             SetExpr::Table(_) => Err(ParseError::unsupported("TABLE as a query", self.position())
                 .with_hint("Write SELECT * FROM the table.")),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                Err(ParseError::unsupported("a modification within a query", self.position()))
+                let message =
+                    "WITH clause containing a data-modifying statement must be at the top level";
+                Err(ParseError { sqlstate: "0A000", ..ParseError::syntax(message, None) })
             }
         }
     }
@@ -196,12 +235,12 @@ impl Cursor<'_> {
         let position = self.position_of(&select.select_token.0);
         self.refuse_foreign_clauses(&select, position)?;
         let distinct = match select.distinct {
-            None | Some(parsed::Distinct::All) => false,
-            Some(parsed::Distinct::Distinct) => true,
-            Some(parsed::Distinct::On(_)) => {
-                return Err(ParseError::unsupported("DISTINCT ON", position)
-                    .with_hint("Use GROUP BY with min() or max()."));
+            None | Some(parsed::Distinct::All) => None,
+            Some(parsed::Distinct::Distinct) => Some(Distinct::All),
+            Some(parsed::Distinct::On(list)) if list.is_empty() => {
+                return Err(self.syntax_error_near(position));
             }
+            Some(parsed::Distinct::On(list)) => Some(Distinct::On(self.lower_list(list)?)),
         };
         let hints = select
             .optimizer_hints
@@ -362,8 +401,8 @@ impl Cursor<'_> {
             let order = match sort {
                 None | Some(parsed::OrderBySort::Asc) => SortOrder::Ascending,
                 Some(parsed::OrderBySort::Desc) => SortOrder::Descending,
-                Some(parsed::OrderBySort::Using(_)) => {
-                    return Err(ParseError::unsupported("ORDER BY … USING", expr.position()));
+                Some(parsed::OrderBySort::Using(operator)) => {
+                    using_order(&operator).ok_or_else(|| no_ordering(&operator, &expr))?
                 }
             };
             if with_fill.is_some() {
@@ -423,13 +462,54 @@ impl Cursor<'_> {
     }
 }
 
-fn with_unsupported(position: usize) -> ParseError {
-    ParseError::unsupported("WITH", position)
-        .with_hint("Use a subquery in FROM, or a table of its own.")
+fn bare_query(body: QueryBody, position: usize) -> Query {
+    Query {
+        with: None,
+        body,
+        order_by: Vec::new(),
+        limit: None,
+        with_ties: false,
+        offset: None,
+        locking: Vec::new(),
+        position,
+    }
 }
 
-fn bare_query(body: QueryBody, position: usize) -> Query {
-    Query { body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), position }
+/// A query in parentheses may have had a WITH of its own.
+pub(super) fn with_query(with: With, query: Query) -> Result<Query> {
+    if query.with.is_some() {
+        return Err(ParseError::syntax("multiple WITH clauses not allowed", with.position));
+    }
+    Ok(Query { with: Some(with), ..query })
+}
+
+/// WITH TIES needs an order, and rows that stay where they are.
+fn check_ties(query: &Query) -> Result<()> {
+    if query.order_by.is_empty() {
+        let message = "WITH TIES cannot be specified without ORDER BY clause";
+        return Err(ParseError::syntax(message, query.position));
+    }
+    match query.locking.iter().find(|one| one.wait == LockWait::SkipLocked) {
+        Some(locking) => {
+            let message = "SKIP LOCKED and WITH TIES options cannot be used together";
+            Err(ParseError::syntax(message, locking.position))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the direction of `ORDER BY … USING <` or `>`.
+fn using_order(operator: &parsed::ObjectName) -> Option<SortOrder> {
+    match operator.to_string().as_str() {
+        "<" => Some(SortOrder::Ascending),
+        ">" => Some(SortOrder::Descending),
+        _ => None,
+    }
+}
+
+fn no_ordering(operator: &parsed::ObjectName, expr: &Expr) -> ParseError {
+    ParseError::unsupported(format!("ORDER BY … USING {operator}"), expr.position())
+        .with_hint("Order by < or >, or write ASC or DESC.")
 }
 
 /// A query in parentheses with clauses both inside and outside: the inner one becomes a table.
@@ -438,7 +518,7 @@ fn wrap(query: Query) -> Select {
     let name = Ident { value: "subquery".to_owned(), position };
     let alias = Some(TableAlias { name, columns: Vec::new() });
     Select {
-        distinct: false,
+        distinct: None,
         items: vec![SelectItem::Wildcard { qualifier: Vec::new(), position }],
         from: vec![TableRef::Subquery { query: Box::new(query), alias }],
         selection: None,

@@ -164,6 +164,9 @@ impl Cursor<'_> {
                     .with_hint("Write FOR SYSTEM_TIME AS OF behind the table's name."));
             }
         };
+        if schema.is_none() {
+            self.table_names.push(table.value.clone());
+        }
         let name = TableName { schema, name: table };
         Ok(TableRef::Table { name, alias: self.alias(alias)?, as_of })
     }

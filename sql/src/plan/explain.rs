@@ -8,7 +8,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::catalog::table::Table;
-use crate::logical::{ApplyKind, JoinKind, OnConflict, SortKey, TIMESTAMP_COLUMN};
+use crate::logical::{ApplyKind, JoinKind, OnConflict, SetKind, SortKey, TIMESTAMP_COLUMN};
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::{Node, Plan, RegionAggregateNode, Root, SystemRowsNode};
@@ -190,9 +190,40 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             parts.extend(
                 limit.offset.as_ref().map(|offset| format!("offset {}", text(offset, &[]))),
             );
+            if !limit.ties.is_empty() {
+                parts.push(format!("with ties of {}", texts(&limit.ties, &names)));
+            }
             Step { line: format!("Limit: {}", parts.join(", ")), names, inputs }
         }
-        Node::Distinct(_) => Step { line: "Distinct: in the session".to_owned(), names, inputs },
+        Node::Distinct(distinct) => {
+            let on = match distinct.on.len() == names.len() {
+                true => String::new(),
+                false => format!("on {}, ", texts(&distinct.on, &names)),
+            };
+            Step { line: format!("Distinct: {on}in the session"), names, inputs }
+        }
+        Node::With(with) => {
+            Step { line: format!("CTE: {}", with.name), names: inputs[1].names.clone(), inputs }
+        }
+        Node::CteScan(scan) => {
+            let kind = if scan.is_work_table { "WorkTable Scan" } else { "CTE Scan" };
+            let line = format!("{kind}: {}", scan.name);
+            Step { line, names: scan.names.clone(), inputs }
+        }
+        Node::RecursiveUnion(union) => {
+            let distinct = if union.all { "" } else { ", distinct" };
+            let line = format!("Recursive Union: {}{distinct}, in the session", union.name);
+            Step { line, names: inputs[0].names.clone(), inputs }
+        }
+        Node::SetOperation(operation) => {
+            let kind = match operation.kind {
+                SetKind::Intersect => "Intersect",
+                SetKind::Except => "Except",
+            };
+            let all = if operation.all { " All" } else { "" };
+            let line = format!("HashSetOp: {kind}{all}, in the session");
+            Step { line, names: inputs[0].names.clone(), inputs }
+        }
         Node::Append(_) => {
             let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
             Step { line: format!("Append: {} inputs", inputs.len()), names, inputs }

@@ -23,7 +23,8 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning, SortKey,
+    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning, SetKind,
+    SortKey,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -86,8 +87,16 @@ pub enum Node {
     Sort(Arc<SortNode>),
     /// Some of the rows.
     Limit(Arc<LimitNode>),
-    /// Each row once.
+    /// The first row of each kind.
     Distinct(Arc<DistinctNode>),
+    /// INTERSECT and EXCEPT.
+    SetOperation(Arc<SetOperationNode>),
+    /// Rows with a name, for what is below.
+    With(Arc<WithNode>),
+    /// Rows with a name.
+    CteScan(Arc<CteScanNode>),
+    /// WITH RECURSIVE.
+    RecursiveUnion(Arc<RecursiveUnionNode>),
     /// The rows of all inputs.
     Append(Arc<AppendNode>),
 }
@@ -264,6 +273,8 @@ pub struct LimitNode {
     pub limit: Option<Expr>,
     /// Rows to skip.
     pub offset: Option<Expr>,
+    /// What later rows must share with the last one to count as well; empty: none do.
+    pub ties: Vec<Expr>,
 }
 
 /// See [`Node::Distinct`].
@@ -271,6 +282,66 @@ pub struct LimitNode {
 pub struct DistinctNode {
     /// Where the rows come from.
     pub input: Node,
+    /// What the rows must differ in.
+    pub on: Vec<Expr>,
+}
+
+/// See [`Node::SetOperation`]. The right side is kept in memory.
+#[derive(Debug)]
+pub struct SetOperationNode {
+    /// Which.
+    pub kind: SetKind,
+    /// Each row as often as it is there.
+    pub all: bool,
+    /// The rows.
+    pub left: Node,
+    /// What they are held against.
+    pub right: Node,
+    /// Types of the columns of both.
+    pub types: Vec<DataType>,
+}
+
+/// See [`Node::With`]. The query is computed as far as the body reads it, and kept.
+#[derive(Debug)]
+pub struct WithNode {
+    /// The query's number.
+    pub id: usize,
+    /// Its name.
+    pub name: String,
+    /// The query.
+    pub query: Node,
+    /// Gives the rows.
+    pub body: Node,
+}
+
+/// See [`Node::CteScan`].
+#[derive(Debug)]
+pub struct CteScanNode {
+    /// The query's number.
+    pub id: usize,
+    /// Its name.
+    pub name: String,
+    /// Names of its columns.
+    pub names: Vec<String>,
+    /// Types of its columns.
+    pub types: Vec<DataType>,
+    /// Whether it is the work table of a recursive query.
+    pub is_work_table: bool,
+}
+
+/// See [`Node::RecursiveUnion`].
+#[derive(Debug)]
+pub struct RecursiveUnionNode {
+    /// The number of the work table.
+    pub id: usize,
+    /// The query's name.
+    pub name: String,
+    /// Whether rows that were there before count again.
+    pub all: bool,
+    /// The first term.
+    pub start: Node,
+    /// The second term, which reads the work table.
+    pub step: Node,
     /// Types of the columns.
     pub types: Vec<DataType>,
 }
@@ -424,9 +495,11 @@ impl Node {
     /// Returns the steps below this one.
     pub fn inputs(&self) -> Vec<&Node> {
         match self {
-            Node::Scan(_) | Node::RegionAggregate(_) | Node::SystemRows(_) | Node::Values(_) => {
-                Vec::new()
-            }
+            Node::Scan(_)
+            | Node::RegionAggregate(_)
+            | Node::SystemRows(_)
+            | Node::Values(_)
+            | Node::CteScan(_) => Vec::new(),
             Node::Filter(node) => vec![&node.input],
             Node::Project(node) => vec![&node.input],
             Node::HashJoin(node) => vec![&node.left, &node.right],
@@ -437,6 +510,9 @@ impl Node {
             Node::Sort(node) => vec![&node.input],
             Node::Limit(node) => vec![&node.input],
             Node::Distinct(node) => vec![&node.input],
+            Node::SetOperation(node) => vec![&node.left, &node.right],
+            Node::With(node) => vec![&node.query, &node.body],
+            Node::RecursiveUnion(node) => vec![&node.start, &node.step],
             Node::Append(node) => node.inputs.iter().collect(),
         }
     }

@@ -10,14 +10,15 @@ use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::logical::{ApplyKind, Join, JoinChoice, Logical, SortKey};
+use crate::logical::{ApplyKind, Join, JoinChoice, Logical, SetOperation, SortKey};
 use crate::plan::{
-    AggregateNode, AppendNode, ApplyNode, DistinctNode, FilterNode, HashJoinNode, LimitNode,
-    LookupJoinNode, LoopJoinNode, Node, ProjectNode, RowGoal, SortNode, SystemRowsNode, ValuesNode,
+    AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, HashJoinNode,
+    LimitNode, LookupJoinNode, LoopJoinNode, Node, ProjectNode, RecursiveUnionNode, RowGoal,
+    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WithNode,
 };
 use crate::planner::conjunct::{
-    Columns, add_columns, all, as_operator, columns_of, is_volatile, renumber, split, substitute,
-    within,
+    Columns, add_columns, all, as_operator, column, columns_of, is_volatile, renumber, split,
+    substitute, within,
 };
 use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
@@ -34,6 +35,7 @@ fn unordered(node: Node) -> Built {
     Built { node, ordered: false }
 }
 
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
     match plan {
         Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted),
@@ -80,12 +82,45 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         Logical::Sort { input, keys } => {
             Built { node: build_sort(*input, keys, wanted.goal), ordered: false }
         }
-        Logical::Limit { input, limit, offset } => {
-            let goal = RowGoal::of(&limit, &offset);
+        Logical::Limit { input, limit, offset, ties } => {
+            let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
             let input = build_wanted(*input, Wanted { order: Vec::new(), goal }).node;
-            unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset })))
+            unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset, ties })))
         }
-        Logical::Distinct { input } => unordered(build_distinct(*input, wanted.goal.is_some())),
+        Logical::Distinct { input, on } if on.is_empty() => {
+            unordered(build_distinct(*input, wanted.goal.is_some()))
+        }
+        Logical::Distinct { input, on } => {
+            let input = build(*input);
+            unordered(Node::Distinct(Arc::new(DistinctNode { input, on })))
+        }
+        Logical::SetOperation(operation) => {
+            let SetOperation { kind, all, left, right } = operation;
+            let types = left.column_types();
+            let (left, right) = (build(*left), build(*right));
+            let node = SetOperationNode { kind, all, left, right, types };
+            unordered(Node::SetOperation(Arc::new(node)))
+        }
+        Logical::With(with) => {
+            let query = build(*with.query);
+            let body = build_wanted(*with.body, wanted);
+            let node = WithNode { id: with.id, name: with.name, query, body: body.node };
+            Built { node: Node::With(Arc::new(node)), ordered: body.ordered }
+        }
+        Logical::CteScan(scan) => unordered(Node::CteScan(Arc::new(CteScanNode {
+            types: scan.columns.iter().map(|column| column.sql_type.base).collect(),
+            names: scan.columns.into_iter().map(|column| column.name).collect(),
+            id: scan.id,
+            name: scan.name,
+            is_work_table: scan.is_work_table,
+        }))),
+        Logical::RecursiveUnion(union) => {
+            let types = union.start.column_types();
+            let (start, step) = (build(*union.start), build(*union.step));
+            let (id, name, all) = (union.id, union.name, union.all);
+            let node = RecursiveUnionNode { id, name, all, start, step, types };
+            unordered(Node::RecursiveUnion(Arc::new(node)))
+        }
         Logical::Append { inputs } => {
             let goal = wanted.goal;
             let build_input =
@@ -106,7 +141,13 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind) -> Node {
         }
     };
     let limit = Expr::Constant { value: Datum::Int8(rows), data_type: DataType::Int8 };
-    build(Logical::Limit { input: Box::new(subquery), limit: Some(limit), offset: None })
+    let input = Box::new(subquery);
+    build(Logical::Limit { input, limit: Some(limit), offset: None, ties: Vec::new() })
+}
+
+fn all_columns(plan: &Logical) -> Vec<Expr> {
+    let types = plan.column_types();
+    types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
 }
 
 fn is_single_row(plan: &Logical) -> bool {
@@ -253,17 +294,16 @@ fn build_aggregate(input: Logical, group_by: Vec<Expr>, aggregates: Vec<Aggregat
 
 /// Each row once: groups in the regions. Where few rows are wanted the session may end early.
 fn build_distinct(input: Logical, has_goal: bool) -> Node {
-    let types = input.column_types();
     if !has_goal && reaches_scan(&input) {
-        let keys = types.iter().enumerate();
-        let keys = keys.map(|(index, data_type)| Expr::column(index, *data_type)).collect();
+        let keys = all_columns(&input);
         let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
         if let Some(node) = scan::region_aggregate(&below, &keys, &[]) {
             return node;
         }
     }
+    let on = all_columns(&input);
     let input = build(input);
-    Node::Distinct(Arc::new(DistinctNode { input, types }))
+    Node::Distinct(Arc::new(DistinctNode { input, on }))
 }
 
 /// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be
@@ -289,7 +329,8 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
     if !built.ordered || !exact {
         return None;
     }
-    let input = Node::Limit(Arc::new(LimitNode { input: built.node, limit, offset: None }));
+    let (input, ties) = (built.node, Vec::new());
+    let input = Node::Limit(Arc::new(LimitNode { input, limit, offset: None, ties }));
     let aggregates = vec![aggregate.clone()];
     Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
 }

@@ -8,7 +8,7 @@ use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
 use crate::catalog::table::Table;
-use crate::logical::{Join, JoinChoice, JoinKind, Logical, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan};
 use crate::planner::conjunct::{as_operator, is_free};
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
@@ -24,7 +24,9 @@ const MATCH: f64 = 0.005;
 const IS_NULL: f64 = 0.005;
 /// What is not understood.
 const UNKNOWN: f64 = 1.0 / 3.0;
-/// Rows of a table function or a system view.
+/// How often a recursive query takes its turn.
+const ROUNDS: f64 = 10.0;
+/// Rows of a table function, a system view or a named query.
 const SYSTEM_ROWS: f64 = 1_000.0;
 
 /// Estimates by these statistics.
@@ -73,11 +75,22 @@ impl Estimator<'_> {
                     None => rows,
                 }
             }
-            Logical::Distinct { input } => {
+            Logical::Distinct { input, on } if on.is_empty() => {
                 let types = input.column_types();
                 let columns = types.iter().enumerate();
                 let keys: Vec<Expr> = columns.map(|(i, &t)| Expr::column(i, t)).collect();
                 self.group_count(input, &keys)
+            }
+            Logical::Distinct { input, on } => self.group_count(input, on),
+            Logical::With(with) => self.rows(&with.body),
+            Logical::CteScan(_) => SYSTEM_ROWS,
+            Logical::RecursiveUnion(union) => self.rows(&union.start) * ROUNDS,
+            Logical::SetOperation(operation) => {
+                let left = self.rows(&operation.left);
+                match operation.kind {
+                    SetKind::Intersect => left.min(self.rows(&operation.right)),
+                    SetKind::Except => left,
+                }
             }
             Logical::Append { inputs } => inputs.iter().map(|input| self.rows(input)).sum(),
         };
@@ -127,7 +140,8 @@ impl Estimator<'_> {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input } => self.column_distinct(column, input),
+            | Logical::Distinct { input, .. } => self.column_distinct(column, input),
+            Logical::SetOperation(operation) => self.column_distinct(column, &operation.left),
             Logical::Project { input, expressions } => self.distinct(&expressions[column], input),
             Logical::Apply(apply) => self.distinct_in(&[&apply.input], column).unwrap_or(DISTINCT),
             Logical::Join(join) => {
@@ -139,7 +153,8 @@ impl Estimator<'_> {
             },
             Logical::Values { rows, .. } => rows.len() as f64,
             Logical::SystemRows(_) => SYSTEM_ROWS,
-            Logical::Append { .. } => DISTINCT,
+            Logical::With(with) => self.column_distinct(column, &with.body),
+            Logical::CteScan(_) | Logical::RecursiveUnion(_) | Logical::Append { .. } => DISTINCT,
         }
     }
 

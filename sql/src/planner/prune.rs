@@ -5,7 +5,9 @@
 
 use types::expr::Expr;
 
-use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+use crate::logical::{
+    Apply, ApplyKind, Join, JoinKind, Logical, RecursiveUnion, SetOperation, With,
+};
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::shape::width_of;
 
@@ -125,21 +127,60 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let kept = input.kept.clone();
             Pruned { plan: Logical::Sort { input: Box::new(input.plan), keys }, kept }
         }
-        Logical::Limit { input, limit, offset } => {
-            let input = pruned(*input, required);
-            let plan = Logical::Limit { input: Box::new(input.plan), limit, offset };
-            Pruned { plan, kept: input.kept }
+        Logical::Limit { input, limit, offset, ties } => {
+            let (input, ties, kept) = prune_below(*input, ties, required);
+            Pruned { plan: Logical::Limit { input, limit, offset, ties }, kept }
         }
-        Logical::Distinct { input } => {
-            let all: Columns = (0..width_of(&input)).collect();
-            let kept = list(&all);
-            Pruned { plan: Logical::Distinct { input: Box::new(exactly(*input, &all)) }, kept }
+        Logical::Distinct { input, on } if on.is_empty() => {
+            let kept = (0..width_of(&input)).collect();
+            Pruned { plan: Logical::Distinct { input: Box::new(prune(*input)), on }, kept }
+        }
+        Logical::Distinct { input, on } => {
+            let (input, on, kept) = prune_below(*input, on, required);
+            Pruned { plan: Logical::Distinct { input, on }, kept }
+        }
+        Logical::With(with) => {
+            let query = Box::new(prune(*with.query));
+            let body = pruned(*with.body, required);
+            let plan = Logical::With(With { query, body: Box::new(body.plan), ..with });
+            Pruned { plan, kept: body.kept }
+        }
+        Logical::CteScan(scan) => {
+            let kept = (0..scan.columns.len()).collect();
+            Pruned { plan: Logical::CteScan(scan), kept }
+        }
+        Logical::RecursiveUnion(union) => {
+            let (start, step) = (prune(*union.start), prune(*union.step));
+            let kept = (0..width_of(&start)).collect();
+            let (start, step) = (Box::new(start), Box::new(step));
+            let plan = Logical::RecursiveUnion(RecursiveUnion { start, step, ..union });
+            Pruned { plan, kept }
+        }
+        Logical::SetOperation(operation) => {
+            let (left, right) = (prune(*operation.left), prune(*operation.right));
+            let kept = (0..width_of(&left)).collect();
+            let (left, right) = (Box::new(left), Box::new(right));
+            let plan = Logical::SetOperation(SetOperation { left, right, ..operation });
+            Pruned { plan, kept }
         }
         Logical::Append { inputs } => {
             let inputs = inputs.into_iter().map(|input| exactly(input, required)).collect();
             Pruned { plan: Logical::Append { inputs }, kept: list(required) }
         }
     }
+}
+
+/// Prunes the input of a step that keeps its columns and uses some itself.
+fn prune_below(
+    input: Logical,
+    used: Vec<Expr>,
+    required: &Columns,
+) -> (Box<Logical>, Vec<Expr>, Vec<usize>) {
+    let mut need = required.clone();
+    used.iter().for_each(|expression| add_columns(expression, &mut need));
+    let input = pruned(input, &need);
+    let used = used.into_iter().map(|expression| input.renumber(expression)).collect();
+    (Box::new(input.plan), used, input.kept)
 }
 
 fn prune_join(join: Join, required: &Columns) -> Pruned {

@@ -8,9 +8,10 @@
 
 use std::cell::Cell;
 
+use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{Apply, Join, JoinKind, Logical};
+use crate::logical::{Apply, Join, JoinKind, Logical, RecursiveUnion, SetOperation, With};
 use crate::planner::conjunct::{
     all, as_column, columns_of, is_volatile, split, substitute, within,
 };
@@ -52,8 +53,20 @@ impl PushDown<'_> {
     /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.
     fn push(&self, plan: Logical, mut conjuncts: Vec<Expr>) -> Logical {
         match plan {
-            Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => {
-                filter(plan, conjuncts)
+            Logical::Scan(_)
+            | Logical::SystemRows(_)
+            | Logical::Values { .. }
+            | Logical::CteScan(_) => filter(plan, conjuncts),
+            Logical::With(with) => {
+                let query = self.boxed(*with.query, Vec::new());
+                let body = self.boxed(*with.body, conjuncts);
+                Logical::With(With { query, body, ..with })
+            }
+            Logical::RecursiveUnion(union) => {
+                let start = self.boxed(*union.start, Vec::new());
+                let step = self.boxed(*union.step, Vec::new());
+                let union = RecursiveUnion { start, step, ..union };
+                filter(Logical::RecursiveUnion(union), conjuncts)
             }
             Logical::Filter { input, predicate } => {
                 let mut own = Vec::new();
@@ -83,13 +96,12 @@ impl PushDown<'_> {
             Logical::Sort { input, keys } => {
                 Logical::Sort { input: self.boxed(*input, conjuncts), keys }
             }
-            Logical::Limit { input, limit, offset } => {
+            Logical::Limit { input, limit, offset, ties } => {
                 let input = self.boxed(*input, Vec::new());
-                filter(Logical::Limit { input, limit, offset }, conjuncts)
+                filter(Logical::Limit { input, limit, offset, ties }, conjuncts)
             }
-            Logical::Distinct { input } => {
-                Logical::Distinct { input: self.boxed(*input, conjuncts) }
-            }
+            Logical::Distinct { input, on } => self.push_distinct(*input, on, conjuncts),
+            Logical::SetOperation(operation) => self.push_set_operation(operation, conjuncts),
             Logical::Append { inputs } => Logical::Append {
                 inputs: inputs
                     .into_iter()
@@ -97,6 +109,26 @@ impl PushDown<'_> {
                     .collect(),
             },
         }
+    }
+
+    /// Where all rows that agree in some columns but one go, conditions on these alone may pass.
+    fn push_distinct(&self, input: Logical, on: Vec<Expr>, conjuncts: Vec<Expr>) -> Logical {
+        let is_on = |at: usize| on.iter().any(|key| as_column(key) == Some(at));
+        let passes =
+            |conjunct: &Expr| on.is_empty() || columns_of(conjunct).iter().all(|&at| is_on(at));
+        let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(passes);
+        filter(Logical::Distinct { input: self.boxed(input, go), on }, stay)
+    }
+
+    /// The rows are those of the left side. Conditions narrow the right side as well where equal
+    /// values are the same value: `1.0` equals `1.00` and may yet be another text.
+    fn push_set_operation(&self, operation: SetOperation, conjuncts: Vec<Expr>) -> Logical {
+        let types = operation.left.column_types();
+        let exact = |conjunct: &&Expr| columns_of(conjunct).iter().all(|&at| is_exact(types[at]));
+        let to_right = conjuncts.iter().filter(exact).cloned().collect();
+        let right = self.boxed(*operation.right, to_right);
+        let left = self.boxed(*operation.left, conjuncts);
+        Logical::SetOperation(SetOperation { left, right, ..operation })
     }
 
     fn push_project(
@@ -159,4 +191,16 @@ impl PushDown<'_> {
         let subquery = self.boxed(*apply.subquery, Vec::new());
         filter(Logical::Apply(Apply { input, subquery, ..apply }), stay)
     }
+}
+
+/// Returns whether equal values of a type cannot be told apart.
+fn is_exact(data_type: DataType) -> bool {
+    !matches!(
+        data_type,
+        DataType::Numeric
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Char
+            | DataType::Interval
+    )
 }

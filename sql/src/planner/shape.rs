@@ -13,7 +13,8 @@ pub(super) fn width_of(plan: &Logical) -> usize {
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => width_of(input),
+        | Logical::Distinct { input, .. } => width_of(input),
+        Logical::SetOperation(operation) => width_of(&operation.left),
         Logical::Apply(apply) => width_of(&apply.input) + 1,
         plan => plan.column_types().len(),
     }
@@ -33,7 +34,9 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input } => is_never_null(expression, input),
+            | Logical::Distinct { input, .. } => is_never_null(expression, input),
+            Logical::SetOperation(operation) => is_never_null(expression, &operation.left),
+            Logical::With(with) => is_never_null(expression, &with.body),
             _ => false,
         },
         _ => false,
@@ -77,11 +80,27 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
             keys.iter().for_each(|key| visit(&key.expression));
             expressions(input, visit);
         }
-        Logical::Limit { input, limit, offset } => {
-            limit.iter().chain(offset).for_each(&mut *visit);
+        Logical::Limit { input, limit, offset, ties } => {
+            limit.iter().chain(offset).chain(ties).for_each(&mut *visit);
             expressions(input, visit);
         }
-        Logical::Distinct { input } => expressions(input, visit),
+        Logical::Distinct { input, on } => {
+            on.iter().for_each(&mut *visit);
+            expressions(input, visit);
+        }
+        Logical::SetOperation(operation) => {
+            expressions(&operation.left, visit);
+            expressions(&operation.right, visit);
+        }
+        Logical::With(with) => {
+            expressions(&with.query, visit);
+            expressions(&with.body, visit);
+        }
+        Logical::CteScan(_) => {}
+        Logical::RecursiveUnion(union) => {
+            expressions(&union.start, visit);
+            expressions(&union.step, visit);
+        }
         Logical::Append { inputs } => {
             inputs.iter().for_each(|input| expressions(input, visit));
         }
@@ -99,13 +118,16 @@ pub(super) fn parameters_of(plan: &Logical) -> usize {
 /// Calls `visit` on every parameter that a subquery of the plan is bound by.
 pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
     match plan {
-        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => {}
+        Logical::Scan(_)
+        | Logical::SystemRows(_)
+        | Logical::Values { .. }
+        | Logical::CteScan(_) => {}
         Logical::Filter { input, .. }
         | Logical::Project { input, .. }
         | Logical::Aggregate { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => bindings(input, visit),
+        | Logical::Distinct { input, .. } => bindings(input, visit),
         Logical::Join(join) => {
             bindings(&join.left, visit);
             bindings(&join.right, visit);
@@ -114,6 +136,18 @@ pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
             apply.bindings.iter().for_each(|(parameter, _)| visit(*parameter));
             bindings(&apply.input, visit);
             bindings(&apply.subquery, visit);
+        }
+        Logical::SetOperation(operation) => {
+            bindings(&operation.left, visit);
+            bindings(&operation.right, visit);
+        }
+        Logical::With(with) => {
+            bindings(&with.query, visit);
+            bindings(&with.body, visit);
+        }
+        Logical::RecursiveUnion(union) => {
+            bindings(&union.start, visit);
+            bindings(&union.step, visit);
         }
         Logical::Append { inputs } => inputs.iter().for_each(|input| bindings(input, visit)),
     }

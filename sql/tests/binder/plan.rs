@@ -144,7 +144,19 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
             let part = |part: &Option<Expr>| part.as_ref().map_or("-".to_owned(), text);
             format!("limit {} offset {}", part(limit), part(offset))
         }
-        Logical::Distinct { .. } => "distinct".to_owned(),
+        Logical::Distinct { on, .. } if on.is_empty() => "distinct".to_owned(),
+        Logical::Distinct { on, .. } => format!("distinct on {}", texts(on)),
+        Logical::SetOperation(operation) => {
+            let all = if operation.all { " all" } else { "" };
+            format!("{:?}{all}", operation.kind).to_lowercase()
+        }
+        Logical::With(with) => format!("with {}", with.name),
+        Logical::CteScan(scan) if scan.is_work_table => format!("work table {}", scan.name),
+        Logical::CteScan(scan) => format!("cte scan {}", scan.name),
+        Logical::RecursiveUnion(union) => {
+            let all = if union.all { " all" } else { "" };
+            format!("recursive union{all} {}", union.name)
+        }
         Logical::Append { .. } => "append".to_owned(),
     };
     out.push_str(line.trim_end());
@@ -162,7 +174,11 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Aggregate { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input } => vec![input],
+        | Logical::Distinct { input, .. } => vec![input],
+        Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
+        Logical::With(with) => vec![&with.query, &with.body],
+        Logical::CteScan(_) => Vec::new(),
+        Logical::RecursiveUnion(union) => vec![&union.start, &union.step],
         Logical::Join(join) => vec![&join.left, &join.right],
         Logical::Apply(apply) => vec![&apply.input, &apply.subquery],
         Logical::Append { inputs } => inputs.iter().collect(),

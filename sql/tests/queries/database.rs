@@ -11,7 +11,7 @@ use sql::ast::Statement;
 use sql::binder::{SessionConstants, SystemCatalog, bind};
 use sql::catalog::Catalog;
 use sql::catalog::table::Table;
-use sql::exec::{self, Context, SystemSource};
+use sql::exec::{self, Context, NamedRows, SystemSource};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use sql::plan::Plan;
@@ -271,6 +271,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         cancelled: Arc::new(AtomicBool::new(false)),
         system: Arc::new(System),
         ordered: false,
+        named: NamedRows::default(),
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
     }

@@ -1,0 +1,135 @@
+//! WITH: rows that are computed at most once, as far as somebody reads them, and kept.
+//!
+//! [`With`] makes the place where they are kept known to what is below it, in the [`Context`];
+//! [`CteScan`] reads there. The work table of a recursive query is such a place, too.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use types::Batch;
+
+use crate::error::Result;
+use crate::exec::{Context, Operator, build, memory};
+use crate::plan::{CteScanNode, Node, WithNode};
+
+/// The rows of the named queries around a step, by their numbers.
+#[derive(Clone, Default)]
+pub struct NamedRows {
+    rows: Arc<AHashMap<usize, Arc<KeptRows>>>,
+}
+
+/// Rows of a named query.
+pub(super) struct KeptRows {
+    state: Mutex<State>,
+}
+
+struct State {
+    batches: Vec<Batch>,
+    byte_count: usize,
+    source: Source,
+}
+
+/// Where more rows come from.
+enum Source {
+    /// Nobody has asked yet.
+    Closed {
+        node: Node,
+        context: Arc<Context>,
+    },
+    Open {
+        operator: Box<dyn Operator>,
+        context: Arc<Context>,
+    },
+    Finished,
+}
+
+/// Returns the bytes of a batch.
+pub(super) fn byte_count(batch: &Batch) -> usize {
+    batch.columns.iter().map(|column| column.byte_count()).sum()
+}
+
+impl Context {
+    /// Returns the context for steps that may read a named query.
+    pub(super) fn with_rows(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
+        let mut context = self.clone();
+        Arc::make_mut(&mut context.named.rows).insert(id, rows);
+        Arc::new(context)
+    }
+}
+
+impl KeptRows {
+    /// Returns rows that are all there.
+    pub(super) fn ready(batches: Vec<Batch>) -> KeptRows {
+        let state = State { batches, byte_count: 0, source: Source::Finished };
+        KeptRows { state: Mutex::new(state) }
+    }
+
+    /// Returns a batch by its number, computed now if it was not yet.
+    fn batch(&self, number: usize) -> Result<Option<Batch>> {
+        let mut state = self.state.lock();
+        while state.batches.len() <= number {
+            if !state.read()? {
+                break;
+            }
+        }
+        Ok(state.batches.get(number).cloned())
+    }
+}
+
+impl State {
+    /// Computes one more batch; returns whether there was one.
+    fn read(&mut self) -> Result<bool> {
+        if let Source::Closed { node, context } = &self.source {
+            let operator = build(node, context)?;
+            self.source = Source::Open { operator, context: Arc::clone(context) };
+        }
+        let Source::Open { operator, context } = &mut self.source else { return Ok(false) };
+        match operator.next()? {
+            None => {
+                self.source = Source::Finished;
+                Ok(false)
+            }
+            Some(batch) => {
+                self.byte_count += byte_count(&batch);
+                memory::check(self.byte_count, context.work_mem)?;
+                self.batches.push(batch);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Opens what is below a WITH.
+pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
+    let source = Source::Closed { node: node.query.clone(), context: Arc::clone(context) };
+    let state = Mutex::new(State { batches: Vec::new(), byte_count: 0, source });
+    build(&node.body, &context.with_rows(node.id, Arc::new(KeptRows { state })))
+}
+
+/// Reads the rows of a named query.
+pub(super) struct CteScan {
+    context: Arc<Context>,
+    /// `None` never, but for a bug of the binder: every scan is below its WITH.
+    rows: Option<Arc<KeptRows>>,
+    next: usize,
+}
+
+impl CteScan {
+    /// Opens it.
+    pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScan {
+        let rows = context.named.rows.get(&node.id).cloned();
+        debug_assert!(rows.is_some(), "scan of {} outside of its WITH", node.name);
+        CteScan { context: Arc::clone(context), rows, next: 0 }
+    }
+}
+
+impl Operator for CteScan {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.context.check()?;
+        let Some(rows) = &self.rows else { return Ok(None) };
+        let batch = rows.batch(self.next)?;
+        self.next += 1;
+        Ok(batch)
+    }
+}

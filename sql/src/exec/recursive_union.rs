@@ -1,0 +1,91 @@
+//! WITH RECURSIVE: the first term, then the second one over what the round before has given, until
+//! a round gives nothing.
+
+use std::sync::Arc;
+
+use types::aggregate::GroupTable;
+use types::{Batch, Vector};
+
+use crate::error::Result;
+use crate::exec::cte::{KeptRows, byte_count};
+use crate::exec::distinct::first_of_each;
+use crate::exec::{Context, Operator, build, memory};
+use crate::plan::RecursiveUnionNode;
+
+/// See the module.
+pub(super) struct RecursiveUnion {
+    node: Arc<RecursiveUnionNode>,
+    context: Arc<Context>,
+    /// The round at hand.
+    round: Option<Box<dyn Operator>>,
+    /// What the round has given so far: the work table of the next one.
+    given: Vec<Batch>,
+    given_bytes: usize,
+    /// Bytes of the work table that the round reads.
+    read_bytes: usize,
+    /// Without ALL: the rows given in any round.
+    seen: Option<GroupTable>,
+    /// Reused from batch to batch.
+    groups: Vec<u32>,
+}
+
+impl RecursiveUnion {
+    /// Opens it and the first term.
+    pub(super) fn open(
+        node: &Arc<RecursiveUnionNode>,
+        context: &Arc<Context>,
+    ) -> Result<RecursiveUnion> {
+        Ok(RecursiveUnion {
+            round: Some(build(&node.start, context)?),
+            seen: (!node.all).then(|| GroupTable::new(&node.types)),
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            given: Vec::new(),
+            given_bytes: 0,
+            read_bytes: 0,
+            groups: Vec::new(),
+        })
+    }
+
+    /// Begins the next round, unless the last one has given nothing.
+    fn turn(&mut self) -> Result<()> {
+        self.round = None;
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        self.read_bytes = std::mem::take(&mut self.given_bytes);
+        let work_table = Arc::new(KeptRows::ready(std::mem::take(&mut self.given)));
+        let context = self.context.with_rows(self.node.id, work_table);
+        self.round = Some(build(&self.node.step, &context)?);
+        Ok(())
+    }
+
+    /// Returns the rows of a batch that were not given before; all of them with ALL.
+    fn new_rows(&mut self, batch: Batch) -> Option<Batch> {
+        let Some(seen) = &mut self.seen else { return Some(batch) };
+        let before = seen.group_count();
+        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+        seen.assign(&keys, batch.row_count, &mut self.groups);
+        let first = first_of_each(&self.groups, before);
+        (!first.is_empty()).then(|| batch.take(&first))
+    }
+}
+
+impl Operator for RecursiveUnion {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        while let Some(round) = &mut self.round {
+            self.context.check()?;
+            let Some(batch) = round.next()? else {
+                self.turn()?;
+                continue;
+            };
+            let Some(batch) = self.new_rows(batch) else { continue };
+            self.given_bytes += byte_count(&batch);
+            let seen = self.seen.as_ref().map_or(0, GroupTable::byte_count);
+            memory::check(self.given_bytes + self.read_bytes + seen, self.context.work_mem)?;
+            self.given.push(batch.clone());
+            return Ok(Some(batch));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,149 @@
+//! WITH: at the head of a statement word by word, inside of expressions from the parser's tree.
+//!
+//! Whether a query of WITH RECURSIVE reads itself is known from the names of tables that were met
+//! while it was lowered ([`Cursor::table_names`]); those that mean a query of a WITH inside of it
+//! are taken out again.
+
+use sqlparser::ast as parsed;
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{Ident, NamedQuery, NamedQueryBody, Statement, With};
+
+/// The names that a WITH has declared so far.
+#[derive(Default)]
+struct Declared {
+    /// Each with the number of tables that were met before it could be read.
+    names: Vec<(String, usize)>,
+}
+
+impl Cursor<'_> {
+    /// Reads `WITH …` and what follows it.
+    pub(super) fn with<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(With, T)> {
+        let position = self.position();
+        self.expect_words(&["with"])?;
+        let recursive = self.take_word("recursive");
+        let mut declared = Declared::default();
+        let queries = self.list(|cursor| cursor.named_query(recursive, &mut declared))?;
+        let body = body(self)?;
+        self.forget(&declared);
+        Ok((With { queries, position }, body))
+    }
+
+    fn named_query(&mut self, recursive: bool, declared: &mut Declared) -> Result<NamedQuery> {
+        let name = self.name()?;
+        let columns = match self.peek() {
+            Token::LParen => self.parenthesized(Self::name)?,
+            _ => Vec::new(),
+        };
+        self.expect_words(&["as"])?;
+        let materialized = if self.take_word("materialized") {
+            Some(true)
+        } else if self.take_words(&["not", "materialized"]) {
+            Some(false)
+        } else {
+            None
+        };
+        self.expect(&Token::LParen)?;
+        let before = self.table_names.len();
+        let body = match self.peek_word().as_str() {
+            "insert" | "update" | "delete" => {
+                NamedQueryBody::Change(Box::new(self.change_statement()?))
+            }
+            _ => NamedQueryBody::Query(Box::new(self.query()?)),
+        };
+        self.expect(&Token::RParen)?;
+        for word in ["search", "cycle"] {
+            if self.is_word(word) {
+                let construct = format!("the {} clause", word.to_uppercase());
+                return Err(ParseError::unsupported(construct, self.position())
+                    .with_hint("Carry the depth or the path along in a column of its own."));
+            }
+        }
+        let is_recursive = self.note_name(recursive, &name, before, declared);
+        Ok(NamedQuery { name, columns, materialized, body, is_recursive })
+    }
+
+    fn change_statement(&mut self) -> Result<Statement> {
+        match self.peek_word().as_str() {
+            "insert" => self.insert(),
+            "update" => self.update(),
+            _ => self.delete(),
+        }
+    }
+
+    /// Lowers the parser's WITH, then what follows it.
+    pub(super) fn lower_with<T>(
+        &mut self,
+        with: parsed::With,
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(With, T)> {
+        let parsed::With { with_token, recursive, cte_tables } = with;
+        let position = self.position_of(&with_token.0);
+        let mut declared = Declared::default();
+        let mut queries = Vec::with_capacity(cte_tables.len());
+        for cte in cte_tables {
+            queries.push(self.lower_named_query(cte, recursive, &mut declared)?);
+        }
+        let body = body(self)?;
+        self.forget(&declared);
+        Ok((With { queries, position }, body))
+    }
+
+    fn lower_named_query(
+        &mut self,
+        cte: parsed::Cte,
+        recursive: bool,
+        declared: &mut Declared,
+    ) -> Result<NamedQuery> {
+        let parsed::Cte { alias, query, from, materialized, closing_paren_token: _ } = cte;
+        let parsed::TableAlias { explicit: _, name, columns, at } = alias;
+        let name = self.declared(&name)?;
+        if from.is_some() || at.is_some() {
+            return Err(self.syntax_error_near(name.position));
+        }
+        let mut names = Vec::with_capacity(columns.len());
+        for parsed::TableAliasColumnDef { name, data_type } in columns {
+            let column = self.declared(&name)?;
+            if data_type.is_some() {
+                return Err(self.syntax_error_near(column.position));
+            }
+            names.push(column);
+        }
+        let materialized = materialized.map(|word| match word {
+            parsed::CteAsMaterialized::Materialized => true,
+            parsed::CteAsMaterialized::NotMaterialized => false,
+        });
+        let before = self.table_names.len();
+        let body = NamedQueryBody::Query(Box::new(self.lower_query(*query)?));
+        let is_recursive = self.note_name(recursive, &name, before, declared);
+        Ok(NamedQuery { name, columns: names, materialized, body, is_recursive })
+    }
+
+    /// Notes that a named query was read whose tables are those after the first `before`. Returns
+    /// whether it reads itself.
+    fn note_name(
+        &mut self,
+        recursive: bool,
+        name: &Ident,
+        before: usize,
+        declared: &mut Declared,
+    ) -> bool {
+        let from = if recursive { before } else { self.table_names.len() };
+        let reads_itself = self.table_names[from..].contains(&name.value);
+        declared.names.push((name.value.clone(), from));
+        reads_itself
+    }
+
+    /// Takes out the tables that are queries of a WITH which was read to its end.
+    fn forget(&mut self, declared: &Declared) {
+        for (name, from) in declared.names.iter().rev() {
+            let later = self.table_names.split_off(*from);
+            self.table_names.extend(later.into_iter().filter(|table| table != name));
+        }
+    }
+}
