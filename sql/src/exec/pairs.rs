@@ -150,12 +150,18 @@ impl<C: Candidates> PairJoin<C> {
     fn pairs(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let Some(probe) = &mut self.probe else { return (left, right) };
+        // One match is enough for these.
+        let once = matches!(self.parts.kind, JoinKind::Semi | JoinKind::Anti);
+        let unconditional = once && self.parts.on.is_none();
         while left.len() < BATCH_ROWS && probe.row < probe.batch.row_count {
-            match probe.candidate {
+            match probe.candidate.filter(|_| !(once && probe.matched[probe.row])) {
                 Some(candidate) => {
                     left.push(probe.row as u32);
                     right.push(candidate);
-                    probe.candidate = self.parts.candidates.after(candidate);
+                    probe.candidate = match unconditional {
+                        true => None,
+                        false => self.parts.candidates.after(candidate),
+                    };
                 }
                 None => {
                     probe.row += 1;

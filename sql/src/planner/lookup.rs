@@ -41,9 +41,9 @@ pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
             let Logical::Scan(scan) = input.as_ref() else { return None };
             let mut conjuncts = Vec::new();
             split(predicate.clone(), &mut conjuncts);
-            let over_table = |c: Expr| renumber(c, &|index| scan.columns[index]);
-            let conjuncts = conjuncts.into_iter().map(over_table).collect();
-            Some(FilteredTable { scan, conjuncts })
+            let mut table = FilteredTable { scan, conjuncts: Vec::new() };
+            table.conjuncts = conjuncts.into_iter().map(|c| table.over_table(c)).collect();
+            Some(table)
         }
         _ => None,
     }
@@ -61,6 +61,11 @@ pub(super) fn bound_key(
 }
 
 impl FilteredTable<'_> {
+    /// Returns an expression over the scan's columns as one over the table's.
+    pub(super) fn over_table(&self, expression: Expr) -> Expr {
+        renumber(expression, &|index| self.scan.columns[index])
+    }
+
     fn all_columns(&self) -> Logical {
         let columns = (0..self.scan.table.columns.len()).collect();
         Logical::Scan(TableScan { columns, ..self.scan.clone() })

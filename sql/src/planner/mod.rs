@@ -22,6 +22,7 @@ mod estimate;
 mod cost;
 mod access;
 mod lookup;
+mod decorrelate;
 mod join_group;
 mod join_order;
 mod join_tree;

@@ -15,6 +15,7 @@ use crate::logical::{Apply, Join, JoinKind, Logical, RecursiveUnion, SetOperatio
 use crate::planner::conjunct::{
     all, as_column, columns_of, is_volatile, split, substitute, within,
 };
+use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::JoinGroup;
 use crate::planner::join_tree::{self, Chooser};
@@ -174,7 +175,7 @@ impl PushDown<'_> {
     /// negation, may turn the apply into a semi or anti join.
     fn push_apply(&self, apply: Apply, conjuncts: Vec<Expr>) -> Logical {
         let width = width_of(&apply.input);
-        let (go, mut stay): (Vec<Expr>, Vec<Expr>) =
+        let (mut go, mut stay): (Vec<Expr>, Vec<Expr>) =
             conjuncts.into_iter().partition(|conjunct| within(conjunct, 0..width));
         let wanted = stay.iter().enumerate().find_map(|(position, conjunct)| match conjunct {
             conjunct if as_column(conjunct) == Some(width) => Some((position, true)),
@@ -186,6 +187,10 @@ impl PushDown<'_> {
         {
             stay.remove(position);
             return filter(self.push(join, go), stay);
+        }
+        if let Some(plan) = decorrelated(&apply, &go, self.chooser.estimator) {
+            go.extend(stay);
+            return self.push(plan, go);
         }
         let input = self.boxed(*apply.input, go);
         let subquery = self.boxed(*apply.subquery, Vec::new());

@@ -64,15 +64,17 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
 }
 
 /// A subquery without its conditions on outer columns.
-struct Inner {
-    plan: Logical,
+pub(super) struct Inner {
+    /// What is left of it.
+    pub plan: Logical,
     /// The subquery's columns, over the plan's.
-    output: Vec<Expr>,
+    pub output: Vec<Expr>,
     /// The conditions, over the plan's columns and the outer parameters.
-    correlated: Vec<Expr>,
+    pub correlated: Vec<Expr>,
 }
 
-fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
+/// Takes the conditions on outer parameters out of a subquery; `None` if these are used elsewhere.
+pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
     match subquery {
         Logical::Project { input, expressions } => {
             let inner = pull_up(input, outer)?;
@@ -92,6 +94,24 @@ fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
             }
             Some(inner)
         }
+        Logical::Join(join) if join.kind == JoinKind::Inner => {
+            let (left, right) = (pull_up(&join.left, outer)?, pull_up(&join.right, outer)?);
+            let width = width_of(&left.plan);
+            let shifted = |e: Vec<Expr>| e.into_iter().map(|e| shift(e, width)).collect::<Vec<_>>();
+            let mut inner =
+                Inner { plan: left.plan, output: left.output, correlated: left.correlated };
+            inner.output.extend(shifted(right.output));
+            inner.correlated.extend(shifted(right.correlated));
+            let mut conjuncts = Vec::new();
+            split(substitute(join.on.clone(), &inner.output), &mut conjuncts);
+            let (correlated, plain): (Vec<Expr>, Vec<Expr>) =
+                conjuncts.into_iter().partition(|conjunct| uses_parameters(conjunct, outer));
+            inner.correlated.extend(correlated);
+            let (left, right) = (Box::new(inner.plan), Box::new(right.plan));
+            let on = all(plain).unwrap_or_else(|| boolean(true));
+            inner.plan = Logical::Join(Join { left, right, on, ..*join });
+            Some(inner)
+        }
         // Order does not matter to EXISTS and IN.
         Logical::Sort { input, .. } => pull_up(input, outer),
         plan => {
@@ -104,12 +124,13 @@ fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
     }
 }
 
-fn shift(expression: Expr, by: usize) -> Expr {
+/// Returns the expression over columns that stand further to the right.
+pub(super) fn shift(expression: Expr, by: usize) -> Expr {
     renumber(expression, &|index| index + by)
 }
 
 /// Puts the outer columns in for the parameters that stand for them.
-fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> Expr {
+pub(super) fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> Expr {
     expression.transform(&mut |part| match part {
         Expr::Parameter { index, data_type } => {
             match apply.bindings.iter().find(|(parameter, _)| *parameter == index) {

@@ -87,24 +87,32 @@ enum Condition {
     Exists(usize, usize, Operand),
     /// The operand among the table's values of the column.
     In(usize, usize, Operand),
+    /// An aggregate of the table's rows whose column equals the first operand, compared with the
+    /// second.
+    Aggregate(&'static str, usize, usize, [Operand; 2]),
 }
 
 impl Condition {
     fn draw(tape: &mut Tape<'_>, columns: &std::ops::Range<usize>, deep: bool) -> Condition {
         let operand = |tape: &mut Tape<'_>| Operand::draw(tape, columns);
-        match tape.pick(if deep { 16 } else { 10 }) {
+        match tape.pick(if deep { 20 } else { 10 }) {
             0..=6 => Condition::Compare("=", operand(tape), operand(tape)),
             7 => Condition::Compare("<", operand(tape), operand(tape)),
             8 => Condition::Compare("<>", operand(tape), operand(tape)),
             9 => Condition::IsNull(operand(tape)),
             10 => Condition::Not(Box::new(Condition::draw(tape, columns, true))),
             11 => {
-                let left = Condition::draw(tape, columns, false);
-                let right = Condition::draw(tape, columns, false);
+                let left = Condition::draw(tape, columns, true);
+                let right = Condition::draw(tape, columns, true);
                 Condition::Or(Box::new(left), Box::new(right))
             }
             12 | 13 => Condition::Exists(tape.pick(TABLES), tape.pick(3), operand(tape)),
-            _ => Condition::In(tape.pick(TABLES), tape.pick(3), operand(tape)),
+            14 | 15 => Condition::In(tape.pick(TABLES), tape.pick(3), operand(tape)),
+            _ => {
+                let function = ["count(*)", "count(b)", "max(a)", "sum(b)"][tape.pick(4)];
+                let operands = [operand(tape), operand(tape)];
+                Condition::Aggregate(function, tape.pick(TABLES), tape.pick(3), operands)
+            }
         }
     }
 
@@ -123,6 +131,10 @@ impl Condition {
             Condition::In(table, column, operand) => {
                 let column = COLUMNS[*column];
                 format!("{} in (select {column} from t{table})", operand.text())
+            }
+            Condition::Aggregate(function, table, column, [key, other]) => {
+                let (column, key, other) = (COLUMNS[*column], key.text(), other.text());
+                format!("(select {function} from t{table} z where z.{column} = {key}) = {other}")
             }
         }
     }
@@ -159,6 +171,21 @@ impl Condition {
                     true => Some(true),
                     false => values.all(|other| other.is_some()).then_some(false),
                 }
+            }
+            Condition::Aggregate(function, table, column, [key, other]) => {
+                let key = key.value(row);
+                let rows: Vec<&Row> = data[*table]
+                    .iter()
+                    .filter(|other| key.is_some() && other[*column] == key)
+                    .collect();
+                let values = |column: usize| rows.iter().filter_map(move |row| row[column]);
+                let value = match *function {
+                    "count(*)" => Some(rows.len() as i32),
+                    "count(b)" => Some(values(2).count() as i32),
+                    "max(a)" => values(1).max(),
+                    _ => values(2).reduce(|sum, value| sum + value),
+                };
+                Some(value? == other.value(row)?)
             }
         }
     }

@@ -1,0 +1,241 @@
+//! Rule: a subquery that would be run for each row becomes one step that is joined.
+//!
+//! ```text
+//! (SELECT sum(y) FROM t WHERE t.k = o.k)   LEFT JOIN (SELECT k, sum(y) FROM t GROUP BY k) ON k
+//! EXISTS (SELECT 1 FROM t WHERE t.k = o.k) LEFT JOIN (SELECT DISTINCT k FROM t) ON k, k IS NOT NULL
+//! ```
+//!
+//! All that the subquery takes from its row must stand in equalities. A row whose outer values are
+//! NULL, or that has no group, gets what the aggregate makes of no rows. EXISTS and IN that decide
+//! whether a row is wanted are for [`semi_join`](super::semi_join), which comes first.
+//!
+//! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
+//! are remembered by the outer values, so there are no more than different values.
+
+use types::aggregate::{Aggregate, AggregateKind};
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
+use crate::planner::conjunct::{
+    Columns, all, column, is_free, is_volatile, substitute, uses_parameters,
+};
+use crate::planner::cost;
+use crate::planner::equivalence::{equal, sides};
+use crate::planner::estimate::Estimator;
+use crate::planner::lookup::{FilteredTable, filtered_table};
+use crate::planner::semi_join::{Inner, bind, pull_up};
+
+/// Cost of starting a subquery.
+const RUN: f64 = 50.0;
+
+/// Returns the plan that stands for an apply. `conjuncts` hold for its rows.
+pub(super) fn decorrelated(
+    apply: &Apply,
+    conjuncts: &[Expr],
+    estimator: Estimator<'_>,
+) -> Option<Logical> {
+    if apply.bindings.is_empty() {
+        return None;
+    }
+    let grouped = match apply.kind {
+        ApplyKind::Scalar => scalar(apply)?,
+        ApplyKind::Exists => exists(apply)?,
+        ApplyKind::Any { .. } | ApplyKind::All { .. } => return None,
+    };
+    grouped.pays(apply, conjuncts, estimator).then(|| grouped.joined(apply))
+}
+
+/// A subquery as groups by what it compares with outer columns.
+struct Grouped {
+    /// Where its rows come from, without the conditions on outer columns.
+    inner: Logical,
+    /// What is compared, over the inner rows.
+    keys: Vec<Expr>,
+    /// What each key equals; over no columns, with parameters for the outer ones.
+    outer: Vec<Expr>,
+    /// The same, as conditions on the inner rows.
+    conditions: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    /// The value of the subquery, over the aggregates; of EXISTS nothing.
+    value: Option<Expr>,
+}
+
+fn scalar(apply: &Apply) -> Option<Grouped> {
+    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
+    let Summary { value, aggregates, input } = summary(&apply.subquery)?;
+    let value = value.into_iter().next()?;
+    let mut parts = aggregates.iter().flat_map(Aggregate::expressions);
+    if parts.any(|e| uses_parameters(e, &outer) || is_volatile(e)) || is_volatile(&value) {
+        return None;
+    }
+    let inner = pull_up(input, &outer)?;
+    let put_in = |part: Expr| substitute(part, &inner.output);
+    let aggregates = aggregates.iter().map(|a| a.clone().map_expressions(&put_in)).collect();
+    grouped(inner, aggregates, Some(value), &outer)
+}
+
+fn exists(apply: &Apply) -> Option<Grouped> {
+    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
+    grouped(pull_up(&apply.subquery, &outer)?, Vec::new(), None, &outer)
+}
+
+fn grouped(
+    inner: Inner,
+    aggregates: Vec<Aggregate>,
+    value: Option<Expr>,
+    outer: &Columns,
+) -> Option<Grouped> {
+    let (mut keys, mut others) = (Vec::new(), Vec::new());
+    for conjunct in &inner.correlated {
+        let (a, b) = sides(conjunct).filter(|_| !is_volatile(conjunct))?;
+        let is_key = |side: &Expr| !uses_parameters(side, outer) && !is_free(side);
+        let (key, other) = if is_key(a) { (a, b) } else { (b, a) };
+        if !is_key(key) || !is_free(other) {
+            return None;
+        }
+        keys.push(key.clone());
+        others.push(other.clone());
+    }
+    let conditions = inner.correlated;
+    (!keys.is_empty()).then_some(Grouped {
+        inner: inner.plan,
+        keys,
+        outer: others,
+        conditions,
+        aggregates,
+        value,
+    })
+}
+
+/// A subquery that is one row of aggregates.
+struct Summary<'a> {
+    /// Its columns, over the aggregates.
+    value: Vec<Expr>,
+    aggregates: &'a [Aggregate],
+    input: &'a Logical,
+}
+
+fn summary(plan: &Logical) -> Option<Summary<'_>> {
+    match plan {
+        Logical::Project { input, expressions } => {
+            let below = summary(input)?;
+            let value = expressions.iter().map(|e| substitute(e.clone(), &below.value));
+            Some(Summary { value: value.collect(), ..below })
+        }
+        // Without the row the value is NULL.
+        Logical::Filter { input, predicate } if !is_volatile(predicate) => {
+            let below = summary(input)?;
+            let holds = substitute(predicate.clone(), &below.value);
+            let value = below.value.into_iter().map(|value| {
+                let data_type = value.data_type();
+                let branches = vec![(holds.clone(), value)];
+                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+                Expr::Case { branches, otherwise, data_type }
+            });
+            Some(Summary { value: value.collect(), ..below })
+        }
+        Logical::Aggregate { input, group_by, aggregates } if group_by.is_empty() => {
+            let value = aggregates.iter().enumerate();
+            let value = value.map(|(index, aggregate)| column(index, aggregate.data_type));
+            aggregates.iter().all(|aggregate| of_no_rows(aggregate).is_some()).then(|| Summary {
+                value: value.collect(),
+                aggregates,
+                input,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Returns what an aggregate makes of no rows; `None` if that is not known here.
+fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
+    use AggregateKind::{
+        ApproxCountDistinct, Avg, BoolAnd, BoolOr, Count, CountRows, Max, Min, StddevPop,
+        StddevSamp, Sum, VarPop, VarSamp,
+    };
+    if matches!(aggregate.kind, CountRows | Count | ApproxCountDistinct) {
+        return Some(Datum::Int8(0));
+    }
+    let null = matches!(
+        aggregate.kind,
+        Sum | Avg | Min | Max | BoolAnd | BoolOr | StddevPop | StddevSamp | VarPop | VarSamp
+    );
+    null.then_some(Datum::Null)
+}
+
+impl Grouped {
+    /// Returns whether one step for all rows costs less than a run for each.
+    fn pays(&self, apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> bool {
+        let outer_rows = estimator.rows(&apply.input)
+            * estimator.selectivity_of_all(conjuncts, &apply.input).max(f64::MIN_POSITIVE);
+        let values = apply
+            .bindings
+            .iter()
+            .map(|(_, input)| estimator.distinct(&column(*input, DataType::Unknown), &apply.input));
+        let runs = outer_rows.max(1.0).min(values.product());
+        let inner_rows = estimator.rows(&self.inner);
+        let (read, run) = match filtered_table(&self.inner) {
+            Some(table) => {
+                let read = table.scan_cost(estimator);
+                let over_table = |conjunct: &Expr| table.over_table(conjunct.clone());
+                let bound: Vec<Expr> = self.conditions.iter().map(over_table).collect();
+                let conjuncts = table.conjuncts.iter().cloned().chain(bound).collect();
+                (read, FilteredTable { conjuncts, ..table }.scan_cost(estimator))
+            }
+            None => (inner_rows, inner_rows),
+        };
+        let together =
+            read + cost::BUILD * inner_rows + cost::hash_join(outer_rows, 0.0, outer_rows);
+        together < runs * (RUN + run)
+    }
+
+    fn joined(self, apply: &Apply) -> Logical {
+        let left_types = apply.input.column_types();
+        let width = left_types.len();
+        let mut on = Vec::new();
+        for (position, (key, outer)) in self.keys.iter().zip(&self.outer).enumerate() {
+            let key = column(width + position, key.data_type());
+            let outer = bind(outer.clone(), apply, &left_types);
+            on.push(equal(&outer, &key).expect("it was an equality"));
+        }
+        let of_group = |index: usize| {
+            let aggregate = &self.aggregates[index];
+            let value = column(width + self.keys.len() + index, aggregate.data_type);
+            match of_no_rows(aggregate) {
+                None | Some(Datum::Null) => value,
+                Some(none) => {
+                    let data_type = aggregate.data_type;
+                    let none = Expr::constant(none, data_type);
+                    Expr::Coalesce { operands: vec![value, none], data_type }
+                }
+            }
+        };
+        let value = match &self.value {
+            None => {
+                let first = column(width, self.keys[0].data_type());
+                Expr::Not(Box::new(Expr::IsNull(Box::new(first))))
+            }
+            Some(value) => {
+                let groups: Vec<Expr> = (0..self.aggregates.len()).map(of_group).collect();
+                bind(substitute(value.clone(), &groups), apply, &left_types)
+            }
+        };
+        let mut output: Vec<Expr> =
+            left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+        output.push(value);
+        let right = Logical::Aggregate {
+            input: Box::new(self.inner),
+            group_by: self.keys,
+            aggregates: self.aggregates,
+        };
+        let join = Join {
+            kind: JoinKind::Left,
+            left: apply.input.clone(),
+            right: Box::new(right),
+            on: all(on).unwrap_or_else(|| Expr::constant(Datum::Bool(true), DataType::Bool)),
+            choice: JoinChoice::default(),
+        };
+        Logical::Project { input: Box::new(Logical::Join(join)), expressions: output }
+    }
+}
