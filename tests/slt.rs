@@ -102,6 +102,7 @@ const PORTABLE: &[&str] = &[
     "set_operations",
     "settings",
     "subqueries",
+    "top_n",
     "transactions",
     "types",
     "update",

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use store::descriptor::Durability;
-use store::descriptor::SplitOptions;
 use store::transaction::TransactionOptions;
-use store::{FamilyDescriptor, Mutation, Options, Store, TableDescriptor, TimeRange, Transaction};
+use store::{Mutation, Options, Store, TimeRange, Transaction};
 use types::aggregate::{Aggregate, AggregateKind, Groups};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
@@ -146,26 +144,6 @@ fn rows() -> impl Strategy<Value = Rows> {
     let values =
         (prop::option::of(0..5), prop::option::of(any::<bool>()), prop::option::of(any::<i32>()));
     prop::collection::btree_map(0..300, values, 0..200)
-}
-
-fn three_regions(store: &Store, layout: &RowLayout) {
-    let split = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
-    // One family alone can be read as columns.
-    let families = match layout.family_count {
-        1 => vec![columnar_family(layout)],
-        _ => vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
-    };
-    let descriptor = TableDescriptor {
-        id: TABLE,
-        name: "t".to_owned(),
-        families,
-        region_replication: 1,
-        durability: Durability::AsyncWal,
-        split_points: vec![split(100), split(200)],
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-    };
-    store.create_table(descriptor).unwrap();
 }
 
 proptest! {

@@ -8,8 +8,8 @@ use store::descriptor::{DataBlockEncoding, Durability, SplitOptions};
 use store::observer::ObserverContext;
 use store::transaction::Previous;
 use store::{
-    CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, TableDescriptor, TableId,
-    Timestamp,
+    CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, Store, TableDescriptor,
+    TableId, Timestamp,
 };
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
@@ -220,4 +220,25 @@ impl ObserverContext for FakeContext {
         self.added.borrow_mut().push((table, mutations));
         Ok(())
     }
+}
+
+/// Creates the table, cut at the keys 100 and 200, on a store.
+pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
+    let split = |id: i32| layout.encode_key_values(&[Datum::Int4(id)]).unwrap();
+    // One family alone can be read as columns.
+    let families = match layout.family_count {
+        1 => vec![columnar_family(layout)],
+        _ => vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
+    };
+    let descriptor = TableDescriptor {
+        id: TABLE,
+        name: "t".to_owned(),
+        families,
+        region_replication: 1,
+        durability: Durability::AsyncWal,
+        split_points: vec![split(100), split(200)],
+        memstore_flush_bytes: None,
+        split: SplitOptions::disabled(),
+    };
+    store.create_table(descriptor).unwrap();
 }

@@ -19,6 +19,7 @@ pub mod filter;
 pub mod constraint;
 pub mod index;
 pub mod aggregate;
+pub mod top_n;
 pub mod registry;
 mod json;
 pub mod audit;
@@ -28,5 +29,7 @@ pub mod shipped;
 
 #[cfg(test)]
 mod aggregate_model;
+#[cfg(test)]
+mod top_n_model;
 #[cfg(test)]
 mod index_model;

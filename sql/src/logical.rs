@@ -15,6 +15,8 @@ use types::{DataType, Datum, SqlType};
 
 use crate::catalog::table::Table;
 
+pub use types::order::SortKey;
+
 /// A column of a plan's output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputColumn {
@@ -308,17 +310,6 @@ pub enum ApplyKind {
         /// For each subquery row: does it match?
         comparison: Expr,
     },
-}
-
-/// One key of a sort.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SortKey {
-    /// What is sorted by.
-    pub expression: Expr,
-    /// From large to small.
-    pub descending: bool,
-    /// NULLs before all values.
-    pub nulls_first: bool,
 }
 
 /// A statement that reads or writes rows.

@@ -22,6 +22,7 @@ pub mod context;
 pub mod cast;
 pub mod function;
 pub mod expr;
+pub mod order;
 pub mod aggregate;
 
 pub use datatype::{DataType, SqlType};

@@ -32,6 +32,7 @@ mod apply;
 mod aggregate;
 mod sort;
 mod merge_runs;
+mod region_top_n;
 mod limit;
 mod cte;
 mod distinct;
@@ -202,6 +203,7 @@ fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::RegionAggregate(node) => {
             Box::new(region_aggregate::RegionAggregate::open(node, context))
         }
+        Node::RegionTopN(node) => Box::new(region_top_n::RegionTopN::open(node, context)?),
         Node::SystemRows(node) => system_rows::open(node, context)?,
         Node::Values(node) => Box::new(values::Values::open(node, context)),
         Node::Filter(node) => Box::new(filter::Filter::open(node, context)?),

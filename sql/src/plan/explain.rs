@@ -11,7 +11,7 @@ use crate::catalog::table::Table;
 use crate::logical::{ApplyKind, JoinKind, OnConflict, SetKind, SortKey, TIMESTAMP_COLUMN};
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
-use crate::plan::{Node, Plan, RegionAggregateNode, Root, SystemRowsNode};
+use crate::plan::{Node, Plan, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode};
 
 /// Returns how many regions a table of the store has now, if that is known.
 pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
@@ -126,6 +126,7 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
     match node {
         Node::Scan(scan) => scan_step(scan, regions),
         Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate, regions),
+        Node::RegionTopN(top) => region_top_n_step(top, regions),
         Node::SystemRows(rows) => {
             let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
             Step { line: system_rows_line(rows, regions), names, inputs }
@@ -471,22 +472,46 @@ fn term_text(name: &str, term: &KeyTerm) -> String {
 
 fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> Step {
     let names = read_names(&node.read, &layout_names(&node.table, &node.path));
-    let count =
-        regions(node.path.store_table).unwrap_or_else(|| node.path.region_count(&node.table));
     let (line, output) = aggregate_text(&node.group_by, &node.aggregates, &names);
-    let mut scan = format!("Scan: {}", node.table.name);
-    if node.alias != node.table.name {
-        scan.push_str(&format!(" {}", node.alias));
+    let place = place_text(&node.table, &node.path, regions);
+    let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
+    Step { line: format!("Aggregate: {line}, {place}"), names: output, inputs: vec![scan] }
+}
+
+fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
+    let names = read_names(&node.read, &layout_names(&node.table, &node.path));
+    let (limit, keys) = (text(&node.goal.limit, &[]), sort_text(&node.keys, &names));
+    let place = place_text(&node.table, &node.path, regions);
+    let output = node.output.iter().map(|&position| names[position].clone()).collect();
+    let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
+    let line = format!("Sort: first {limit} by {keys}, {place}");
+    Step { line, names: output, inputs: vec![scan] }
+}
+
+/// The regions of a path.
+fn place_text(table: &Table, path: &AccessPath, regions: Regions<'_>) -> String {
+    let count = regions(path.store_table).unwrap_or_else(|| path.region_count(table));
+    match path.shape {
+        PathShape::Full => format!("in {count} region{}", plural(count)),
+        PathShape::Points(_) | PathShape::Ranges(_) => "in the regions".to_owned(),
     }
-    scan.push_str(&path_text(&node.table, &node.path, false));
-    if let Some(filter) = &node.filter {
-        scan.push_str(&format!(", filter: {}", text(filter, &names)));
+}
+
+/// The rows that an endpoint reads.
+fn scan_in_regions(
+    (table, alias): (&Table, &str),
+    path: &AccessPath,
+    filter: &Option<Expr>,
+    names: Vec<String>,
+) -> Step {
+    let mut line = format!("Scan: {}", table.name);
+    if alias != table.name {
+        line.push_str(&format!(" {alias}"));
     }
-    scan.push_str(", in the regions");
-    let input = Step { line: scan, names, inputs: Vec::new() };
-    let line = match node.path.shape {
-        PathShape::Full => format!("Aggregate: {line}, in {count} region{}", plural(count)),
-        PathShape::Points(_) | PathShape::Ranges(_) => format!("Aggregate: {line}, in the regions"),
-    };
-    Step { line, names: output, inputs: vec![input] }
+    line.push_str(&path_text(table, path, false));
+    if let Some(filter) = filter {
+        line.push_str(&format!(", filter: {}", text(filter, &names)));
+    }
+    line.push_str(", in the regions");
+    Step { line, names, inputs: Vec::new() }
 }

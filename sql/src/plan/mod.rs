@@ -65,6 +65,8 @@ pub enum Node {
     Scan(Arc<ScanNode>),
     /// Aggregates computed in the regions of a table.
     RegionAggregate(Arc<RegionAggregateNode>),
+    /// The first rows of a table in an order, found in its regions.
+    RegionTopN(Arc<RegionTopNNode>),
     /// A system view or table function.
     SystemRows(Arc<SystemRowsNode>),
     /// Constant rows.
@@ -118,6 +120,35 @@ pub struct RegionAggregateNode {
     pub group_by: Vec<Expr>,
     /// The aggregates.
     pub aggregates: Vec<Aggregate>,
+}
+
+/// See [`Node::RegionTopN`].
+#[derive(Debug)]
+pub struct RegionTopNNode {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The name it goes by.
+    pub alias: String,
+    /// Which rows of the table or of a covering index.
+    pub path: AccessPath,
+    /// Columns read, by position in the layout of the path; what the expressions below refer to.
+    pub read: Vec<usize>,
+    /// Rows wanted.
+    pub filter: Option<Expr>,
+    /// The order, most significant key first.
+    pub keys: Vec<SortKey>,
+    /// Columns yielded, by position in `read`.
+    pub output: Vec<usize>,
+    /// How many rows are wanted.
+    pub goal: RowGoal,
+    /// What yields the same if they turn out to be more than [`RegionTopNNode::ROWS_MAX`], or not
+    /// to fit into `work_mem`: a sort goes on on disk.
+    pub otherwise: Node,
+}
+
+impl RegionTopNNode {
+    /// More rows than these are sorted by the session: much of the table would be sent anyhow.
+    pub const ROWS_MAX: usize = 10_000;
 }
 
 /// See [`Node::SystemRows`].
@@ -497,6 +528,7 @@ impl Node {
         match self {
             Node::Scan(_)
             | Node::RegionAggregate(_)
+            | Node::RegionTopN(_)
             | Node::SystemRows(_)
             | Node::Values(_)
             | Node::CteScan(_) => Vec::new(),

@@ -20,6 +20,7 @@ use crate::planner::conjunct::{
     Columns, add_columns, all, as_operator, column, columns_of, is_volatile, renumber, split,
     substitute, within,
 };
+use crate::planner::in_region::{self, Top};
 use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
@@ -197,13 +198,8 @@ fn build_project(input: Logical, mut expressions: Vec<Expr>, wanted: Wanted) -> 
         .collect();
     let built = build_wanted(input, Wanted { order, goal: wanted.goal });
     let (node, expressions) = narrowed(built.node, expressions);
-    let identity =
-        |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
     let node = match &node {
-        Node::Scan(scan)
-            if scan.output.len() == expressions.len()
-                && expressions.iter().enumerate().all(identity) =>
-        {
+        Node::Scan(scan) if scan.output.len() == expressions.len() && is_identity(&expressions) => {
             node
         }
         _ => Node::Project(Arc::new(ProjectNode { input: node, expressions })),
@@ -235,7 +231,7 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
     (Node::Scan(narrow(scan, &used)), expressions)
 }
 
-/// Tries to have the order for nothing; sorts otherwise.
+/// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
 fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node {
     let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
@@ -244,9 +240,46 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node
         if built.ordered {
             return built.node;
         }
+        if let Some(goal) = &goal
+            && let Some(node) = build_top_n(input.clone(), &keys, goal)
+        {
+            return node;
+        }
     }
     let input = build(input);
     Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
+}
+
+/// The first rows found in the regions; what is computed of them is computed in the session.
+fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal) -> Option<Node> {
+    let sorted_by = keys.iter().map(|key| key.expression.clone());
+    let parts = sorted_by.chain(all_columns(&input)).collect();
+    let (input, mut parts, _) = without_projections(input, parts, Vec::new());
+    let expressions = parts.split_off(keys.len());
+    let key = |(key, expression): (&SortKey, Expr)| SortKey { expression, ..*key };
+    let keys: Vec<SortKey> = keys.iter().zip(parts).map(key).collect();
+    let sort = |input: Logical, keys: Vec<SortKey>, yielded: &[usize]| {
+        let types = input.column_types();
+        let column = |&index: &usize| Expr::column(index, types[index]);
+        let expressions = yielded.iter().map(column).collect();
+        let goal = Some(goal.clone());
+        let input = Node::Sort(Arc::new(SortNode { input: build(input), keys, goal, types }));
+        Node::Project(Arc::new(ProjectNode { input, expressions }))
+    };
+    let top = Top { input, keys, goal: goal.clone(), expressions };
+    let (node, expressions) = in_region::top_n(top, &sort)?;
+    let Node::RegionTopN(top) = &node else { return Some(node) };
+    if top.output.len() == expressions.len() && is_identity(&expressions) {
+        return Some(node);
+    }
+    Some(Node::Project(Arc::new(ProjectNode { input: node, expressions })))
+}
+
+/// Returns whether the expressions are the first columns of a row as they are.
+fn is_identity(expressions: &[Expr]) -> bool {
+    let plain =
+        |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
+    expressions.iter().enumerate().all(plain)
 }
 
 fn reaches_scan(plan: &Logical) -> bool {
@@ -285,7 +318,7 @@ fn build_aggregate(input: Logical, group_by: Vec<Expr>, aggregates: Vec<Aggregat
     {
         return node;
     }
-    if let Some(node) = scan::region_aggregate(&input, &group_by, &aggregates) {
+    if let Some(node) = in_region::aggregate(&input, &group_by, &aggregates) {
         return node;
     }
     let input = build(input);
@@ -297,7 +330,7 @@ fn build_distinct(input: Logical, has_goal: bool) -> Node {
     if !has_goal && reaches_scan(&input) {
         let keys = all_columns(&input);
         let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
-        if let Some(node) = scan::region_aggregate(&below, &keys, &[]) {
+        if let Some(node) = in_region::aggregate(&below, &keys, &[]) {
             return node;
         }
     }

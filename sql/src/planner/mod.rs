@@ -30,6 +30,7 @@ mod push_down;
 mod prune;
 mod wanted;
 mod scan;
+mod in_region;
 mod build;
 
 use std::cell::Cell;

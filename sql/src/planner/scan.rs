@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use types::DataType;
-use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
-use crate::plan::{Node, PointGet, RegionAggregateNode};
+use crate::plan::{Node, PointGet};
 use crate::planner::access::{Candidate, Question, choose, needed};
-use crate::planner::conjunct::{
-    Columns, add_columns, all, as_column, is_volatile, renumber, split, within,
-};
+use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
 use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
 use crate::planner::wanted::{Built, Wanted};
 
@@ -98,7 +95,8 @@ pub(super) fn build_lookup(
     Some((Node::Scan(Arc::new(node)), used))
 }
 
-fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> AccessPath {
+/// Returns the path that was chosen.
+pub(super) fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> AccessPath {
     AccessPath {
         index: candidate.index,
         store_table: candidate.store_table,
@@ -128,11 +126,12 @@ fn position(read: &[usize], column: usize) -> usize {
     read.iter().position(|&other| other == column).expect("all columns that are used are read")
 }
 
-struct Reading {
-    read: Vec<usize>,
-    filter: Option<Expr>,
+/// What is read along a path, as a [`ScanNode`] has it.
+pub(super) struct Reading {
+    pub read: Vec<usize>,
+    pub filter: Option<Expr>,
     lookup: Option<Lookup>,
-    output: Vec<usize>,
+    pub output: Vec<usize>,
 }
 
 /// Columns that must be read of the table: yielded, checked, checked again under a lock.
@@ -143,7 +142,7 @@ fn table_columns(scan: &TableScan, rest: &[Expr]) -> Vec<usize> {
 }
 
 /// All that is needed is in the table that the path reads.
-fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
+pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
     let mut columns = table_columns(scan, &rest);
     if scan.lock.is_some() {
         let empty = [];
@@ -228,63 +227,6 @@ fn shrink(read: &mut Vec<usize>, output: &mut [usize], checks: [Option<&mut Expr
     for check in checks.into_iter().flatten() {
         *check = renumber(check.clone(), &new);
     }
-}
-
-/// Returns the aggregate run in the regions, if the input is one table read without look-ups.
-pub(super) fn region_aggregate(
-    input: &Logical,
-    group_by: &[Expr],
-    aggregates: &[Aggregate],
-) -> Option<Node> {
-    let mut conjuncts = Vec::new();
-    let scan = match input {
-        Logical::Scan(scan) => scan,
-        Logical::Filter { input, predicate } => match input.as_ref() {
-            Logical::Scan(scan) => {
-                split(predicate.clone(), &mut conjuncts);
-                scan
-            }
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let parts = || aggregates.iter().flat_map(Aggregate::expressions);
-    let volatile = parts().chain(group_by).any(is_volatile) || conjuncts.iter().any(is_volatile);
-    let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
-    if volatile || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
-        return None;
-    }
-    let conjuncts = over_table(scan, conjuncts);
-    // Only what the expressions use must be read.
-    let mut used = Columns::new();
-    parts().chain(group_by).for_each(|part| add_columns(part, &mut used));
-    let columns = used.iter().map(|&index| scan.columns[index]).collect();
-    let narrowed = TableScan { columns, ..scan.clone() };
-    let question = Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
-    let candidate = choose(&question);
-    if candidate.lookup || matches!(candidate.shape, PathShape::Points(_)) {
-        return None;
-    }
-    let rest = candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
-    let reading = direct(&narrowed, &candidate, rest);
-    let used: Vec<usize> = used.into_iter().collect();
-    let put = |part: Expr| {
-        renumber(part, &|index| {
-            let narrow = used.binary_search(&index).expect("it was gathered above");
-            reading.output[narrow]
-        })
-    };
-    let aggregates =
-        aggregates.iter().cloned().map(|aggregate| aggregate.map_expressions(&put)).collect();
-    Some(Node::RegionAggregate(Arc::new(RegionAggregateNode {
-        table: Arc::clone(&scan.table),
-        alias: scan.alias.clone(),
-        path: path_of(candidate, false, false),
-        group_by: group_by.iter().cloned().map(put).collect(),
-        aggregates,
-        filter: reading.filter,
-        read: reading.read,
-    })))
 }
 
 /// Returns the key of a scan that is one get by the primary key with nothing left to check.

@@ -1,0 +1,338 @@
+//! The top-n endpoint: the first rows of a region in an order.
+//!
+//! ```text
+//!   region 1: scan -> decode keys -> filter -> first n? -> decode the rest -> n rows --\
+//!   region 2: ...                                                           -> n rows ----> merge
+//! ```
+//!
+//! A region keeps the best n rows that it has met. Of a batch it decodes the columns of the filter
+//! and the keys; only if some row comes before the last of those kept, the others too. [`Merger`]
+//! puts the rows of all regions together in the session.
+//!
+//! # Invariants
+//!
+//! 1. All expressions of a request are over its `columns`, by position in that list.
+//! 2. Rows that sort alike come in the order of their row keys: a response names the row at which
+//!    its part begins, and holds its rows in their order.
+//! 3. A region keeps n rows, or [`PAGE_BYTES`] and what one batch adds: then the page ends.
+
+use std::sync::Arc;
+
+use store::ColumnSlice;
+use store::endpoint::{Endpoint, EndpointContext, Page};
+use store::scan::Position;
+use store::scanner::ScanStep;
+use store::{CellBatch, Scan, TimeRange};
+use types::expr::{EvalContext, Expr};
+use types::order::{FirstRows, KeyOrder, SortKey};
+use types::rowcode::RowLayout;
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::columns::SliceDecoder;
+use crate::row;
+use crate::violation;
+
+/// Name of the endpoint, in errors and EXPLAIN.
+const TOP_N: &str = "top-n";
+/// Bytes of rows that a region gathers before it sends them on.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// What a region computes.
+#[derive(Debug, Clone)]
+pub struct TopNRequest {
+    /// How rows are stored.
+    pub layout: Arc<RowLayout>,
+    /// The columns that are decoded, by position in the table: the input of the expressions below,
+    /// in this order.
+    pub columns: Vec<usize>,
+    /// Rows that count; `None` for all.
+    pub filter: Option<Expr>,
+    /// The order, most significant key first.
+    pub keys: Vec<SortKey>,
+    /// The columns that are wanted, by position in `columns`.
+    pub output: Vec<usize>,
+    /// How many rows are wanted.
+    pub row_count: usize,
+    /// Versions considered.
+    pub time_range: TimeRange,
+    /// What expressions know beside the row.
+    pub context: EvalContext,
+}
+
+/// The first rows of a part of a region.
+#[derive(Debug, Clone)]
+pub struct TopNResponse {
+    /// Where the part begins.
+    start: Vec<u8>,
+    /// The columns of [`TopNRequest::output`], rows in the order of their keys in the table.
+    columns: Vec<Vector>,
+    /// The keys of the order.
+    keys: Vec<Vector>,
+    row_count: usize,
+}
+
+/// Finds the first rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TopNEndpoint;
+
+impl Endpoint for TopNEndpoint {
+    type Request = TopNRequest;
+    type Response = TopNResponse;
+
+    fn name(&self) -> &str {
+        TOP_N
+    }
+
+    fn call(
+        &self,
+        region: &dyn EndpointContext,
+        request: &TopNRequest,
+    ) -> store::Result<Page<TopNResponse>> {
+        let parts = Parts::of(request);
+        let mut state = RegionState::new(request, &parts)?;
+        let families = row::families_of(&request.layout, &request.columns);
+        let start = region.ranges().first().map(|(start, _)| start.clone()).unwrap_or_default();
+        let mut cells = CellBatch::new();
+        for (start_row, stop_row) in region.ranges() {
+            let scan = Scan {
+                families: families.clone(),
+                time_range: request.time_range,
+                ..Scan::range(start_row.clone(), stop_row.clone())
+            };
+            let mut scanner = region.scan(scan)?;
+            loop {
+                let row_count = match scanner.next_columns(BATCH_ROWS, &mut cells)? {
+                    ScanStep::End => break,
+                    ScanStep::Rows => {
+                        state.add(&Rows::Cells(&cells))?;
+                        cells.row_count()
+                    }
+                    ScanStep::Columns(slice) => {
+                        state.add(&Rows::Slice(&slice))?;
+                        slice.row_count()
+                    }
+                };
+                let page_is_full =
+                    region.note_rows(row_count as u64)? | (state.first.byte_count() > PAGE_BYTES);
+                if page_is_full && let Position::At(row) = scanner.position()? {
+                    return Ok(Page::until(row, state.into_response(start)));
+                }
+            }
+        }
+        Ok(Page::whole(state.into_response(start)))
+    }
+}
+
+/// Some rows, not decoded yet.
+enum Rows<'a> {
+    Cells(&'a CellBatch),
+    Slice(&'a ColumnSlice),
+}
+
+impl Rows<'_> {
+    fn row_count(&self) -> usize {
+        match self {
+            Rows::Cells(cells) => cells.row_count(),
+            Rows::Slice(slice) => slice.row_count(),
+        }
+    }
+}
+
+/// A request, with its columns apart: those that are always decoded, and those of rows that may be
+/// wanted.
+struct Parts {
+    /// Columns of the filter and the keys, by position in the table.
+    early: Vec<usize>,
+    /// The others.
+    late: Vec<usize>,
+    /// Over `early`, as the keys are.
+    filter: Option<Expr>,
+    keys: Vec<Expr>,
+    /// Where the columns that are wanted stand: in `early`, or behind it in `late`.
+    output: Vec<usize>,
+}
+
+impl Parts {
+    fn of(request: &TopNRequest) -> Parts {
+        let expressions = request.keys.iter().map(|key| &key.expression).chain(&request.filter);
+        let used: Vec<usize> = expressions.flat_map(Expr::columns).collect();
+        let (early, late): (Vec<usize>, Vec<usize>) =
+            (0..request.columns.len()).partition(|position| used.contains(position));
+        let order: Vec<usize> = early.iter().chain(&late).copied().collect();
+        let place = |position: usize| {
+            order.iter().position(|&other| other == position).expect("all columns have a place")
+        };
+        let renumbered = |expression: &Expr| expression.clone().remap_columns(&place);
+        let in_table =
+            |positions: &[usize]| positions.iter().map(|&p| request.columns[p]).collect();
+        Parts {
+            filter: request.filter.as_ref().map(renumbered),
+            keys: request.keys.iter().map(|key| renumbered(&key.expression)).collect(),
+            output: request.output.iter().map(|&position| place(position)).collect(),
+            early: in_table(&early),
+            late: in_table(&late),
+        }
+    }
+}
+
+/// Decodes some of the columns.
+struct Decoder<'a> {
+    layout: &'a RowLayout,
+    columns: &'a [usize],
+    slices: SliceDecoder<'a>,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(layout: &'a RowLayout, columns: &'a [usize]) -> store::Result<Decoder<'a>> {
+        let slices = SliceDecoder::new(layout, columns).map_err(value_error)?;
+        Ok(Decoder { layout, columns, slices })
+    }
+
+    fn decode(&mut self, rows: &Rows<'_>) -> store::Result<Vec<Arc<Vector>>> {
+        let mut vectors = row::vectors_for(self.layout, self.columns, rows.row_count());
+        match rows {
+            Rows::Cells(cells) => {
+                row::decode_batch(self.layout, self.columns, cells, &mut vectors)
+                    .map_err(value_error)?;
+            }
+            Rows::Slice(slice) => self.slices.decode(TOP_N, slice, &mut vectors)?,
+        }
+        Ok(vectors.into_iter().map(Arc::new).collect())
+    }
+}
+
+fn value_error(error: types::Error) -> store::Error {
+    violation::value_error(TOP_N, error)
+}
+
+/// Rows that may be among the first.
+struct Candidates {
+    /// Which of a batch; `None`: all.
+    rows: Option<Vec<u32>>,
+    /// Their keys.
+    keys: Vec<Arc<Vector>>,
+    row_count: usize,
+}
+
+/// What one call has gathered.
+struct RegionState<'a> {
+    parts: &'a Parts,
+    context: &'a EvalContext,
+    early: Decoder<'a>,
+    late: Decoder<'a>,
+    first: FirstRows,
+}
+
+impl<'a> RegionState<'a> {
+    fn new(request: &'a TopNRequest, parts: &'a Parts) -> store::Result<RegionState<'a>> {
+        let orders = request.keys.iter().map(KeyOrder::from).collect();
+        Ok(RegionState {
+            parts,
+            context: &request.context,
+            early: Decoder::new(&request.layout, &parts.early)?,
+            late: Decoder::new(&request.layout, &parts.late)?,
+            first: FirstRows::new(&output_types(request), orders, request.row_count),
+        })
+    }
+
+    fn add(&mut self, rows: &Rows<'_>) -> store::Result<()> {
+        let columns = self.early.decode(rows)?;
+        let mut batch = Batch { columns, row_count: rows.row_count() };
+        let candidates = self.candidates(&batch).map_err(value_error)?;
+        if candidates.row_count == 0 {
+            return Ok(());
+        }
+        batch.columns.extend(self.late.decode(rows)?);
+        let output = self.parts.output.iter().map(|&place| match &candidates.rows {
+            None => Arc::clone(&batch.columns[place]),
+            Some(rows) => Arc::new(batch.columns[place].take(rows)),
+        });
+        let output: Vec<Arc<Vector>> = output.collect();
+        self.first.add(&output, &candidates.keys, candidates.row_count);
+        Ok(())
+    }
+
+    /// Returns the rows that pass the filter and may be among the first.
+    fn candidates(&self, batch: &Batch) -> types::Result<Candidates> {
+        let passed = match &self.parts.filter {
+            None => None,
+            Some(filter) => {
+                let passed = filter.filter_batch(batch, self.context)?;
+                (passed.len() < batch.row_count).then_some(passed)
+            }
+        };
+        let row_count = passed.as_ref().map_or(batch.row_count, Vec::len);
+        if row_count == 0 {
+            return Ok(Candidates { rows: passed, keys: Vec::new(), row_count });
+        }
+        let evaluate = |key: &Expr| match &passed {
+            None => key.eval_column(batch, self.context),
+            Some(passed) => key.eval_selected(batch, passed, self.context).map(Arc::new),
+        };
+        let keys = self.parts.keys.iter().map(evaluate);
+        let keys = keys.collect::<types::Result<Vec<Arc<Vector>>>>()?;
+        let Some(wanted) = self.first.candidates(&keys, row_count) else {
+            return Ok(Candidates { rows: passed, keys, row_count });
+        };
+        let keys = keys.iter().map(|key| Arc::new(key.take(&wanted))).collect();
+        let row_count = wanted.len();
+        let rows = match passed {
+            None => wanted,
+            Some(passed) => wanted.iter().map(|&row| passed[row as usize]).collect(),
+        };
+        Ok(Candidates { rows: Some(rows), keys, row_count })
+    }
+
+    fn into_response(self, start: Vec<u8>) -> TopNResponse {
+        let (columns, keys, row_count) = self.first.into_unsorted();
+        TopNResponse { start, columns, keys, row_count }
+    }
+}
+
+fn output_types(request: &TopNRequest) -> Vec<DataType> {
+    let data_type = |&position: &usize| request.layout.columns[request.columns[position]].data_type;
+    request.output.iter().map(data_type).collect()
+}
+
+/// Puts the rows of all parts together as they come, in any order.
+pub struct Merger {
+    /// Sorted by the keys, and then by where a part begins.
+    first: FirstRows,
+}
+
+impl Merger {
+    /// Returns a merger that has no rows yet.
+    pub fn new(request: &TopNRequest) -> Merger {
+        let start = KeyOrder { data_type: DataType::Bytea, descending: false, nulls_first: false };
+        let orders = request.keys.iter().map(KeyOrder::from).chain([start]).collect();
+        Merger { first: FirstRows::new(&output_types(request), orders, request.row_count) }
+    }
+
+    /// Adds an answer.
+    pub fn add(&mut self, response: TopNResponse) {
+        let row_count = response.row_count;
+        let start = Vector::constant(&Datum::bytea(response.start), DataType::Bytea, row_count);
+        let keys = response.keys.into_iter().chain([start]).map(Arc::new).collect();
+        let keys = Batch { columns: keys, row_count };
+        let columns = response.columns.into_iter().map(Arc::new).collect();
+        let rows = Batch { columns, row_count };
+        match self.first.candidates(&keys.columns, row_count) {
+            None => self.first.add(&rows.columns, &keys.columns, row_count),
+            Some(wanted) => {
+                let (rows, keys) = (rows.take(&wanted), keys.take(&wanted));
+                self.first.add(&rows.columns, &keys.columns, rows.row_count);
+            }
+        }
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        self.first.byte_count()
+    }
+
+    /// Returns the columns of [`TopNRequest::output`], and the first rows of them in their order.
+    pub fn finish(self) -> (Vec<Vector>, Vec<u32>) {
+        self.first.into_sorted()
+    }
+}

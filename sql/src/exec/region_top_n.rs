@@ -1,0 +1,138 @@
+//! The first rows of a table in an order, found in its regions: calls the top-n endpoint and puts
+//! the answers together.
+
+use std::sync::Arc;
+
+use coprocessors::top_n::{Merger, TopNEndpoint, TopNRequest};
+use store::TimeRange;
+use types::vector::BATCH_ROWS;
+use types::{Batch, Vector};
+
+use crate::error::{Error, Result};
+use crate::exec::feed::row_ranges;
+use crate::exec::scan::goal_rows;
+use crate::exec::{Context, Operator, build};
+use crate::plan::RegionTopNNode;
+
+/// See the module.
+pub(super) struct RegionTopN {
+    node: Arc<RegionTopNNode>,
+    context: Arc<Context>,
+    /// How many rows are wanted.
+    row_count: Option<usize>,
+    state: State,
+}
+
+enum State {
+    /// Nothing was asked yet.
+    Begun,
+    /// What the regions answered.
+    Sorted(Sorted),
+    /// The rows are too many, or too large: the session sorts.
+    Otherwise(Box<dyn Operator>),
+}
+
+/// Why a call ended early.
+enum Stop {
+    /// The rows do not fit into `work_mem`.
+    TooLarge,
+    Failed(Box<Error>),
+}
+
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Failed(Box::new(error.into()))
+    }
+}
+
+/// The rows and their order.
+struct Sorted {
+    columns: Vec<Vector>,
+    order: Vec<u32>,
+    next: usize,
+}
+
+impl Sorted {
+    fn next(&mut self) -> Option<Batch> {
+        let to = self.order.len().min(self.next + BATCH_ROWS);
+        let rows = &self.order[self.next..to];
+        if rows.is_empty() {
+            return None;
+        }
+        self.next = to;
+        let columns = self.columns.iter().map(|column| Arc::new(column.take(rows))).collect();
+        Some(Batch { columns, row_count: rows.len() })
+    }
+}
+
+impl RegionTopN {
+    /// Opens it; the regions are called for the first batch.
+    ///
+    /// # Errors
+    ///
+    /// What computing the number of rows raises.
+    pub(super) fn open(node: &Arc<RegionTopNNode>, context: &Arc<Context>) -> Result<RegionTopN> {
+        let goal = goal_rows(&Some(node.goal.clone()), context)?;
+        let goal = goal.and_then(|goal| usize::try_from(goal).ok());
+        Ok(RegionTopN {
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            row_count: goal.filter(|goal| *goal <= RegionTopNNode::ROWS_MAX),
+            state: State::Begun,
+        })
+    }
+
+    fn begin(&self) -> Result<State> {
+        if let Some(row_count) = self.row_count {
+            match self.call(row_count) {
+                Ok(sorted) => return Ok(State::Sorted(sorted)),
+                Err(Stop::Failed(error)) => return Err(*error),
+                Err(Stop::TooLarge) => {}
+            }
+        }
+        Ok(State::Otherwise(build(&self.node.otherwise, &self.context)?))
+    }
+
+    fn call(&self, row_count: usize) -> std::result::Result<Sorted, Stop> {
+        let (node, context) = (&self.node, &self.context);
+        context.check()?;
+        let request = TopNRequest {
+            layout: Arc::clone(&node.path.layout),
+            columns: node.read.clone(),
+            filter: node.filter.clone(),
+            keys: node.keys.clone(),
+            output: node.output.clone(),
+            row_count,
+            time_range: TimeRange::ALL,
+            context: context.eval.clone(),
+        };
+        let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
+            .into_iter()
+            .map(|range| (range.start, range.stop))
+            .collect();
+        let mut merger = Merger::new(&request);
+        if !ranges.is_empty() {
+            let take = |response| {
+                merger.add(response);
+                if merger.byte_count() > context.work_mem { Err(Stop::TooLarge) } else { Ok(()) }
+            };
+            let table = node.path.store_table;
+            context.transaction.call_endpoint(table, &ranges, &TopNEndpoint, &request, take)?;
+        }
+        let (columns, order) = merger.finish();
+        Ok(Sorted { columns, order, next: 0 })
+    }
+}
+
+impl Operator for RegionTopN {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        if let State::Begun = self.state {
+            self.state = self.begin()?;
+        }
+        match &mut self.state {
+            State::Begun => Ok(None),
+            State::Sorted(sorted) => Ok(sorted.next()),
+            State::Otherwise(otherwise) => otherwise.next(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Steps that run in the regions of a table: aggregates, and the first rows in an order.
+//!
+//! Both take the rows of one table, read by its key or by a covering index, at the statement's
+//! snapshot, without locks; the session puts together what the regions answer.
+
+use std::sync::Arc;
+
+use types::Datum;
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+
+use crate::catalog::table::Table;
+use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::plan::scan::{AccessPath, PathShape};
+use crate::plan::{Node, RegionAggregateNode, RegionTopNNode, RowGoal};
+use crate::planner::access::{Question, choose};
+use crate::planner::conjunct::{Columns, add_columns, is_volatile, renumber};
+use crate::planner::lookup::{FilteredTable, filtered_table};
+use crate::planner::scan::{direct, path_of};
+
+/// What is read of a table inside its regions.
+struct RegionScan {
+    table: Arc<Table>,
+    alias: String,
+    path: AccessPath,
+    read: Vec<usize>,
+    filter: Option<Expr>,
+    /// The columns of the logical scan that are used, and where each stands in `read`.
+    used: Vec<usize>,
+    places: Vec<usize>,
+}
+
+impl RegionScan {
+    /// Reads what `parts` need, if the input is one table read without look-ups.
+    fn of(input: &Logical, parts: &[&Expr]) -> Option<RegionScan> {
+        let FilteredTable { scan, conjuncts } = filtered_table(input)?;
+        let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
+        let volatile = parts.iter().copied().any(is_volatile);
+        if volatile || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
+            return None;
+        }
+        // Only what the expressions use must be read.
+        let mut used = Columns::new();
+        parts.iter().for_each(|part| add_columns(part, &mut used));
+        let columns = used.iter().map(|&index| scan.columns[index]).collect();
+        let narrowed = TableScan { columns, ..scan.clone() };
+        let question =
+            Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
+        let candidate = choose(&question);
+        if candidate.lookup || matches!(candidate.shape, PathShape::Points(_)) {
+            return None;
+        }
+        let rest = candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
+        let reading = direct(&narrowed, &candidate, rest);
+        Some(RegionScan {
+            table: Arc::clone(&scan.table),
+            alias: scan.alias.clone(),
+            path: path_of(candidate, false, false),
+            read: reading.read,
+            filter: reading.filter,
+            used: used.into_iter().collect(),
+            places: reading.output,
+        })
+    }
+
+    /// Makes an expression over the columns of the logical scan one over `read`.
+    fn put(&self, part: Expr) -> Expr {
+        renumber(part, &|index| self.place(index))
+    }
+
+    /// Returns where a column of the logical scan stands in `read`.
+    fn place(&self, index: usize) -> usize {
+        let narrow = self.used.binary_search(&index).expect("it was among the parts");
+        self.places[narrow]
+    }
+}
+
+/// Returns the aggregate run in the regions, if that can be.
+pub(super) fn aggregate(
+    input: &Logical,
+    group_by: &[Expr],
+    aggregates: &[Aggregate],
+) -> Option<Node> {
+    let parts: Vec<&Expr> =
+        aggregates.iter().flat_map(Aggregate::expressions).chain(group_by).collect();
+    let scan = RegionScan::of(input, &parts)?;
+    let put = |part: Expr| scan.put(part);
+    let of_aggregate = |aggregate: &Aggregate| aggregate.clone().map_expressions(&put);
+    let aggregates = aggregates.iter().map(of_aggregate).collect();
+    let group_by = group_by.iter().cloned().map(put).collect();
+    Some(Node::RegionAggregate(Arc::new(RegionAggregateNode {
+        table: scan.table,
+        alias: scan.alias,
+        path: scan.path,
+        group_by,
+        aggregates,
+        filter: scan.filter,
+        read: scan.read,
+    })))
+}
+
+/// The first rows in an order, as the steps below and above see them.
+pub(super) struct Top {
+    /// Where the rows come from.
+    pub input: Logical,
+    /// The order, over the input's columns.
+    pub keys: Vec<SortKey>,
+    /// How many are wanted.
+    pub goal: RowGoal,
+    /// What is computed of them, over the input's columns.
+    pub expressions: Vec<Expr>,
+}
+
+/// Yields some columns of sorted rows the usual way.
+pub(super) type SortColumns<'a> = &'a dyn Fn(Logical, Vec<SortKey>, &[usize]) -> Node;
+
+/// Returns the first rows in an order, found in the regions, if that can be and few are wanted; and
+/// the expressions, made over its columns.
+pub(super) fn top_n(top: Top, sort: SortColumns<'_>) -> Option<(Node, Vec<Expr>)> {
+    let Top { input, keys, goal, expressions } = top;
+    let number = |number: &Expr| match number {
+        Expr::Constant { value: Datum::Int8(value), .. } => Some(*value),
+        _ => None,
+    };
+    let offset = goal.offset.as_ref().map_or(Some(0), number);
+    let wanted =
+        number(&goal.limit).zip(offset).map(|(limit, offset)| limit.saturating_add(offset));
+    if wanted.is_some_and(|wanted| wanted > RegionTopNNode::ROWS_MAX as i64) {
+        return None;
+    }
+    let parts: Vec<&Expr> = keys.iter().map(|key| &key.expression).chain(&expressions).collect();
+    let scan = RegionScan::of(&input, &parts)?;
+    let mut yielded = Columns::new();
+    expressions.iter().for_each(|expression| add_columns(expression, &mut yielded));
+    let yielded: Vec<usize> = yielded.into_iter().collect();
+    let position = |index: usize| yielded.binary_search(&index).expect("it was gathered above");
+    let expressions =
+        expressions.into_iter().map(|expression| renumber(expression, &position)).collect();
+    let key = |key: &SortKey| SortKey { expression: scan.put(key.expression.clone()), ..*key };
+    let node = Node::RegionTopN(Arc::new(RegionTopNNode {
+        keys: keys.iter().map(key).collect(),
+        output: yielded.iter().map(|&index| scan.place(index)).collect(),
+        otherwise: sort(input, keys, &yielded),
+        table: scan.table,
+        alias: scan.alias,
+        path: scan.path,
+        read: scan.read,
+        filter: scan.filter,
+        goal,
+    }));
+    Some((node, expressions))
+}

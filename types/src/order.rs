@@ -1,0 +1,257 @@
+//! The order of rows as ORDER BY has it, and the first rows in such an order.
+//!
+//! Used in regions that send their first rows only, and where these are put together.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::datatype::DataType;
+use crate::expr::Expr;
+use crate::vector::Vector;
+
+/// One key of a sort.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortKey {
+    /// What is sorted by.
+    pub expression: Expr,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+/// How the values of one key are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyOrder {
+    /// Their type.
+    pub data_type: DataType,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+impl From<&SortKey> for KeyOrder {
+    fn from(key: &SortKey) -> KeyOrder {
+        KeyOrder {
+            data_type: key.expression.data_type(),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        }
+    }
+}
+
+impl KeyOrder {
+    /// Compares a value with one of another vector of the same representation.
+    fn compare(self, (a, row): (&Vector, usize), (b, other): (&Vector, usize)) -> Ordering {
+        match (a.is_null(row), b.is_null(other)) {
+            (false, false) => {
+                let order = a.compare_typed(row, b, other, self.data_type);
+                if self.descending { order.reverse() } else { order }
+            }
+            (a_null, b_null) if self.nulls_first => b_null.cmp(&a_null),
+            (a_null, b_null) => a_null.cmp(&b_null),
+        }
+    }
+}
+
+/// Returns how the row of some key columns stands to the row of others.
+pub fn compare_rows<'v>(
+    orders: &[KeyOrder],
+    (a, row): (impl IntoIterator<Item = &'v Vector>, usize),
+    (b, other): (impl IntoIterator<Item = &'v Vector>, usize),
+) -> Ordering {
+    for ((order, a), b) in orders.iter().zip(a).zip(b) {
+        let order = order.compare((a, row), (b, other));
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+/// The first rows in an order, of all that were added; rows that sort alike keep the order in which
+/// they came.
+///
+/// # Invariants
+///
+/// 1. No row that was dropped, here or by [`FirstRows::candidates`], is among the first.
+/// 2. Rows stand in the order in which they came.
+pub struct FirstRows {
+    orders: Vec<KeyOrder>,
+    /// How many rows are wanted.
+    goal: usize,
+    columns: Vec<Vector>,
+    keys: Vec<Vector>,
+    row_count: usize,
+    /// The last of the wanted rows, once there were more: only what comes before it can be wanted.
+    last: Option<usize>,
+    /// What numerics hold beside the columns.
+    numeric_bytes: usize,
+}
+
+/// With few rows wanted, so many are gathered before they are cut.
+const SLACK_ROWS: usize = 1024;
+
+impl FirstRows {
+    /// Returns no rows; `goal` is how many will be wanted, `usize::MAX` for all.
+    pub fn new(types: &[DataType], orders: Vec<KeyOrder>, goal: usize) -> FirstRows {
+        let vector = |data_type: DataType| Vector::new(data_type, 0);
+        FirstRows {
+            columns: types.iter().copied().map(vector).collect(),
+            keys: orders.iter().map(|order| vector(order.data_type)).collect(),
+            orders,
+            goal,
+            row_count: 0,
+            last: None,
+            numeric_bytes: 0,
+        }
+    }
+
+    /// Returns which rows with these keys may be among the first, if not all.
+    pub fn candidates(&self, keys: &[Arc<Vector>], row_count: usize) -> Option<Vec<u32>> {
+        if self.goal == 0 {
+            return Some(Vec::new());
+        }
+        let last = self.last?;
+        let comes_before = |row: &u32| {
+            let keys = keys.iter().map(Arc::as_ref);
+            compare_rows(&self.orders, (keys, *row as usize), (&self.keys, last)).is_lt()
+        };
+        let candidates: Vec<u32> = (0..row_count as u32).filter(comes_before).collect();
+        (candidates.len() < row_count).then_some(candidates)
+    }
+
+    /// Adds rows, as columns and keys.
+    pub fn add(&mut self, columns: &[Arc<Vector>], keys: &[Arc<Vector>], row_count: usize) {
+        let parts = self.columns.iter_mut().chain(&mut self.keys);
+        for (all, one) in parts.zip(columns.iter().chain(keys)) {
+            all.append(one);
+            self.numeric_bytes += one.byte_count() - one.flat_byte_count();
+        }
+        self.row_count += row_count;
+        if self.row_count >= self.goal.saturating_add(self.goal.min(SLACK_ROWS)) {
+            self.cut();
+        }
+    }
+
+    /// Drops rows that are not among the first.
+    pub fn cut(&mut self) {
+        if self.row_count <= self.goal || self.goal == 0 {
+            return;
+        }
+        let mut order: Vec<u32> = (0..self.row_count as u32).collect();
+        order.select_nth_unstable_by(self.goal - 1, |a, b| self.compare(*a, *b));
+        order.truncate(self.goal);
+        let last = order[self.goal - 1];
+        order.sort_unstable();
+        self.last = order.binary_search(&last).ok();
+        self.row_count = self.goal;
+        self.numeric_bytes = 0;
+        for column in self.columns.iter_mut().chain(&mut self.keys) {
+            *column = column.take(&order);
+            self.numeric_bytes += column.byte_count() - column.flat_byte_count();
+        }
+    }
+
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let order = compare_rows(&self.orders, (&self.keys, a as usize), (&self.keys, b as usize));
+        order.then(a.cmp(&b))
+    }
+
+    /// Returns the columns, the keys and the number of rows, in the order in which they came.
+    pub fn into_unsorted(mut self) -> (Vec<Vector>, Vec<Vector>, usize) {
+        self.cut();
+        (self.columns, self.keys, self.row_count)
+    }
+
+    /// Returns the columns, and the first rows of them in their order.
+    pub fn into_sorted(mut self) -> (Vec<Vector>, Vec<u32>) {
+        self.cut();
+        let mut order: Vec<u32> = (0..self.row_count.min(self.goal) as u32).collect();
+        order.sort_unstable_by(|a, b| self.compare(*a, *b));
+        (self.columns, order)
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        let columns = self.columns.iter().chain(&self.keys).map(Vector::flat_byte_count);
+        columns.sum::<usize>() + self.numeric_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::datum::Datum;
+    use crate::vector::Batch;
+
+    /// Adds the rows of a batch, sorted by its first columns, that may be among the first.
+    fn add(rows: &mut FirstRows, batch: &Batch) {
+        let key_count = rows.orders.len();
+        let candidates = rows.candidates(&batch.columns[..key_count], batch.row_count);
+        let batch = candidates.map_or_else(|| batch.clone(), |candidates| batch.take(&candidates));
+        rows.add(&batch.columns, &batch.columns[..key_count], batch.row_count);
+    }
+
+    fn batches(rows: &[(Option<i32>, i32)], size: usize) -> Vec<Batch> {
+        let row = |(number, (a, b)): (usize, &(Option<i32>, i32))| {
+            let a = a.map_or(Datum::Null, Datum::Int4);
+            vec![a, Datum::text(format!("{b:03}")), Datum::Int8(number as i64)]
+        };
+        let rows: Vec<Vec<Datum>> = rows.iter().enumerate().map(row).collect();
+        let types = [DataType::Int4, DataType::Text, DataType::Int8];
+        rows.chunks(size).map(|rows| Batch::from_rows(&types, rows)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_rows_are_those_of_a_stable_sort(
+            rows in prop::collection::vec((prop::option::of(0..6_i32), 0..4_i32), 0..200),
+            goal in prop_oneof![0..12_usize, Just(150), Just(usize::MAX)],
+            (a_descends, b_descends, nulls_first) in any::<(bool, bool, bool)>(),
+            size in 1..40_usize,
+        ) {
+            let order = |data_type: DataType, descending: bool| {
+                KeyOrder { data_type, descending, nulls_first }
+            };
+            let orders = [order(DataType::Int4, a_descends), order(DataType::Text, b_descends)];
+            let types = [DataType::Int4, DataType::Text, DataType::Int8];
+            let mut first = FirstRows::new(&types, orders.to_vec(), goal);
+            // The same by way of parts, each cut to its first rows.
+            let mut merged = FirstRows::new(&types, orders.to_vec(), goal);
+            for batch in batches(&rows, size) {
+                add(&mut first, &batch);
+                let mut part = FirstRows::new(&types, orders.to_vec(), goal);
+                add(&mut part, &batch);
+                let (columns, _, row_count) = part.into_unsorted();
+                let columns = columns.into_iter().map(Arc::new).collect();
+                add(&mut merged, &Batch { columns, row_count });
+            }
+            let mut expected: Vec<(usize, (Option<i32>, i32))> =
+                rows.iter().copied().enumerate().collect();
+            expected.sort_by(|(_, a), (_, b)| {
+                let direct = |order: Ordering, descends: bool| {
+                    if descends { order.reverse() } else { order }
+                };
+                let nulls = match (a.0, b.0) {
+                    (Some(a), Some(b)) => direct(a.cmp(&b), a_descends),
+                    (a, b) if nulls_first => a.is_some().cmp(&b.is_some()),
+                    (a, b) => a.is_none().cmp(&b.is_none()),
+                };
+                nulls.then(direct(a.1.cmp(&b.1), b_descends))
+            });
+            let expected: Vec<i64> =
+                expected.iter().take(goal).map(|(number, _)| *number as i64).collect();
+            for rows in [first, merged] {
+                let (columns, order) = rows.into_sorted();
+                let numbers = columns[2].take(&order);
+                let numbers: Vec<i64> =
+                    (0..order.len()).map(|row| numbers.datum(row).as_i64().unwrap()).collect();
+                prop_assert_eq!(&numbers, &expected);
+            }
+        }
+    }
+}
