@@ -86,6 +86,7 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "arrays",
     "create_table",
     "delete",
     "distinct",
@@ -95,6 +96,7 @@ const PORTABLE: &[&str] = &[
     "indexes",
     "insert",
     "joins",
+    "json",
     "keys",
     "no_primary_key",
     "order_limit",

@@ -273,3 +273,33 @@ async fn many_clients_at_once_count_right() {
     }
     assert_eq!(count(&client, "SELECT n FROM hits").await, 400);
 }
+
+#[tokio::test]
+async fn arrays_are_parameters_and_results() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (a int PRIMARY KEY, b text[]);
+             INSERT INTO t SELECT i, ARRAY['x', NULL] FROM generate_series(1, 5) AS s (i)",
+        )
+        .await
+        .unwrap();
+    let wanted = vec![5, 2, 9];
+    let query = "SELECT a FROM t WHERE a = ANY ($1) ORDER BY a";
+    let rows = client.query(query, &[&wanted]).await.unwrap();
+    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, [2, 5]);
+    let query = "SELECT a FROM t WHERE a <> ALL ($1) ORDER BY a";
+    let rows = client.query(query, &[&wanted]).await.unwrap();
+    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, [1, 3, 4]);
+    let texts = vec![Some("y,\"z\""), None];
+    let update = "UPDATE t SET b = b || $1 WHERE a = 1 RETURNING b";
+    let row = client.query_one(update, &[&texts]).await.unwrap();
+    let stored: Vec<Option<String>> = row.get(0);
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(stored, [text("x"), None, text("y,\"z\""), None]);
+    let error = client.query("SELECT $1::text[]", &[&vec![1_i64]]).await.unwrap_err();
+    assert!(error.as_db_error().is_none(), "the driver knows the type: {error}");
+}

@@ -1,5 +1,7 @@
 //! The binary form of values on the wire, as PostgreSQL's `typsend` and `typreceive` define it.
 
+mod nested;
+
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datetime::MICROS_PER_DAY;
@@ -42,6 +44,7 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         Datum::Uuid(value) => out.extend_from_slice(value),
+        Datum::Nested(value) => nested::write(value, data_type, out),
     }
 }
 
@@ -146,6 +149,13 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         }
         DataType::Uuid => Datum::Uuid(fixed(bytes, data_type)?),
         DataType::Bytea => Datum::bytea(bytes),
+        DataType::Json
+        | DataType::Jsonb
+        | DataType::Array(_)
+        | DataType::AnyArray
+        | DataType::AnyElement
+        | DataType::CompatibleArray
+        | DataType::Compatible => nested::parse(bytes, data_type)?,
         DataType::Text
         | DataType::Varchar
         | DataType::Char

@@ -4,10 +4,12 @@
 //! conversions through text: any type *to* a string type in assignments, any type *from* a string
 //! type when the cast is written.
 
+use std::sync::Arc;
+
 use crate::context::EvalContext;
 use crate::datatype::{DataType, SqlType};
 use crate::datetime::{self, Interval};
-use crate::datum::Datum;
+use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
@@ -62,6 +64,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Timestamp, Date | Time) | (Timestamptz, Date | Time | Timestamp) | (Interval, Time) => {
             Assignment
         }
+        (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
+        (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
+        (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,
         _ => return None,
@@ -73,11 +78,20 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
 /// on the clock, which text such as `today` refers to. A literal is settled once and counts as
 /// such.
 pub fn is_immutable(from: DataType, to: DataType) -> bool {
-    let timed =
-        matches!(to, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz);
+    if let (Some(from), Some(to)) = (from.element(), to.element()) {
+        return is_immutable(from, to);
+    }
+    let read = to.element().unwrap_or(to);
+    let timed = matches!(
+        read,
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz
+    );
+    if from.element() == Some(DataType::Timestamptz) {
+        return from == to;
+    }
     match from {
         _ if from == to => true,
-        DataType::Unknown => to != DataType::Timestamptz,
+        DataType::Unknown => read != DataType::Timestamptz,
         DataType::Timestamptz => false,
         DataType::Date | DataType::Timestamp => to != DataType::Timestamptz,
         _ => !(from.is_text() && timed),
@@ -185,6 +199,9 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     if from == to {
         return Ok(value.clone());
     }
+    if let (Datum::Nested(nested), false) = (value, to.is_text()) {
+        return from_nested(nested, from, to, context);
+    }
     match (value, to) {
         (Datum::Text(string), _) => from_text(string, from, to, context),
         (Datum::Bool(value), _) if to.is_text() => {
@@ -213,6 +230,55 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         (Datum::Numeric(value), _) => from_numeric(value, from, to),
         _ => from_datetime(value, from, to, context),
     }
+}
+
+fn from_nested(
+    nested: &Nested,
+    from: DataType,
+    to: DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
+    match (nested, from.element(), to.element()) {
+        (Nested::Array(array), Some(from), Some(to)) => {
+            let change = |value: &Datum| match value {
+                Datum::Null => Ok(Datum::Null),
+                value => convert(value, from, to, context),
+            };
+            let elements = array.elements.iter().map(change).collect::<Result<_>>()?;
+            let array = Array { dimensions: array.dimensions.clone(), elements };
+            Ok(Datum::Nested(Nested::Array(Arc::new(array))))
+        }
+        (Nested::Json(text), ..) => text::parse(text, to, &style(context)),
+        (Nested::Jsonb(json), ..) => match to {
+            DataType::Json => {
+                let mut bytes = Vec::new();
+                let value = Datum::Nested(nested.clone());
+                text::write(&value, from, &style(context), &mut bytes);
+                let text = String::from_utf8(bytes).expect("the text of a value is UTF-8");
+                Ok(Datum::Nested(Nested::Json(Arc::new(text))))
+            }
+            _ => from_json(json, to, context),
+        },
+        _ => Err(cannot_cast(from, to)),
+    }
+}
+
+/// Casts a `jsonb` that is a boolean or a number.
+fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> {
+    let kind = match json {
+        Json::Bool(value) if to == DataType::Bool => return Ok(Datum::Bool(*value)),
+        Json::Number(number) if to != DataType::Bool => {
+            return convert(&Datum::Numeric(number.clone()), DataType::Numeric, to, context);
+        }
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(_) => "numeric",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    };
+    let message = format!("cannot cast jsonb {kind} to type {}", to.sql_name());
+    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
 }
 
 fn style(context: &EvalContext) -> TextStyle {
@@ -365,6 +431,18 @@ fn out_of_range(to: DataType) -> Error {
 
 /// Makes a value fit the modifier of its type.
 fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
+    if let Datum::Nested(Nested::Array(array)) = &value
+        && let Some(base) = to.base.element()
+    {
+        let of_element = SqlType { base, modifier: to.modifier };
+        let fit = |value: &Datum| match value {
+            Datum::Null => Ok(Datum::Null),
+            value => apply_modifier(value.clone(), of_element, explicit),
+        };
+        let elements = array.elements.iter().map(fit).collect::<Result<_>>()?;
+        let array = Array { dimensions: array.dimensions.clone(), elements };
+        return Ok(Datum::Nested(Nested::Array(Arc::new(array))));
+    }
     match (value, to.base) {
         (Datum::Text(string), DataType::Varchar) => {
             fit(&string, to, explicit).map(|fitting| match fitting {

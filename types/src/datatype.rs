@@ -45,6 +45,21 @@ pub enum DataType {
     Oid,
     /// `name`
     Name,
+    /// `json`: text, as it was written
+    Json,
+    /// `jsonb`: a value, taken apart
+    Jsonb,
+    /// An array of another type, in any number of dimensions; always one of [`DataType::array`]
+    Array(&'static DataType),
+    /// `anyarray`: arrays of one type, in signatures only
+    AnyArray,
+    /// `anyelement`: the type of the elements of the call's `anyarray`, in signatures only
+    AnyElement,
+    /// `anycompatiblearray`: arrays of a type that the call's arguments have in common, in
+    /// signatures only
+    CompatibleArray,
+    /// `anycompatible`: that type, in signatures only
+    Compatible,
     /// `unknown`: the type of a quoted literal or of NULL before the binder has settled it
     Unknown,
 }
@@ -98,6 +113,33 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Interval, 1186, 16, "interval", &["interval"]),
     row(DataType::Numeric, 1700, -1, "numeric", &["numeric", "decimal"]),
     row(DataType::Uuid, 2950, 16, "uuid", &["uuid"]),
+    row(DataType::Json, 114, -1, "json", &["json"]),
+    row(DataType::Jsonb, 3802, -1, "jsonb", &["jsonb"]),
+    row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
+    row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
+    row(DataType::CompatibleArray, 5078, -1, "anycompatiblearray", &["anycompatiblearray"]),
+    row(DataType::Compatible, 5077, 4, "anycompatible", &["anycompatible"]),
+    array(&DataType::Bool, 1000, "boolean[]", &["_bool"]),
+    array(&DataType::Bytea, 1001, "bytea[]", &["_bytea"]),
+    array(&DataType::Name, 1003, "name[]", &["_name"]),
+    array(&DataType::Int2, 1005, "smallint[]", &["_int2"]),
+    array(&DataType::Int4, 1007, "integer[]", &["_int4"]),
+    array(&DataType::Text, 1009, "text[]", &["_text"]),
+    array(&DataType::Char, 1014, "character[]", &["_bpchar"]),
+    array(&DataType::Varchar, 1015, "character varying[]", &["_varchar"]),
+    array(&DataType::Int8, 1016, "bigint[]", &["_int8"]),
+    array(&DataType::Float4, 1021, "real[]", &["_float4"]),
+    array(&DataType::Float8, 1022, "double precision[]", &["_float8"]),
+    array(&DataType::Oid, 1028, "oid[]", &["_oid"]),
+    array(&DataType::Timestamp, 1115, "timestamp without time zone[]", &["_timestamp"]),
+    array(&DataType::Date, 1182, "date[]", &["_date"]),
+    array(&DataType::Time, 1183, "time without time zone[]", &["_time"]),
+    array(&DataType::Timestamptz, 1185, "timestamp with time zone[]", &["_timestamptz"]),
+    array(&DataType::Interval, 1187, "interval[]", &["_interval"]),
+    array(&DataType::Numeric, 1231, "numeric[]", &["_numeric"]),
+    array(&DataType::Uuid, 2951, "uuid[]", &["_uuid"]),
+    array(&DataType::Json, 199, "json[]", &["_json"]),
+    array(&DataType::Jsonb, 3807, "jsonb[]", &["_jsonb"]),
 ];
 
 const fn row(
@@ -110,7 +152,49 @@ const fn row(
     TypeRow { data_type, oid, length, sql_name, spellings }
 }
 
+const fn array(
+    element: &'static DataType,
+    oid: u32,
+    sql_name: &'static str,
+    spellings: &'static [&'static str],
+) -> TypeRow {
+    TypeRow { data_type: DataType::Array(element), oid, length: -1, sql_name, spellings }
+}
+
 impl DataType {
+    /// Returns the type of arrays of this one; `None` for arrays, `unknown` and pseudo-types.
+    pub fn array(self) -> Option<DataType> {
+        let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
+        TYPES.iter().find(of_this).map(|row| row.data_type)
+    }
+
+    /// Returns the type of the elements; `None` for what is no array.
+    pub fn element(self) -> Option<DataType> {
+        match self {
+            DataType::Array(element) => Some(*element),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the type stands in signatures only, for any type of a kind.
+    pub fn is_polymorphic(self) -> bool {
+        matches!(
+            self,
+            DataType::AnyArray
+                | DataType::AnyElement
+                | DataType::CompatibleArray
+                | DataType::Compatible
+        )
+    }
+
+    /// Returns whether values have an order; `json` has none.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            DataType::Array(element) => element.is_ordered(),
+            other => other != DataType::Json,
+        }
+    }
+
     fn row(self) -> &'static TypeRow {
         TYPES.iter().find(|row| row.data_type == self).expect("every type has a row in TYPES")
     }

@@ -7,6 +7,10 @@
 //! `char` and `name` are `Text` (`char` values are kept padded); `oid` is `Int8` within 0..2^32.
 //! What type a datum has is known by its column or expression.
 
+mod array;
+mod json;
+mod nested;
+
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,6 +18,10 @@ use std::sync::Arc;
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::numeric::Numeric;
+
+pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
+pub use self::json::Json;
+pub use self::nested::Nested;
 
 /// One SQL value, or NULL.
 ///
@@ -53,6 +61,8 @@ pub enum Datum {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
+    /// Arrays, `json` and `jsonb`
+    Nested(Nested),
 }
 
 const _: () = assert!(size_of::<Datum>() == 24);
@@ -135,6 +145,7 @@ impl Datum {
             Datum::Timestamptz(_) => data_type == DataType::Timestamptz,
             Datum::Interval(_) => data_type == DataType::Interval,
             Datum::Uuid(_) => data_type == DataType::Uuid,
+            Datum::Nested(nested) => nested.fits(data_type),
         }
     }
 
@@ -158,6 +169,7 @@ impl Datum {
             | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(b),
             (Datum::Interval(a), Datum::Interval(b)) => a.cmp(b),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+            (Datum::Nested(a), Datum::Nested(b)) => a.compare(b, DataType::Unknown),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -168,6 +180,7 @@ impl Datum {
             (Datum::Text(a), Datum::Text(b)) if data_type == DataType::Char => {
                 without_blanks(a).as_bytes().cmp(without_blanks(b).as_bytes())
             }
+            (Datum::Nested(a), Datum::Nested(b)) => a.compare(b, data_type),
             _ => self.compare(other),
         }
     }
@@ -191,6 +204,7 @@ impl Datum {
             }
             Datum::Interval(value) => value.hash(state),
             Datum::Uuid(value) => state.write(value),
+            Datum::Nested(nested) => nested.hash_into(DataType::Unknown, state),
         }
     }
 
@@ -198,6 +212,7 @@ impl Datum {
     pub fn hash_typed(&self, data_type: DataType, state: &mut impl Hasher) {
         match self {
             Datum::Text(text) if data_type == DataType::Char => without_blanks(text).hash(state),
+            Datum::Nested(nested) => nested.hash_into(data_type, state),
             _ => self.hash_into(state),
         }
     }
@@ -208,6 +223,7 @@ impl Datum {
             Datum::Text(text) => text.len() + 16,
             Datum::Bytea(bytes) => bytes.len() + 16,
             Datum::Numeric(value) => value.heap_bytes(),
+            Datum::Nested(nested) => nested.heap_bytes(),
             _ => 0,
         }
     }
@@ -229,6 +245,7 @@ impl Datum {
             Datum::Timestamptz(_) => 12,
             Datum::Interval(_) => 13,
             Datum::Uuid(_) => 14,
+            Datum::Nested(_) => 15,
             Datum::Null => u8::MAX,
         }
     }

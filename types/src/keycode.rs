@@ -13,14 +13,15 @@
 //!    together.
 //! 2. No encoding begins with 0x00 or 0xFF.
 
+mod array;
 mod decimal;
 
 use smallvec::SmallVec;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
-use crate::datum::Datum;
 use crate::datum::without_blanks;
+use crate::datum::{Datum, Nested};
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -77,6 +78,7 @@ pub fn encode(
         }
         Datum::Bytea(bytes) => put_bytes(bytes, out),
         Datum::Numeric(number) => decimal::encode(number, out),
+        Datum::Nested(nested) => put_nested(nested, data_type, out)?,
         fixed => put_fixed(fixed, out),
     }
     if descending {
@@ -118,10 +120,49 @@ fn put_fixed(value: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&span[span.len() - INTERVAL_BYTES..]);
         }
         Datum::Uuid(value) => out.extend_from_slice(value),
-        Datum::Null | Datum::Numeric(_) | Datum::Text(_) | Datum::Bytea(_) => {
+        Datum::Null | Datum::Numeric(_) | Datum::Text(_) | Datum::Bytea(_) | Datum::Nested(_) => {
             debug_assert!(false, "not of fixed width");
         }
     }
+}
+
+fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result<()> {
+    check_type(data_type)?;
+    match (nested, data_type.element()) {
+        (Nested::Array(array), Some(element)) => array::put(array, element, out),
+        _ => Err(no_key(data_type)),
+    }
+}
+
+/// Returns whether values of a type can be keys.
+///
+/// # Errors
+///
+/// `0A000` for `json`, `jsonb`, and arrays of what a key would forget something of.
+pub fn check_type(data_type: DataType) -> Result<()> {
+    match data_type {
+        DataType::Json | DataType::Jsonb => Err(no_key(data_type)),
+        DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
+        DataType::Array(element) => check_type(*element),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether keys of this type forget how the value looks.
+pub(crate) fn forgets(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Numeric
+            | DataType::Interval
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Char
+    )
+}
+
+fn no_key(data_type: DataType) -> Error {
+    let message = format!("type {} as a key is not supported", data_type.sql_name());
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }
 
 #[inline]
@@ -253,6 +294,7 @@ fn decode_value(
             sink.put_numeric(number);
             Ok(taken)
         }
+        DataType::Array(element) => array::decode(bytes, *element, mask, sink),
         DataType::Bytea => decode_bytes(bytes, mask, |value| {
             sink.put_bytea(value);
             Ok(())
@@ -266,6 +308,7 @@ fn decode_value(
             sink.put_text(text);
             Ok(())
         }),
+        _ => Err(corrupt("a value is of a type that no key has")),
     }
 }
 

@@ -21,6 +21,7 @@
 //! one a call.
 
 mod packed;
+mod nested;
 mod residue;
 pub(crate) mod value;
 mod columns;

@@ -4,17 +4,20 @@
 //! shortest exact floats. Dates are read and written in [`datetime`], numerics in
 //! [`numeric`](crate::numeric), floats in `text/float.rs`.
 
+mod array;
 mod bytea;
 mod float;
+mod json;
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::datetime;
 use crate::datetime::Reading;
 use crate::datetime::TimeZone;
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -22,6 +25,7 @@ use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
 
 pub use self::float::{write_f32, write_f64};
+pub use self::json::{Parts as JsonParts, parts as json_parts};
 
 /// The longest `name`, in bytes.
 const MAX_NAME_BYTES: usize = 63;
@@ -86,7 +90,22 @@ pub fn write(value: &Datum, _data_type: DataType, style: &TextStyle, out: &mut V
         Datum::Timestamptz(value) => datetime::write_timestamptz(*value, &style.time_zone, out),
         Datum::Interval(value) => datetime::write_interval(*value, out),
         Datum::Uuid(value) => write_uuid(value, out),
+        Datum::Nested(value) => write_nested(value, style, out),
     }
+}
+
+fn write_nested(value: &Nested, style: &TextStyle, out: &mut Vec<u8>) {
+    match value {
+        // The text of a value does not depend on its type.
+        Nested::Array(value) => array::write(value, DataType::Unknown, style, out),
+        Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
+        Nested::Jsonb(value) => json::write(value, out),
+    }
+}
+
+/// Appends a string as JSON writes it, in quotes.
+pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
+    json::write_string(text, out);
 }
 
 /// Appends the text of row `index` of a vector, without a [`Datum`] between; nothing for NULL.
@@ -112,6 +131,7 @@ pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec
         }
         VectorData::Interval(values) => datetime::write_interval(values[index], out),
         VectorData::Uuid(values) => write_uuid(&values[index], out),
+        VectorData::Nested(values) => write_nested(&values[index], style, out),
     }
 }
 
@@ -219,6 +239,21 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, &reading)?),
         DataType::Interval => Datum::Interval(datetime::parse_interval(text)?),
         DataType::Uuid => Datum::Uuid(parse_uuid(text)?),
+        DataType::Json => {
+            json::check(text)?;
+            Datum::Nested(Nested::Json(Arc::new(text.to_owned())))
+        }
+        DataType::Jsonb => Datum::Nested(Nested::Jsonb(Arc::new(json::parse(text)?))),
+        DataType::Array(element) => {
+            Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
+        }
+        DataType::AnyArray
+        | DataType::AnyElement
+        | DataType::CompatibleArray
+        | DataType::Compatible => {
+            let message = format!("cannot accept a value of type {}", data_type.sql_name());
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
     })
 }
 

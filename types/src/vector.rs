@@ -10,6 +10,8 @@
 //!    columns still has a row count (`select count(*)` needs no column).
 //! 2. A vector's variant is the one that [`VectorData::for_type`] names for its type.
 
+mod sink;
+
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -17,9 +19,11 @@ use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::datum::{compare_floats, without_blanks};
 use crate::numeric::Numeric;
+
+pub use self::sink::ValueSink;
 
 /// The number of rows that producers aim at.
 pub const BATCH_ROWS: usize = 1024;
@@ -57,6 +61,8 @@ pub enum VectorData {
     Interval(Vec<Interval>),
     /// `uuid`
     Uuid(Vec<[u8; 16]>),
+    /// Arrays, `json` and `jsonb`
+    Nested(Vec<Nested>),
 }
 
 /// Variable-length values end to end: value `i` is `bytes[ends[i - 1]..ends[i]]`.
@@ -86,158 +92,6 @@ pub struct Batch {
     pub row_count: usize,
 }
 
-/// Where decoders put values, one call a value, so that the same decoder fills a [`Vector`], a
-/// [`Datum`] or nothing at all (`()`, to step over a value).
-pub trait ValueSink {
-    /// Takes a NULL.
-    fn put_null(&mut self);
-    /// Takes a `boolean`.
-    fn put_bool(&mut self, value: bool);
-    /// Takes a `smallint`.
-    fn put_i16(&mut self, value: i16);
-    /// Takes an `integer`.
-    fn put_i32(&mut self, value: i32);
-    /// Takes a `bigint` or `oid`.
-    fn put_i64(&mut self, value: i64);
-    /// Takes a `real`.
-    fn put_f32(&mut self, value: f32);
-    /// Takes a `double precision`.
-    fn put_f64(&mut self, value: f64);
-    /// Takes a `numeric`.
-    fn put_numeric(&mut self, value: Numeric);
-    /// Takes a text of any type.
-    fn put_text(&mut self, value: &str);
-    /// Takes a `bytea`.
-    fn put_bytea(&mut self, value: &[u8]);
-    /// Takes a `date`.
-    fn put_date(&mut self, value: i32);
-    /// Takes a `time`.
-    fn put_time(&mut self, value: i64);
-    /// Takes a `timestamp`.
-    fn put_timestamp(&mut self, value: i64);
-    /// Takes a `timestamptz`.
-    fn put_timestamptz(&mut self, value: i64);
-    /// Takes an `interval`.
-    fn put_interval(&mut self, value: Interval);
-    /// Takes a `uuid`.
-    fn put_uuid(&mut self, value: [u8; 16]);
-
-    /// Takes any value.
-    fn put_datum(&mut self, datum: &Datum) {
-        match datum {
-            Datum::Null => self.put_null(),
-            Datum::Bool(value) => self.put_bool(*value),
-            Datum::Int2(value) => self.put_i16(*value),
-            Datum::Int4(value) => self.put_i32(*value),
-            Datum::Int8(value) => self.put_i64(*value),
-            Datum::Float4(value) => self.put_f32(*value),
-            Datum::Float8(value) => self.put_f64(*value),
-            Datum::Numeric(value) => self.put_numeric(value.clone()),
-            Datum::Text(value) => self.put_text(value),
-            Datum::Bytea(value) => self.put_bytea(value),
-            Datum::Date(value) => self.put_date(*value),
-            Datum::Time(value) => self.put_time(*value),
-            Datum::Timestamp(value) => self.put_timestamp(*value),
-            Datum::Timestamptz(value) => self.put_timestamptz(*value),
-            Datum::Interval(value) => self.put_interval(*value),
-            Datum::Uuid(value) => self.put_uuid(*value),
-        }
-    }
-}
-
-/// Implements [`ValueSink`] method by method.
-macro_rules! sink {
-    ($sink:ty, $self:ident, $($method:ident($value:ident: $kind:ty) $body:expr;)*) => {
-        impl ValueSink for $sink {
-            #[inline]
-            fn put_null(&mut self) {
-                let $self = self;
-                $self.take_null();
-            }
-            $(#[inline]
-            fn $method(&mut self, $value: $kind) {
-                let $self = self;
-                $body
-            })*
-        }
-    };
-}
-
-/// What a sink does with NULL; each of the three differs.
-trait TakeNull {
-    fn take_null(&mut self);
-}
-
-impl TakeNull for () {
-    fn take_null(&mut self) {}
-}
-
-impl TakeNull for Datum {
-    fn take_null(&mut self) {
-        *self = Datum::Null;
-    }
-}
-
-impl TakeNull for Vector {
-    fn take_null(&mut self) {
-        self.push_null();
-    }
-}
-
-sink! { (), _sink,
-    put_bool(_v: bool) ();
-    put_i16(_v: i16) ();
-    put_i32(_v: i32) ();
-    put_i64(_v: i64) ();
-    put_f32(_v: f32) ();
-    put_f64(_v: f64) ();
-    put_numeric(_v: Numeric) ();
-    put_text(_v: &str) ();
-    put_bytea(_v: &[u8]) ();
-    put_date(_v: i32) ();
-    put_time(_v: i64) ();
-    put_timestamp(_v: i64) ();
-    put_timestamptz(_v: i64) ();
-    put_interval(_v: Interval) ();
-    put_uuid(_v: [u8; 16]) ();
-}
-
-sink! { Datum, datum,
-    put_bool(v: bool) *datum = Datum::Bool(v);
-    put_i16(v: i16) *datum = Datum::Int2(v);
-    put_i32(v: i32) *datum = Datum::Int4(v);
-    put_i64(v: i64) *datum = Datum::Int8(v);
-    put_f32(v: f32) *datum = Datum::Float4(v);
-    put_f64(v: f64) *datum = Datum::Float8(v);
-    put_numeric(v: Numeric) *datum = Datum::Numeric(v);
-    put_text(v: &str) *datum = Datum::text(v);
-    put_bytea(v: &[u8]) *datum = Datum::bytea(v);
-    put_date(v: i32) *datum = Datum::Date(v);
-    put_time(v: i64) *datum = Datum::Time(v);
-    put_timestamp(v: i64) *datum = Datum::Timestamp(v);
-    put_timestamptz(v: i64) *datum = Datum::Timestamptz(v);
-    put_interval(v: Interval) *datum = Datum::Interval(v);
-    put_uuid(v: [u8; 16]) *datum = Datum::Uuid(v);
-}
-
-sink! { Vector, vector,
-    put_bool(v: bool) vector.push_bool(v);
-    put_i16(v: i16) vector.push_i16(v);
-    put_i32(v: i32) vector.push_i32(v);
-    put_i64(v: i64) vector.push_i64(v);
-    put_f32(v: f32) vector.push_f32(v);
-    put_f64(v: f64) vector.push_f64(v);
-    put_numeric(v: Numeric) vector.push_numeric(v);
-    put_text(v: &str) vector.push_text(v);
-    put_bytea(v: &[u8]) vector.push_bytea(v);
-    put_date(v: i32) vector.push_i32(v);
-    put_time(v: i64) vector.push_i64(v);
-    put_timestamp(v: i64) vector.push_i64(v);
-    put_timestamptz(v: i64) vector.push_i64(v);
-    put_interval(v: Interval) vector.push_interval(v);
-    put_uuid(v: [u8; 16]) vector.push_uuid(v);
-}
-
 /// Does the same with the array of any variant: `$values` is a `Vec`, `$bytes` a [`BytesVector`].
 macro_rules! each {
     ($data:expr, $values:ident => $array:expr, $bytes:ident => $variable:expr) => {
@@ -256,6 +110,7 @@ macro_rules! each {
             VectorData::Timestamptz($values) => $array,
             VectorData::Interval($values) => $array,
             VectorData::Uuid($values) => $array,
+            VectorData::Nested($values) => $array,
         }
     };
 }
@@ -366,6 +221,13 @@ impl VectorData {
             DataType::Timestamptz => VectorData::Timestamptz(Vec::with_capacity(capacity)),
             DataType::Interval => VectorData::Interval(Vec::with_capacity(capacity)),
             DataType::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
+            DataType::Json | DataType::Jsonb | DataType::Array(_) => {
+                VectorData::Nested(Vec::with_capacity(capacity))
+            }
+            DataType::AnyArray
+            | DataType::AnyElement
+            | DataType::CompatibleArray
+            | DataType::Compatible => unreachable!("{data_type:?} stands in signatures only"),
         }
     }
 
@@ -402,6 +264,7 @@ impl VectorData {
             VectorData::Timestamptz(_) => "timestamptz",
             VectorData::Interval(_) => "interval",
             VectorData::Uuid(_) => "uuid",
+            VectorData::Nested(_) => "nested",
         }
     }
 }
@@ -524,6 +387,7 @@ impl Vector {
             (VectorData::Timestamptz(values), Datum::Timestamptz(value)) => values.push(*value),
             (VectorData::Interval(values), Datum::Interval(value)) => values.push(*value),
             (VectorData::Uuid(values), Datum::Uuid(value)) => values.push(*value),
+            (VectorData::Nested(values), Datum::Nested(value)) => values.push(value.clone()),
             (other, _) => mixed_up(other, "push of another datum"),
         }
         self.mark_valid();
@@ -557,6 +421,8 @@ impl Vector {
         push_interval(Interval) Interval;
         /// Appends a `uuid`.
         push_uuid([u8; 16]) Uuid;
+        /// Appends an array, a `json` or a `jsonb`.
+        push_nested(Nested) Nested;
     }
 
     /// Appends a text of any type.
@@ -624,6 +490,7 @@ impl Vector {
             VectorData::Timestamptz(values) => Datum::Timestamptz(values[index]),
             VectorData::Interval(values) => Datum::Interval(values[index]),
             VectorData::Uuid(values) => Datum::Uuid(values[index]),
+            VectorData::Nested(values) => Datum::Nested(values[index].clone()),
         }
     }
 
@@ -653,6 +520,7 @@ impl Vector {
             VectorData::Timestamptz(values) => taken!(Timestamptz, values),
             VectorData::Interval(values) => taken!(Interval, values),
             VectorData::Uuid(values) => taken!(Uuid, values),
+            VectorData::Nested(values) => taken!(Nested, values),
         };
         let validity = self.validity.as_ref().and_then(|validity| {
             let taken: Vec<bool> =
@@ -687,6 +555,7 @@ impl Vector {
             }
             (VectorData::Interval(to), VectorData::Interval(from)) => to.extend_from_slice(from),
             (VectorData::Uuid(to), VectorData::Uuid(from)) => to.extend_from_slice(from),
+            (VectorData::Nested(to), VectorData::Nested(from)) => to.extend_from_slice(from),
             (to, _) => mixed_up(to, "append of another vector"),
         }
         match (&mut self.validity, &other.validity) {
@@ -723,7 +592,7 @@ impl Vector {
             };
         }
         append!(Bool Int2 Int4 Int8 Float4 Float8 Numeric Date Time Timestamp Timestamptz Interval
-            Uuid);
+            Uuid Nested);
         match (&mut self.validity, &other.validity) {
             (None, None) => {}
             (Some(to), Some(from)) => to.extend_from_slice(&from[rows]),
@@ -762,6 +631,9 @@ impl Vector {
             | (VectorData::Timestamptz(a), VectorData::Timestamptz(b)) => a[i].cmp(&b[j]),
             (VectorData::Interval(a), VectorData::Interval(b)) => a[i].cmp(&b[j]),
             (VectorData::Uuid(a), VectorData::Uuid(b)) => a[i].cmp(&b[j]),
+            (VectorData::Nested(a), VectorData::Nested(b)) => {
+                a[i].compare(&b[j], DataType::Unknown)
+            }
             (data, _) => mixed_up(data, "comparison with another vector"),
         }
     }
@@ -783,6 +655,11 @@ impl Vector {
             {
                 without_blanks(a.str(index)).cmp(without_blanks(b.str(other_index)))
             }
+            (VectorData::Nested(a), VectorData::Nested(b))
+                if !self.is_null(index) && !other.is_null(other_index) =>
+            {
+                a[index].compare(&b[other_index], data_type)
+            }
             _ => self.compare(index, other, other_index),
         }
     }
@@ -802,6 +679,7 @@ impl Vector {
     pub fn byte_count(&self) -> usize {
         let numerics = match &self.data {
             VectorData::Numeric(values) => values.iter().map(Numeric::heap_bytes).sum(),
+            VectorData::Nested(values) => values.iter().map(Nested::heap_bytes).sum(),
             _ => 0,
         };
         self.flat_byte_count() + numerics

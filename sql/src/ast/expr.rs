@@ -183,6 +183,20 @@ pub enum Expr {
         /// Where the test stands: its operand.
         position: usize,
     },
+    /// `ARRAY[…]`
+    Array {
+        /// The elements; those of `ARRAY[[1, 2], [3, 4]]` are arrays.
+        elements: Vec<Expr>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `operand[1][2:3]`
+    Subscript {
+        /// An array.
+        operand: Box<Expr>,
+        /// One for each dimension, the outermost first.
+        subscripts: Vec<Subscript>,
+    },
     /// `EXISTS (query)`; `NOT EXISTS` is [`Expr::Not`] of it.
     Exists(Box<Query>),
     /// `(query)` as a value
@@ -294,10 +308,12 @@ impl Expr {
             | Expr::Coalesce { position, .. }
             | Expr::NullIf { position, .. }
             | Expr::MinMax { position, .. }
+            | Expr::Array { position, .. }
             | Expr::SqlValue { position, .. } => *position,
             Expr::TypedString { type_name, .. } => type_name.position,
             Expr::Column(parts) => parts.first().map_or(1, |part| part.position),
             Expr::Binary { left, .. } | Expr::Quantified { left, .. } => left.position(),
+            Expr::Subscript { operand, .. } => operand.position(),
             Expr::Cast { operand, position, .. } => operand.position().min(*position),
             Expr::And(operands) | Expr::Or(operands) => operands.first().map_or(1, Expr::position),
             Expr::Not(operand) | Expr::IsNull { operand, .. } | Expr::IsTruth { operand, .. } => {
@@ -307,6 +323,20 @@ impl Expr {
             Expr::Call(call) => call.name.position(),
         }
     }
+}
+
+/// What stands in brackets behind an array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subscript {
+    /// `[index]`
+    Index(Expr),
+    /// `[lower:upper]`
+    Slice {
+        /// The first element, unless it is left out.
+        lower: Option<Expr>,
+        /// The last element, unless it is left out.
+        upper: Option<Expr>,
+    },
 }
 
 /// The array of `ANY` and `ALL`.
@@ -448,6 +478,28 @@ pub enum BinaryOperator {
     NotILike,
     /// `^@`
     StartsWith,
+    /// `@>`
+    Contains,
+    /// `<@`
+    ContainedBy,
+    /// `&&`
+    Overlap,
+    /// `->`
+    Arrow,
+    /// `->>`
+    LongArrow,
+    /// `#>`
+    HashArrow,
+    /// `#>>`
+    HashLongArrow,
+    /// `#-`
+    HashMinus,
+    /// `?`
+    HasKey,
+    /// `?|`
+    HasAnyKey,
+    /// `?&`
+    HasAllKeys,
 }
 
 impl BinaryOperator {
@@ -481,6 +533,17 @@ impl BinaryOperator {
             BinaryOperator::ILike => "~~*",
             BinaryOperator::NotILike => "!~~*",
             BinaryOperator::StartsWith => "^@",
+            BinaryOperator::Contains => "@>",
+            BinaryOperator::ContainedBy => "<@",
+            BinaryOperator::Overlap => "&&",
+            BinaryOperator::Arrow => "->",
+            BinaryOperator::LongArrow => "->>",
+            BinaryOperator::HashArrow => "#>",
+            BinaryOperator::HashLongArrow => "#>>",
+            BinaryOperator::HashMinus => "#-",
+            BinaryOperator::HasKey => "?",
+            BinaryOperator::HasAnyKey => "?|",
+            BinaryOperator::HasAllKeys => "?&",
         }
     }
 

@@ -33,8 +33,8 @@ pub use dml::{
 };
 pub use expr::{
     ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
-    IntervalFields, LikeKind, MinMax, Quantifier, SourceExpr, SqlValueFunction, TruthTest,
-    TypeName, UnaryOperator,
+    IntervalFields, LikeKind, MinMax, Quantifier, SourceExpr, SqlValueFunction, Subscript,
+    TruthTest, TypeName, UnaryOperator,
 };
 pub use query::{
     Distinct, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder,

@@ -8,6 +8,7 @@ use types::{DataType, Datum};
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
 use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
 use crate::binder::parameters::Parameters;
+use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
 use crate::binder::tree::{for_each_column, walk};
 use crate::binder::typed::{Typed, null};
@@ -24,6 +25,9 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(position));
         }
         let name = call.name.name.value.as_str();
+        if types::function::is_internal(name) {
+            return Err(undefined_function(&call_text(name, &[]), position));
+        }
         if AggregateKind::from_name(name).is_some() {
             return self.bind_aggregate(name, call, position);
         }
@@ -143,11 +147,29 @@ impl Binder<'_> {
                 return Ok(Typed::new(expr, to, position));
             }
         }
+        let undetermined = types::function::overloads(name).iter().any(|signature| {
+            let pairs = signature.arguments.iter().zip(&types);
+            signature.arguments.len() == types.len()
+                && pairs.clone().any(|(to, _)| is_exact(*to))
+                && pairs.clone().all(|(to, from)| !is_exact(*to) || *from == DataType::Unknown)
+        });
+        if undetermined {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+        }
         Err(undefined_function(&call_text(name, &types), position))
     }
 
     /// `concat` and its kin take values of any type by their text.
     fn stringed(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
+        if let Some(to_json) = to_json(name) {
+            let value = |value: Typed| {
+                let value = self.known(value)?;
+                let position = value.position;
+                self.function(to_json, vec![value], position)
+            };
+            return arguments.into_iter().map(value).collect();
+        }
         let first = match name {
             "concat" => 0,
             "concat_ws" | "format" => 1,
@@ -181,9 +203,12 @@ impl Binder<'_> {
         };
         let (operands, sql_type) = self.unify(operands, place)?;
         let mut overloads = types::function::overloads(name).iter();
-        let takes = |signature: &&types::function::Signature| {
-            signature.arguments.first() == Some(&sql_type.base)
+        let wanted = match sql_type.base {
+            DataType::Array(_) => DataType::AnyArray,
+            other => other,
         };
+        let takes =
+            |signature: &&types::function::Signature| signature.arguments.first() == Some(&wanted);
         let signature = overloads.find(takes).ok_or_else(|| {
             let what = format!("{place} of type {}", sql_type.base.sql_name());
             Error::not_supported(what, "Cast the values to a type that has an order.").at(position)
@@ -332,6 +357,15 @@ fn undefined_function(call: &str, position: usize) -> Error {
              You might need to add explicit type casts.",
         )
         .at(position)
+}
+
+/// Returns the function that the arguments of a function, of any types, pass through.
+fn to_json(name: &str) -> Option<&'static str> {
+    match name {
+        "json_build_array" | "json_build_object" => Some("to_json"),
+        "jsonb_build_array" | "jsonb_build_object" => Some("to_jsonb"),
+        _ => None,
+    }
 }
 
 fn call_text(name: &str, types: &[DataType]) -> String {

@@ -109,6 +109,10 @@ impl Binder<'_> {
                 self.bind_sql_value(*function, *precision, *position)
             }
             ast::Expr::Call(call) => self.bind_call(call),
+            ast::Expr::Array { elements, position } => self.bind_array(elements, *position),
+            ast::Expr::Subscript { operand, subscripts } => {
+                self.bind_subscripts(operand, subscripts)
+            }
         }
     }
 
@@ -165,9 +169,14 @@ impl Binder<'_> {
         type_name: &TypeName,
         position: usize,
     ) -> Result<Typed> {
+        let sql_type = type_name.sql_type;
+        if let (ast::Expr::Array { elements, position: start }, Some(element)) =
+            (operand, sql_type.base.element())
+        {
+            return self.bind_array_as(elements, element, sql_type, *start);
+        }
         let value = self.bind_expr(operand)?;
         let start = value.position.min(position);
-        let sql_type = type_name.sql_type;
         let expr = self.explicit(value, sql_type, position)?;
         Ok(Typed { expr, sql_type, position: start })
     }

@@ -25,6 +25,7 @@
 mod typed;
 mod tree;
 mod parameters;
+mod polymorphic;
 mod resolution;
 mod scope;
 mod system;
@@ -36,6 +37,7 @@ mod coercion;
 mod operators;
 mod calls;
 mod columns;
+mod arrays;
 mod expressions;
 mod subqueries;
 mod names;

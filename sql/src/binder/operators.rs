@@ -7,7 +7,8 @@ use types::{DataType, Datum};
 
 use crate::ast::{self, BinaryOperator, LikeKind};
 use crate::binder::level::Binder;
-use crate::binder::resolution::{Match, argument_type, resolve_operator};
+use crate::binder::polymorphic::instantiate;
+use crate::binder::resolution::{Match, resolve_operator};
 use crate::binder::typed::{Typed, is_string, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -63,6 +64,14 @@ impl Binder<'_> {
     /// One side of `||` that is text takes the other, of whatever type, as text.
     fn concatenated(&mut self, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
         let other = |data_type| !is_string(data_type) && data_type != DataType::Unknown;
+        let own =
+            |data_type: DataType| data_type.element().is_some() || data_type == DataType::Jsonb;
+        // Arrays and jsonb have operators of that name themselves.
+        if own(left.base()) && (!is_string(right.base()) || left.base().element().is_some())
+            || own(right.base()) && (!is_string(left.base()) || right.base().element().is_some())
+        {
+            return Ok((left, right));
+        }
         let text = |binder: &mut Self, value: Typed| {
             let position = value.position;
             let expr = binder.explicit(value, DataType::Text.into(), position)?;
@@ -109,9 +118,12 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: usize,
     ) -> Result<Typed> {
-        let coerce = |(index, value)| self.implicit(value, argument_type(signature, index));
-        let arguments = arguments.into_iter().enumerate().map(coerce).collect::<Result<_>>()?;
-        let data_type = signature.result;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let Some((wanted, data_type)) = instantiate(signature, &types) else {
+            return Err(no_operator(signature.name, &types).at(position));
+        };
+        let coerce = |(value, to)| self.implicit(value, to);
+        let arguments = arguments.into_iter().zip(wanted).map(coerce).collect::<Result<_>>()?;
         let expr = Expr::Call { function: signature.id, arguments, data_type };
         Ok(Typed::new(expr, data_type, position))
     }

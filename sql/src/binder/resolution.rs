@@ -6,6 +6,7 @@
 use types::DataType;
 use types::function::{Signature, overloads};
 
+use crate::binder::polymorphic::{argument_type, instantiate};
 use crate::binder::typed::{Category, can_coerce, category, is_preferred};
 
 /// The answer of a resolution.
@@ -39,13 +40,13 @@ pub(super) fn resolve_operator(symbol: &str, arguments: &[DataType]) -> Match {
     if let Some(signature) = candidates.iter().find(|one| one.arguments == assumed.as_slice()) {
         return Match::One(signature);
     }
+    // What is not known beside an array is taken for one, too.
+    if let ([DataType::Array(_), DataType::Array(_)], true) =
+        (assumed.as_slice(), arguments.contains(&DataType::Unknown))
+    {
+        return select_among(candidates, &assumed);
+    }
     select_among(candidates, arguments)
-}
-
-/// Returns the type that a signature wants for an argument.
-pub(super) fn argument_type(signature: &Signature, index: usize) -> DataType {
-    let last = signature.arguments.len().saturating_sub(1);
-    signature.arguments[index.min(last)]
 }
 
 fn takes_count(signature: &Signature, count: usize) -> bool {
@@ -55,11 +56,11 @@ fn takes_count(signature: &Signature, count: usize) -> bool {
 
 fn select_among(candidates: &'static [Signature], arguments: &[DataType]) -> Match {
     let fits = |signature: &&'static Signature| {
+        let taken = |wanted: Vec<DataType>| {
+            arguments.iter().zip(wanted).all(|(from, to)| can_coerce(*from, to))
+        };
         takes_count(signature, arguments.len())
-            && arguments
-                .iter()
-                .enumerate()
-                .all(|(index, from)| can_coerce(*from, argument_type(signature, index)))
+            && instantiate(signature, arguments).is_some_and(|(wanted, _)| taken(wanted))
     };
     let fitting: Vec<&'static Signature> = candidates.iter().filter(fits).collect();
     select(fitting, arguments)
@@ -160,7 +161,9 @@ fn assume_one_type(candidates: &[&'static Signature], arguments: &[DataType]) ->
         return Match::Ambiguous;
     }
     let mut fitting = candidates.iter().filter(|signature| {
-        (0..arguments.len()).all(|index| can_coerce(first, argument_type(signature, index)))
+        let assumed = vec![first; arguments.len()];
+        instantiate(signature, &assumed)
+            .is_some_and(|(wanted, _)| wanted.iter().all(|to| can_coerce(first, *to)))
     });
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Match::One(one),

@@ -1,7 +1,7 @@
 //! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
+use types::DataType;
 use types::expr::Expr;
-use types::{DataType, Datum};
 
 use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
 use crate::binder::bound_query::BoundQuery;
@@ -132,14 +132,31 @@ impl Binder<'_> {
         right: &ArraySource,
         position: usize,
     ) -> Result<Typed> {
-        let elements = match right {
+        match right {
             ArraySource::Subquery(query) => {
-                return self.bind_compared(left, (operator, quantifier), query, position);
+                self.bind_compared(left, (operator, quantifier), query, position)
             }
-            ArraySource::Elements(elements) => self.bind_list(elements)?,
-            ArraySource::Value(value) => array_elements(value)?,
-        };
-        let left = self.bind_expr(left)?;
+            ArraySource::Value(value) => {
+                let left = self.bind_expr(left)?;
+                let array = self.bind_expr(value)?;
+                self.bind_array_comparison(left, (operator, quantifier), array, position)
+            }
+            ArraySource::Elements(elements) => {
+                let left = self.bind_expr(left)?;
+                let elements = self.bind_list(elements)?;
+                self.compare_elements(left, (operator, quantifier), elements, position)
+            }
+        }
+    }
+
+    /// Compares a value with each of some elements.
+    pub(super) fn compare_elements(
+        &mut self,
+        left: Typed,
+        (operator, quantifier): (BinaryOperator, Quantifier),
+        elements: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
         let start = left.position;
         let expr = match (operator, quantifier) {
             _ if elements.is_empty() => boolean(quantifier == Quantifier::All),
@@ -157,88 +174,5 @@ impl Binder<'_> {
             }
         };
         Ok(Typed::boolean(expr, start))
-    }
-}
-
-/// Returns the elements of `'{a,b}'`.
-fn array_elements(value: &ast::Expr) -> Result<Vec<Typed>> {
-    let position = value.position();
-    let ast::Expr::String { value: text, .. } = value else {
-        let hint = "Write = ANY (ARRAY[…]), IN (…), or an array as a quoted literal.";
-        return Err(Error::not_supported("an array as a value", hint).at(position));
-    };
-    let malformed = || {
-        let message = format!("malformed array literal: \"{text}\"");
-        Error::new(types::error::sqlstate::INVALID_TEXT_REPRESENTATION, message).at(position)
-    };
-    let body = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    let body = body.ok_or_else(malformed)?;
-    if body.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut elements = Vec::new();
-    let mut rest = body;
-    loop {
-        let (element, after) = array_element(rest).ok_or_else(malformed)?;
-        elements.push(Typed::constant(element, DataType::Unknown, position));
-        match after.strip_prefix(',') {
-            Some(next) => rest = next,
-            None if after.is_empty() => return Ok(elements),
-            None => return Err(malformed()),
-        }
-    }
-}
-
-/// Returns the first element and what follows it.
-fn array_element(text: &str) -> Option<(Datum, &str)> {
-    let text = text.trim_start();
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find(',').unwrap_or(text.len());
-        let element = text[..end].trim_end();
-        if element.is_empty() || element.contains(['{', '}', '"', '\\']) {
-            return None;
-        }
-        let null = element.eq_ignore_ascii_case("null");
-        let value = if null { Datum::Null } else { Datum::Text(element.into()) };
-        return Some((value, &text[end..]));
-    };
-    let mut element = String::new();
-    let mut characters = quoted.char_indices();
-    while let Some((index, character)) = characters.next() {
-        match character {
-            '"' => return Some((Datum::Text(element.into()), quoted[index + 1..].trim_start())),
-            '\\' => element.push(characters.next()?.1),
-            other => element.push(other),
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn elements(text: &str) -> Option<Vec<Datum>> {
-        let value = ast::Expr::String { value: text.to_owned(), position: 1 };
-        let values = array_elements(&value).ok()?;
-        let datum = |value: Typed| match value.expr {
-            Expr::Constant { value, .. } => Some(value),
-            _ => None,
-        };
-        values.into_iter().map(datum).collect()
-    }
-
-    #[test]
-    fn array_literals() {
-        let text = |text: &str| Datum::Text(text.into());
-        assert_eq!(elements("{1, 2}"), Some(vec![text("1"), text("2")]));
-        assert_eq!(elements("{}"), Some(Vec::new()));
-        assert_eq!(
-            elements(r#"{"a,b",NULL,"\""}"#),
-            Some(vec![text("a,b"), Datum::Null, text("\"")])
-        );
-        assert_eq!(elements("{1,}"), None);
-        assert_eq!(elements("{{1},{2}}"), None);
-        assert_eq!(elements("1"), None);
     }
 }

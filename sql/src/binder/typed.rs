@@ -66,6 +66,7 @@ pub(super) enum Category {
     String,
     DateTime,
     Timespan,
+    Array,
     User,
     Unknown,
 }
@@ -86,6 +87,7 @@ pub(super) fn category(data_type: DataType) -> Category {
             Category::DateTime
         }
         DataType::Interval => Category::Timespan,
+        DataType::Array(_) | DataType::AnyArray | DataType::CompatibleArray => Category::Array,
         DataType::Unknown => Category::Unknown,
         _ => Category::User,
     }

@@ -50,6 +50,7 @@ pub fn record(
             ));
         }
         let data_type = bound.data_type();
+        types::keycode::check_type(data_type)?;
         parts.push(match bound {
             types::expr::Expr::Column { index, .. } => names[index].0.clone(),
             _ => "expr".to_owned(),

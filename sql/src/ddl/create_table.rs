@@ -195,6 +195,8 @@ fn key_records(key: &[ast::KeyColumn], columns: &[ColumnRecord]) -> Result<Vec<K
                 format!("column \"{}\" appears twice in primary key constraint", ident.value);
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
         }
+        types::keycode::check_type(columns[column as usize].sql_type()?.base)
+            .map_err(|error| Error::from(error).at(ident.position))?;
         let descending = written.order == SortOrder::Descending;
         records.push(KeyRecord {
             column,

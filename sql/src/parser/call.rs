@@ -371,12 +371,6 @@ impl Cursor<'_> {
 
     fn refuse(&self, node: Parsed) -> ParseError {
         let construct = match node {
-            Parsed::Array(_) => {
-                return ParseError::unsupported(
-                    "an array other than in ANY or ALL",
-                    self.position(),
-                );
-            }
             Parsed::GroupingSets(_) => "GROUPING SETS",
             Parsed::Cube(_) => "CUBE",
             Parsed::Rollup(_) => "ROLLUP",

@@ -2,12 +2,12 @@
 //!
 //! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
 //! the parser asks for it by type in many places. What differs: prefix operators bind as in
-//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` is read, and the geometric types and JSON's
-//! colons, which bennu does not have, stay names and errors.
+//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` is read, `?` is an operator, and the geometric
+//! types and JSON's colons, which bennu does not have, stay names and errors.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -83,7 +83,36 @@ impl Dialect for BennuDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        self.base.get_next_precedence(parser)
+        match &parser.peek_token_ref().token {
+            Token::Placeholder(text) if text == "?" => {
+                Some(Ok(self.prec_value(Precedence::PgOther)))
+            }
+            _ => self.base.get_next_precedence(parser),
+        }
+    }
+
+    /// Reads `?`, `?|` and `?&` behind an operand.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        expr: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        match &parser.peek_token_ref().token {
+            Token::Placeholder(text) if text == "?" => parser.advance_token(),
+            _ => return self.base.parse_infix(parser, expr, precedence),
+        }
+        let op = match parser.peek_token_no_skip().token {
+            Token::Pipe => BinaryOperator::QuestionPipe,
+            Token::Ampersand => BinaryOperator::QuestionAnd,
+            _ => BinaryOperator::Question,
+        };
+        if op != BinaryOperator::Question {
+            parser.advance_token();
+        }
+        let left = Box::new(expr.clone());
+        let right = parser.parse_subexpr(precedence);
+        Some(right.map(|right| Expr::BinaryOp { left, op, right: Box::new(right) }))
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

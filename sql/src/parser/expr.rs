@@ -188,8 +188,9 @@ impl Cursor<'_> {
             }
             Parsed::Collate { collation, .. } => Err(ParseError::unsupported("COLLATE", start)
                 .with_hint(format!("Text sorts by its bytes; leave out COLLATE {collation}."))),
-            Parsed::CompoundFieldAccess { .. } => {
-                Err(ParseError::unsupported("a subscript or field access", start))
+            Parsed::CompoundFieldAccess { access_chain, .. } => {
+                let subscripts = self.subscripts(access_chain, start)?;
+                Ok(Expr::Subscript { operand, subscripts })
             }
             Parsed::JsonAccess { .. } => Err(ParseError::unsupported("access to JSON", start)),
             Parsed::IsJson { .. } => Err(ParseError::unsupported("IS JSON", start)),
@@ -274,7 +275,9 @@ impl Cursor<'_> {
                 let start = query.position;
                 (ArraySource::Subquery(Box::new(query)), start)
             }
-            Parsed::Array(parsed::Array { elem, named: true }) => {
+            Parsed::Array(parsed::Array { elem, named: true })
+                if !elem.iter().any(|one| matches!(one, Parsed::Array(_))) =>
+            {
                 let first = elem
                     .into_iter()
                     .map(|expr| self.lower_placed(expr))
@@ -366,6 +369,7 @@ impl Cursor<'_> {
                 let position = self.position_of(&case_token.0);
                 self.case(position, operand, conditions, else_result)
             }
+            Parsed::Array(array) => self.array(array),
             Parsed::Exists { subquery, negated } => {
                 let query = self.lower_query(*subquery)?;
                 let start = self.word_before(query.position, "exists");

@@ -22,6 +22,7 @@ mod cursor;
 mod type_name;
 mod operator;
 mod expr;
+mod array;
 mod call;
 mod query;
 mod with;

@@ -1,8 +1,8 @@
 //! Type names: from the parser's to [`SqlType`].
 
 use sqlparser::ast::{
-    BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed, ExactNumberInfo,
-    ObjectName, ObjectNamePart, TimezoneInfo,
+    ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
+    ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 use types::datatype::{DataType, SqlType};
 
@@ -25,8 +25,6 @@ const KNOWN_TYPES: &[&str] = &[
     "hstore",
     "inet",
     "int4range",
-    "json",
-    "jsonb",
     "jsonpath",
     "line",
     "lseg",
@@ -117,12 +115,36 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         }
         Parsed::Uuid => plain(DataType::Uuid),
         Parsed::Custom(name, modifiers) => return custom(name, modifiers, position),
-        Parsed::Array(_) => Err(ParseError::unsupported("an array type", position)
-            .with_hint("Keep the elements as rows of a table of their own.")),
+        Parsed::JSON => plain(DataType::Json),
+        Parsed::JSONB => plain(DataType::Jsonb),
+        Parsed::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => return array_of(element, position),
+        Parsed::Array(ArrayElemTypeDef::None) => {
+            Err(ParseError::syntax("an array needs a type of elements", position))
+        }
         Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
         other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
     }?;
     Ok(TypeName { sql_type, position })
+}
+
+/// An array of any number of dimensions, which are not told apart.
+fn array_of(element: &Parsed, position: usize) -> Result<TypeName> {
+    let mut element = element;
+    while let Parsed::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = element {
+        element = inner;
+    }
+    let TypeName { sql_type, position } = lower_type(element, position)?;
+    match sql_type.base.array() {
+        Some(base) => Ok(TypeName { sql_type: SqlType { base, ..sql_type }, position }),
+        None => {
+            let what = format!("an array of {}", sql_type.base.sql_name());
+            Err(ParseError::unsupported(what, position))
+        }
+    }
 }
 
 /// A name that the parser has no variant for.
@@ -304,7 +326,6 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
         "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
         "binary" | "blob" => "Use bytea.",
         "timetz" => "Use time, or timestamp with time zone.",
-        "json" | "jsonb" => "Use text.",
         _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
         _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the types that there are.",
         _ => return undefined_type(name, position),

@@ -7,7 +7,7 @@
 use ahash::{AHashMap, RandomState};
 
 use crate::datatype::DataType;
-use crate::datum::{Datum, without_blanks};
+use crate::datum::{Datum, Json, Nested, without_blanks};
 use crate::numeric::Numeric;
 use crate::vector::{Vector, VectorData};
 
@@ -309,12 +309,63 @@ fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>
         VectorData::Text(values) | VectorData::Bytea(values) => write_bytes(values.get(row), key),
         VectorData::Interval(values) => key.extend(values[row].span().to_le_bytes()),
         VectorData::Uuid(values) => key.extend(values[row]),
+        VectorData::Nested(values) => write_nested(&values[row], data_type, key),
     }
 }
 
-fn write_bytes(bytes: &[u8], key: &mut Vec<u8>) {
-    let length = u32::try_from(bytes.len()).expect("a value is shorter than 4 GiB");
+fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
+    match nested {
+        Nested::Array(array) => {
+            write_length(array.dimensions.len(), key);
+            for dimension in &array.dimensions {
+                key.extend(dimension.lower.to_le_bytes());
+                write_length(dimension.length, key);
+            }
+            let element = data_type.element().unwrap_or(DataType::Unknown);
+            let mut elements = Vector::new(element, array.elements.len());
+            array.elements.iter().for_each(|value| elements.push(value));
+            (0..elements.len()).for_each(|row| write_key(&elements, row, element, key));
+        }
+        Nested::Json(text) => write_bytes(text.as_bytes(), key),
+        Nested::Jsonb(json) => write_json(json, key),
+    }
+}
+
+fn write_json(json: &Json, key: &mut Vec<u8>) {
+    match json {
+        Json::Null => key.push(0),
+        Json::Bool(value) => key.push(1 + u8::from(*value)),
+        Json::Number(number) => {
+            key.push(3);
+            write_numeric(number, key);
+        }
+        Json::String(text) => {
+            key.push(4);
+            write_bytes(text.as_bytes(), key);
+        }
+        Json::Array(elements) => {
+            key.push(5);
+            write_length(elements.len(), key);
+            elements.iter().for_each(|element| write_json(element, key));
+        }
+        Json::Object(pairs) => {
+            key.push(6);
+            write_length(pairs.len(), key);
+            for (name, value) in pairs {
+                write_bytes(name.as_bytes(), key);
+                write_json(value, key);
+            }
+        }
+    }
+}
+
+fn write_length(length: usize, key: &mut Vec<u8>) {
+    let length = u32::try_from(length).expect("a value is shorter than 4 GiB");
     key.extend(length.to_le_bytes());
+}
+
+fn write_bytes(bytes: &[u8], key: &mut Vec<u8>) {
+    write_length(bytes.len(), key);
     key.extend_from_slice(bytes);
 }
 

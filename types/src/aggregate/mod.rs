@@ -199,7 +199,9 @@ fn average_type(argument: DataType) -> Option<DataType> {
 /// Returns the type as which `min` and `max` compare an argument.
 fn ordered_type(argument: DataType) -> Option<DataType> {
     match argument {
-        DataType::Bool | DataType::Bytea | DataType::Uuid => None,
+        DataType::Bool | DataType::Bytea | DataType::Uuid | DataType::Json | DataType::Jsonb => {
+            None
+        }
         DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
         other => Some(other),
     }

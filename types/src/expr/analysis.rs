@@ -218,6 +218,7 @@ impl Expr {
 fn comparable(data_type: DataType) -> DataType {
     match data_type {
         DataType::Varchar | DataType::Unknown => DataType::Text,
+        DataType::Array(_) => DataType::AnyArray,
         other => other,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Expr;
 use crate::datatype::{DataType, SqlType};
 use crate::datum::Datum;
-use crate::function;
+use crate::function::{self, FunctionId};
 use crate::text::{self, TextStyle};
 
 impl Expr {
@@ -89,6 +89,39 @@ fn write_operand(expr: &Expr, names: Names<'_>, out: &mut String) {
 
 fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String) {
     match arguments {
+        [Expr::Constant { value: Datum::Int4(id), .. }, left, right]
+            if matches!(name, "any of" | "all of") =>
+        {
+            let id = FunctionId(u16::try_from(*id).expect("the binder passes a function's id"));
+            write_operand(left, names, out);
+            let word = if name == "any of" { "ANY" } else { "ALL" };
+            push(out, format_args!(" {} {word} (", function::signature(id).name));
+            write_expr(right, names, out);
+            out.push(')');
+        }
+        _ if matches!(name, "array of" | "array of arrays") => {
+            out.push_str("ARRAY[");
+            write_list(arguments, names, out);
+            out.push(']');
+        }
+        [array, subscripts @ ..] if matches!(name, "array element" | "array slice") => {
+            write_operand(array, names, out);
+            let width = if name == "array slice" { 2 } else { 1 };
+            for subscript in subscripts.chunks(width) {
+                out.push('[');
+                for (index, bound) in subscript.iter().enumerate() {
+                    out.push_str(if index > 0 { ":" } else { "" });
+                    let open = matches!(
+                        bound,
+                        Expr::Constant { value: Datum::Int4(i32::MIN | i32::MAX), .. }
+                    );
+                    if !open {
+                        write_expr(bound, names, out);
+                    }
+                }
+                out.push(']');
+            }
+        }
         [left, right] if function::is_operator(name) => {
             write_operand(left, names, out);
             push(out, format_args!(" {} ", if name == "!=" { "<>" } else { name }));

@@ -122,6 +122,8 @@ pub(super) enum Typed<'a> {
     Bytes(&'a BytesVector),
     BytesSame(&'a [u8]),
     Interval(Side<'a, Interval>),
+    /// Arrays and the like, for which there are no typed loops.
+    Nested,
     /// The constant NULL.
     Null,
 }
@@ -146,6 +148,7 @@ impl Operand<'_> {
                 VectorData::Text(values) | VectorData::Bytea(values) => Typed::Bytes(values),
                 VectorData::Interval(values) => Typed::Interval(Side::Slice(values)),
                 VectorData::Uuid(values) => Typed::Uuid(Side::Slice(values)),
+                VectorData::Nested(_) => Typed::Nested,
             },
             Operand::Constant(value) => match value {
                 Datum::Null => Typed::Null,
@@ -163,6 +166,7 @@ impl Operand<'_> {
                 Datum::Bytea(value) => Typed::BytesSame(value),
                 Datum::Interval(value) => Typed::Interval(Side::Same(*value)),
                 Datum::Uuid(value) => Typed::Uuid(Side::Same(*value)),
+                Datum::Nested(_) => Typed::Nested,
             },
         }
     }

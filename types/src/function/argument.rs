@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::datetime::Interval;
-use crate::datum::Datum;
+use crate::datum::{Array, Datum, Json, Nested};
 use crate::numeric::Numeric;
 
 macro_rules! by_copy {
@@ -58,6 +58,45 @@ pub(super) fn bytea(datum: &Datum) -> &[u8] {
         Datum::Bytea(value) => value,
         other => mismatch("Bytea", other),
     }
+}
+
+/// Returns the value of an array.
+pub(super) fn array(datum: &Datum) -> &Array {
+    match datum {
+        Datum::Nested(Nested::Array(value)) => value,
+        other => mismatch("an array", other),
+    }
+}
+
+/// Returns an array datum.
+pub(super) fn array_datum(array: Array) -> Datum {
+    Datum::Nested(Nested::Array(Arc::new(array)))
+}
+
+/// Returns the text of a `json`.
+pub(super) fn json_text(datum: &Datum) -> &str {
+    match datum {
+        Datum::Nested(Nested::Json(text)) => text,
+        other => mismatch("json", other),
+    }
+}
+
+/// Returns a `json` datum of a text that is valid.
+pub(super) fn json_datum(text: String) -> Datum {
+    Datum::Nested(Nested::Json(Arc::new(text)))
+}
+
+/// Returns the value of a `jsonb`.
+pub(super) fn jsonb(datum: &Datum) -> &Json {
+    match datum {
+        Datum::Nested(Nested::Jsonb(json)) => json,
+        other => mismatch("jsonb", other),
+    }
+}
+
+/// Returns a `jsonb` datum.
+pub(super) fn jsonb_datum(json: Json) -> Datum {
+    Datum::Nested(Nested::Jsonb(Arc::new(json)))
 }
 
 /// Returns a `Text` datum.

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use super::{Row, Shape, Volatility, argument, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid,
-    Text, Time, Timestamp, Timestamptz, Uuid,
+    self, AnyArray, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Jsonb,
+    Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid,
 };
 use crate::datetime::{self, MICROS_PER_DAY};
 use crate::datum::{Datum, compare_floats};
@@ -125,6 +125,8 @@ const PAIRS: &[[DataType; 2]] = &[
     [Interval, Interval],
     [Uuid, Uuid],
     [Oid, Oid],
+    [AnyArray, AnyArray],
+    [Jsonb, Jsonb],
 ];
 
 /// Returns the rows of this family.

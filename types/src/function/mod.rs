@@ -21,6 +21,9 @@
 
 mod argument;
 mod arithmetic;
+mod array;
+mod array_search;
+mod array_text;
 mod bits;
 mod bytes;
 mod clock;
@@ -34,6 +37,9 @@ mod datetime;
 mod digest;
 mod encoding;
 mod interval_format;
+mod json_access;
+mod json_build;
+mod json_change;
 mod like;
 mod mathematics;
 mod number_format;
@@ -187,7 +193,13 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 21] = [
+    let families: [&[Row]; 27] = [
+        json_access::FUNCTIONS,
+        json_build::FUNCTIONS,
+        json_change::FUNCTIONS,
+        array::FUNCTIONS,
+        array_search::FUNCTIONS,
+        array_text::FUNCTIONS,
         bits::FUNCTIONS,
         bytes::FUNCTIONS,
         clock::FUNCTIONS,
@@ -276,8 +288,13 @@ pub fn call(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Resul
     (row.implementation)(arguments, context)
 }
 
+/// Returns whether only the binder calls a function, for a form of the grammar.
+pub fn is_internal(name: &str) -> bool {
+    name.contains(' ')
+}
+
 /// Returns whether a name is made of operator characters, so that it is written between its
 /// arguments.
 pub fn is_operator(name: &str) -> bool {
-    name.bytes().all(|byte| b"+-*/<>=~!@#%^&|".contains(&byte))
+    name.bytes().all(|byte| b"+-*/<>=~!@#%^&|?".contains(&byte))
 }

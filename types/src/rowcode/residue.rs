@@ -16,20 +16,14 @@ use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::datum::without_blanks;
 use crate::error::Result;
+use crate::keycode;
 
 /// The longest run of blanks that is believed; PostgreSQL's longest `char(n)`.
 const MAX_BLANKS: u32 = 10_485_760;
 
 /// Returns whether values of a type may have residues.
 pub(super) fn possible(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Numeric
-            | DataType::Float4
-            | DataType::Float8
-            | DataType::Char
-            | DataType::Interval
-    )
+    keycode::forgets(data_type)
 }
 
 /// Appends the residue of key column `position`, if its value has one.

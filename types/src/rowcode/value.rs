@@ -1,6 +1,6 @@
 //! One value within a packed row: little-endian fixed widths, and the bytes of variable ones.
 
-use super::corrupt;
+use super::{corrupt, nested};
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
@@ -36,7 +36,14 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::Char
         | DataType::Name
         | DataType::Unknown
-        | DataType::Bytea => None,
+        | DataType::Bytea
+        | DataType::Json
+        | DataType::Jsonb
+        | DataType::Array(_)
+        | DataType::AnyArray
+        | DataType::AnyElement
+        | DataType::CompatibleArray
+        | DataType::Compatible => None,
     }
 }
 
@@ -59,6 +66,7 @@ pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Bytea(bytes) => out.extend_from_slice(bytes),
         Datum::Numeric(number) => write_numeric(number, out),
+        Datum::Nested(value) => nested::write(value, out),
     }
 }
 
@@ -155,6 +163,13 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         DataType::Interval => sink.put_interval(interval_of(fixed(bytes)?)),
         DataType::Uuid => sink.put_uuid(fixed(bytes)?),
         DataType::Bytea => sink.put_bytea(bytes),
+        DataType::Json
+        | DataType::Jsonb
+        | DataType::Array(_)
+        | DataType::AnyArray
+        | DataType::AnyElement
+        | DataType::CompatibleArray
+        | DataType::Compatible => sink.put_nested(nested::read(bytes, data_type)?),
         DataType::Numeric => {
             let number = read_numeric(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
             sink.put_numeric(number);

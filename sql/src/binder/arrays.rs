@@ -1,0 +1,181 @@
+//! Arrays: `ARRAY[…]`, subscripts, and comparisons with ANY and ALL of an array.
+
+use std::sync::Arc;
+
+use types::datum::Nested;
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+use crate::ast::{self, BinaryOperator, Quantifier, Subscript};
+use crate::binder::level::Binder;
+use crate::binder::typed::Typed;
+use crate::error::{Error, Result, sqlstate};
+
+impl Binder<'_> {
+    /// Binds `ARRAY[…]`.
+    pub(super) fn bind_array(&mut self, elements: &[ast::Expr], position: usize) -> Result<Typed> {
+        if elements.is_empty() {
+            let message = "cannot determine type of empty array";
+            return Err(Error::new(sqlstate::INDETERMINATE_DATATYPE, message)
+                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+                .at(position));
+        }
+        let elements = self.bind_list(elements)?;
+        let (values, sql_type) = self.unify(elements, "ARRAY")?;
+        let base = sql_type.base;
+        let (function, array) = match base.element() {
+            Some(_) => ("array of arrays", Some(base)),
+            None => ("array of", base.array()),
+        };
+        let array = array.ok_or_else(|| no_array(base, position))?;
+        let expr = internal(function, values, array);
+        Ok(Typed { expr, sql_type: SqlType { base: array, ..sql_type }, position })
+    }
+
+    /// Binds `ARRAY[…]::type`, whose elements are cast one by one.
+    pub(super) fn bind_array_as(
+        &mut self,
+        elements: &[ast::Expr],
+        element: DataType,
+        sql_type: SqlType,
+        position: usize,
+    ) -> Result<Typed> {
+        let nested = matches!(elements.first(), Some(ast::Expr::Array { .. }));
+        let mut values = Vec::with_capacity(elements.len());
+        for one in elements {
+            values.push(match one {
+                ast::Expr::Array { elements, position } if nested => {
+                    self.bind_array_as(elements, element, sql_type, *position)?.expr
+                }
+                one => {
+                    let value = self.bind_expr(one)?;
+                    // A value that is an array makes one more dimension.
+                    let to = if value.base().element().is_some() { sql_type.base } else { element };
+                    let to = SqlType { base: to, modifier: sql_type.modifier };
+                    self.explicit(value, to, position)?
+                }
+            });
+        }
+        let arrays = values.first().is_some_and(|value| value.data_type() == sql_type.base);
+        let function = if arrays { "array of arrays" } else { "array of" };
+        let expr = internal(function, values, sql_type.base);
+        Ok(Typed { expr, sql_type, position })
+    }
+
+    /// Binds `operand[1][2:3]`.
+    pub(super) fn bind_subscripts(
+        &mut self,
+        operand: &ast::Expr,
+        subscripts: &[Subscript],
+    ) -> Result<Typed> {
+        let array = self.bind_expr(operand)?;
+        let position = array.position;
+        let sql_type = array.sql_type;
+        let Some(element) = sql_type.base.element() else {
+            let message = format!(
+                "cannot subscript type {} because it does not support subscripting",
+                sql_type.base.sql_name()
+            );
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+        };
+        let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
+        let mut arguments = vec![array.expr];
+        for subscript in subscripts {
+            match subscript {
+                Subscript::Index(index) if !sliced => arguments.push(self.bind_bound(index)?),
+                // Beside a slice an index is the end of one that begins at 1.
+                Subscript::Index(index) => {
+                    arguments.push(Expr::constant(Datum::Int4(1), DataType::Int4));
+                    arguments.push(self.bind_bound(index)?);
+                }
+                Subscript::Slice { lower, upper } => {
+                    for (bound, open) in [(lower, i32::MIN), (upper, i32::MAX)] {
+                        arguments.push(match bound {
+                            Some(bound) => self.bind_bound(bound)?,
+                            None => Expr::constant(Datum::Int4(open), DataType::Int4),
+                        });
+                    }
+                }
+            }
+        }
+        let (function, base) = match sliced {
+            true => ("array slice", sql_type.base),
+            false => ("array element", element),
+        };
+        let expr = internal(function, arguments, base);
+        Ok(Typed { expr, sql_type: SqlType { base, modifier: sql_type.modifier }, position })
+    }
+
+    fn bind_bound(&mut self, bound: &ast::Expr) -> Result<Expr> {
+        let value = self.bind_expr(bound)?;
+        let position = value.position;
+        let to = DataType::Int4.into();
+        let bound = self.coerce(value, to, types::cast::CastContext::Assignment)?;
+        bound.ok_or_else(|| {
+            let message = "array subscript must have type integer";
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+        })
+    }
+
+    /// Binds `left operator ANY|ALL (array)`.
+    pub(super) fn bind_array_comparison(
+        &mut self,
+        left: Typed,
+        (operator, quantifier): (BinaryOperator, Quantifier),
+        array: Typed,
+        position: usize,
+    ) -> Result<Typed> {
+        let (start, at) = (left.position, array.position);
+        // An array that is not known yet is one of the type of the left side.
+        let array = if array.is_unknown() {
+            let element = if left.is_unknown() { DataType::Text } else { left.base() };
+            let base = element.array().ok_or_else(|| no_array(element, at))?;
+            Typed::new(self.implicit(array, base)?, base, at)
+        } else {
+            array
+        };
+        if let (
+            Expr::Constant { value: Datum::Nested(Nested::Array(constant)), .. },
+            Some(element),
+        ) = (&array.expr, array.base().element())
+        {
+            let constant = Arc::clone(constant);
+            let value = |value: &Datum| Typed::constant(value.clone(), element, at);
+            let elements = constant.elements.iter().map(value).collect();
+            return self.compare_elements(left, (operator, quantifier), elements, position);
+        }
+        let Some(element) = array.base().element() else {
+            let message = "op ANY/ALL (array) requires array on right side";
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        };
+        let probe = Typed::new(Expr::constant(Datum::Null, element), element, at);
+        let compared = self.operator(operator.symbol(), left, probe, position)?;
+        let Expr::Call { function, arguments, data_type: DataType::Bool } = compared.expr else {
+            let message = "op ANY/ALL (array) requires operator to yield boolean";
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        };
+        let mut sides = arguments.into_iter();
+        let (Some(left), Some(right)) = (sides.next(), sides.next()) else {
+            return Err(no_array(element, position));
+        };
+        // The side of the elements may have been cast.
+        let wanted = right.data_type();
+        let base = wanted.array().ok_or_else(|| no_array(wanted, at))?;
+        let array = self.implicit(array, base)?;
+        let name = if quantifier == Quantifier::Any { "any of" } else { "all of" };
+        let id = Expr::constant(Datum::Int4(function.0.into()), DataType::Int4);
+        let expr = internal(name, vec![id, left, array], DataType::Bool);
+        Ok(Typed::boolean(expr, start))
+    }
+}
+
+/// Calls a function that stands for a form of the grammar.
+fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
+    let function = types::function::overloads(name)[0].id;
+    Expr::Call { function, arguments, data_type }
+}
+
+fn no_array(element: DataType, position: usize) -> Error {
+    let message = format!("could not find array type for data type {}", element.sql_name());
+    Error::new(sqlstate::UNDEFINED_OBJECT, message).at(position)
+}

@@ -1,0 +1,61 @@
+//! `ARRAY[…]` and subscripts.
+
+use sqlparser::ast as parsed;
+use sqlparser::ast::{AccessExpr, Expr as Parsed};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use super::expr::Placed;
+use crate::ast::{Expr, Subscript};
+
+impl Cursor<'_> {
+    /// Lowers `ARRAY[…]`, and the brackets within it.
+    pub(super) fn array(&mut self, array: parsed::Array) -> Result<Placed> {
+        let mut elements = Vec::with_capacity(array.elem.len());
+        let mut first = None;
+        for element in array.elem {
+            let element = match element {
+                Parsed::Array(inner) => self.array(parsed::Array { named: false, ..inner })?,
+                other => self.lower_placed(other)?,
+            };
+            first.get_or_insert(element.start);
+            elements.push(element.expr);
+        }
+        let Some(first) = first else {
+            return Ok(Placed { expr: Expr::Array { elements, position: 1 }, start: 1 });
+        };
+        let bracket = self.start_before(first, |token| *token == Token::LBracket);
+        let position = if array.named { self.word_before(bracket, "array") } else { bracket };
+        Ok(Placed { expr: Expr::Array { elements, position }, start: position })
+    }
+
+    /// Lowers `[1][2:3]`.
+    pub(super) fn subscripts(
+        &mut self,
+        chain: Vec<AccessExpr>,
+        start: usize,
+    ) -> Result<Vec<Subscript>> {
+        let mut subscripts = Vec::with_capacity(chain.len());
+        for access in chain {
+            subscripts.push(match access {
+                AccessExpr::Subscript(parsed::Subscript::Index { index }) => {
+                    Subscript::Index(self.lower(index)?)
+                }
+                AccessExpr::Subscript(parsed::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) => Subscript::Slice {
+                    lower: lower_bound.map(|bound| self.lower(bound)).transpose()?,
+                    upper: upper_bound.map(|bound| self.lower(bound)).transpose()?,
+                },
+                AccessExpr::Subscript(_) => return Err(self.syntax_error_near(start)),
+                AccessExpr::Dot(_) => {
+                    return Err(ParseError::unsupported("a field of a row value", start));
+                }
+            });
+        }
+        Ok(subscripts)
+    }
+}

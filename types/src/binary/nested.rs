@@ -1,0 +1,194 @@
+//! The binary form of arrays, `json` and `jsonb`.
+//!
+//! An array is: number of dimensions, whether there are NULLs, OID of the element type, all of 4
+//! bytes; length and lower bound of each dimension; each element behind its length, -1 for NULL. A
+//! `jsonb` is its text behind a version byte, a `json` its text.
+
+use std::sync::Arc;
+
+use super::bad;
+use crate::datatype::DataType;
+use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
+use crate::error::{Error, Result};
+use crate::text::{self, TextStyle};
+
+const JSONB_VERSION: u8 = 1;
+
+pub(super) fn write(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) {
+    match nested {
+        Nested::Array(array) => {
+            write_array(array, data_type.element().unwrap_or(DataType::Unknown), out);
+        }
+        Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
+        Nested::Jsonb(_) => {
+            out.push(JSONB_VERSION);
+            let value = Datum::Nested(nested.clone());
+            text::write(&value, DataType::Jsonb, &TextStyle::default(), out);
+        }
+    }
+}
+
+fn write_array(array: &Array, element: DataType, out: &mut Vec<u8>) {
+    let has_null = array.elements.iter().any(Datum::is_null);
+    out.extend_from_slice(&(array.dimensions.len() as u32).to_be_bytes());
+    out.extend_from_slice(&u32::from(has_null).to_be_bytes());
+    out.extend_from_slice(&element.oid().to_be_bytes());
+    for dimension in &array.dimensions {
+        out.extend_from_slice(&(dimension.length as u32).to_be_bytes());
+        out.extend_from_slice(&dimension.lower.to_be_bytes());
+    }
+    for value in &array.elements {
+        if value.is_null() {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            continue;
+        }
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        super::write(value, element, out);
+        let length = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
+    let nested = match data_type {
+        DataType::Jsonb => {
+            let Some((&JSONB_VERSION, json)) = bytes.split_first() else {
+                let version = bytes.first().copied().unwrap_or_default();
+                let message = format!("unsupported jsonb version number {version}");
+                return Err(Error::new("XX000", message));
+            };
+            return text::parse(utf8(json)?, DataType::Jsonb, &TextStyle::default());
+        }
+        DataType::Json => {
+            return text::parse(utf8(bytes)?, DataType::Json, &TextStyle::default());
+        }
+        DataType::Array(element) => {
+            let mut reader = Reader { bytes };
+            let array = reader.array(*element)?;
+            if !reader.bytes.is_empty() {
+                return Err(bad("incorrect binary data format for an array"));
+            }
+            Nested::Array(Arc::new(array))
+        }
+        other => return Err(bad(&format!("no binary form of type {}", other.sql_name()))),
+    };
+    Ok(Datum::Nested(nested))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or_else(|| bad("insufficient data left in message"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn word(&mut self) -> Result<i32> {
+        let bytes = self.take(4)?.first_chunk().copied().unwrap_or_default();
+        Ok(i32::from_be_bytes(bytes))
+    }
+
+    fn array(&mut self, element: DataType) -> Result<Array> {
+        let dimension_count = self.word()?;
+        let count = usize::try_from(dimension_count).ok().filter(|n| *n <= MAX_DIMENSIONS);
+        let count = count
+            .ok_or_else(|| bad(&format!("invalid number of dimensions: {dimension_count}")))?;
+        let flags = self.word()?;
+        if !(0..=1).contains(&flags) {
+            return Err(bad("invalid array flags"));
+        }
+        let oid = self.word()?.cast_unsigned();
+        if oid != element.oid() {
+            let message = format!(
+                "binary data has array element type {oid} instead of expected {}",
+                element.oid()
+            );
+            return Err(Error::new("42804", message));
+        }
+        let mut dimensions = Vec::with_capacity(count);
+        let mut element_count = usize::from(count > 0);
+        for _ in 0..count {
+            let (length, lower) = (self.word()?, self.word()?);
+            let length = usize::try_from(length).map_err(|_| bad("invalid array dimension"))?;
+            element_count = element_count.saturating_mul(length);
+            dimensions.push(Dimension { lower, length });
+        }
+        // Each element takes four bytes at least.
+        if element_count > MAX_ELEMENTS || element_count > self.bytes.len() / 4 {
+            return Err(bad("insufficient data left in message"));
+        }
+        if element_count == 0 {
+            return Ok(Array::default());
+        }
+        let mut elements = Vec::with_capacity(element_count);
+        for _ in 0..element_count {
+            elements.push(match self.word()? {
+                -1 => Datum::Null,
+                length => {
+                    let length = usize::try_from(length)
+                        .map_err(|_| bad("insufficient data left in message"))?;
+                    super::parse(self.take(length)?, element)?
+                }
+            });
+        }
+        Ok(Array { dimensions, elements })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binary;
+
+    fn value(text: &str, data_type: DataType) -> Datum {
+        text::parse(text, data_type, &TextStyle::default()).unwrap()
+    }
+
+    #[test]
+    fn arrays_are_as_postgres_sends_them() {
+        let int4s = DataType::Array(&DataType::Int4);
+        let mut bytes = Vec::new();
+        binary::write(&value("{7,NULL}", int4s), int4s, &mut bytes);
+        let words: [i32; 8] = [1, 1, 23, 2, 1, 4, 7, -1];
+        let expected: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn values_come_back_and_damage_is_noticed() {
+        let array = |element: DataType| element.array().unwrap();
+        for (data_type, text) in [
+            (array(DataType::Text), "[2:3]={a,NULL}"),
+            (array(DataType::Timestamptz), "{infinity,2024-01-01 00:00:00+00}"),
+            (array(DataType::Oid), "{{1,4000000000}}"),
+            (DataType::Jsonb, r#"{"a": [1, 2.50]}"#),
+            (DataType::Json, " [1 ] "),
+        ] {
+            let value = value(text, data_type);
+            let mut bytes = Vec::new();
+            binary::write(&value, data_type, &mut bytes);
+            assert_eq!(binary::parse(&bytes, data_type).unwrap(), value, "{text}");
+            for cut in 0..bytes.len() - 1 {
+                let cut = binary::parse(&bytes[..cut], data_type);
+                assert!(cut.is_err() || data_type == DataType::Json, "{text}");
+            }
+        }
+        let int4s = DataType::Array(&DataType::Int4);
+        let mut other = Vec::new();
+        let int8s = DataType::Array(&DataType::Int8);
+        binary::write(&value("{1}", int8s), int8s, &mut other);
+        assert_eq!(binary::parse(&other, int4s).unwrap_err().sqlstate, "42804");
+    }
+}

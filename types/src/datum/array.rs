@@ -1,0 +1,77 @@
+//! Arrays: elements of one type in row-major order, and dimensions with lower bounds.
+
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+use super::Datum;
+use crate::datatype::DataType;
+
+/// The most dimensions that an array has, PostgreSQL's `MAXDIM`.
+pub const MAX_DIMENSIONS: usize = 6;
+
+/// The most elements that an array has, PostgreSQL's `MaxArraySize`.
+pub const MAX_ELEMENTS: usize = 0x07ff_ffff;
+
+/// One dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dimension {
+    /// Subscript of the first element.
+    pub lower: i32,
+    /// Number of elements; never 0.
+    pub length: usize,
+}
+
+impl Dimension {
+    /// Returns the subscript of the last element.
+    pub fn upper(&self) -> i32 {
+        self.lower.saturating_add(self.length as i32 - 1)
+    }
+}
+
+/// An array. The empty one has no dimensions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Array {
+    /// The dimensions, the outermost first. The product of their lengths is the number of elements.
+    pub dimensions: Vec<Dimension>,
+    /// The elements, the last dimension varying fastest.
+    pub elements: Vec<Datum>,
+}
+
+impl Array {
+    /// Returns an array of one dimension, from subscript 1 on.
+    pub fn from_elements(elements: Vec<Datum>) -> Array {
+        let length = elements.len();
+        let dimensions =
+            if length == 0 { Vec::new() } else { vec![Dimension { lower: 1, length }] };
+        Array { dimensions, elements }
+    }
+
+    /// Compares element by element, then by size and shape, as PostgreSQL's `array_cmp` does.
+    pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
+        for (left, right) in self.elements.iter().zip(&other.elements) {
+            let ordering = left.compare_typed(right, element);
+            if ordering.is_ne() {
+                return ordering;
+            }
+        }
+        let lengths = |array: &Array| array.dimensions.iter().map(|d| d.length).collect::<Vec<_>>();
+        let lowers = |array: &Array| array.dimensions.iter().map(|d| d.lower).collect::<Vec<_>>();
+        (self.elements.len().cmp(&other.elements.len()))
+            .then_with(|| self.dimensions.len().cmp(&other.dimensions.len()))
+            .then_with(|| lengths(self).cmp(&lengths(other)))
+            .then_with(|| lowers(self).cmp(&lowers(other)))
+    }
+
+    pub(super) fn hash_into(&self, element: DataType, state: &mut impl Hasher) {
+        state.write_usize(self.elements.len());
+        self.elements.iter().for_each(|value| value.hash_typed(element, state));
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let elements: usize = self.elements.iter().map(Datum::heap_bytes).sum();
+        elements
+            + self.elements.len() * size_of::<Datum>()
+            + self.dimensions.len() * size_of::<Dimension>()
+            + 64
+    }
+}

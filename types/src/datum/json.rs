@@ -1,0 +1,157 @@
+//! `jsonb`: a JSON value, taken apart.
+//!
+//! Keys of an object are there once, the last one that was written, sorted as PostgreSQL stores
+//! them: shorter ones first, then byte by byte. Numbers are numerics and keep their scale, which
+//! does not count in comparisons.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::numeric::Numeric;
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// A string.
+    String(Arc<str>),
+    /// A number; neither NaN nor infinite.
+    Number(Numeric),
+    /// `true` or `false`
+    Bool(bool),
+    /// An array.
+    Array(Vec<Json>),
+    /// An object, sorted by [`compare_keys`], each key once.
+    Object(Vec<(Arc<str>, Json)>),
+}
+
+/// Compares keys of objects: shorter ones first, then byte by byte.
+pub(super) fn compare_keys(left: &str, right: &str) -> Ordering {
+    (left.len().cmp(&right.len())).then_with(|| left.as_bytes().cmp(right.as_bytes()))
+}
+
+fn first_unequal(mut orderings: impl Iterator<Item = Ordering>) -> Ordering {
+    orderings.find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+impl Json {
+    /// Returns an object of these pairs; of equal keys the last one counts.
+    pub fn object(mut pairs: Vec<(Arc<str>, Json)>) -> Json {
+        pairs.sort_by(|(left, _), (right, _)| compare_keys(left, right));
+        let mut kept: Vec<(Arc<str>, Json)> = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            match kept.last_mut() {
+                Some(last) if last.0 == pair.0 => *last = pair,
+                _ => kept.push(pair),
+            }
+        }
+        Json::Object(kept)
+    }
+
+    /// Returns the value of a key; `None` if this is no object or has no such key.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        let Json::Object(pairs) = self else { return None };
+        let found = pairs.binary_search_by(|(name, _)| compare_keys(name, key));
+        found.ok().map(|index| &pairs[index].1)
+    }
+
+    /// Returns an element by its position, from 0, or from the end if it is negative; `None` if
+    /// this is no array or has no such element.
+    pub fn element(&self, index: i64) -> Option<&Json> {
+        let Json::Array(elements) = self else { return None };
+        let index = if index < 0 { index + elements.len() as i64 } else { index };
+        usize::try_from(index).ok().and_then(|index| elements.get(index))
+    }
+
+    /// Compares in the order of PostgreSQL's `jsonb`: object, array, boolean, number, string, null;
+    /// arrays and objects by size first.
+    pub fn compare(&self, other: &Json) -> Ordering {
+        match (self, other) {
+            // For historical reasons an empty array sorts before everything, at the top.
+            (Json::Array(a), Json::Array(b)) if a.is_empty() || b.is_empty() => {
+                a.len().cmp(&b.len())
+            }
+            (Json::Array(a), other) if a.is_empty() && !other.is_container() => Ordering::Less,
+            (other, Json::Array(b)) if b.is_empty() && !other.is_container() => Ordering::Greater,
+            _ => self.compare_within(other),
+        }
+    }
+
+    fn compare_within(&self, other: &Json) -> Ordering {
+        match (self, other) {
+            (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Json::Number(a), Json::Number(b)) => a.cmp(b),
+            (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
+            (Json::Array(a), Json::Array(b)) => a
+                .len()
+                .cmp(&b.len())
+                .then_with(|| first_unequal(a.iter().zip(b).map(|(a, b)| a.compare_within(b)))),
+            (Json::Object(a), Json::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
+                first_unequal(a.iter().zip(b).map(|(a, b)| {
+                    a.0.as_bytes().cmp(b.0.as_bytes()).then_with(|| a.1.compare_within(&b.1))
+                }))
+            }),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    /// Returns whether this is an array or an object.
+    pub fn is_container(&self) -> bool {
+        matches!(self, Json::Array(_) | Json::Object(_))
+    }
+
+    pub(super) fn hash_into(&self, state: &mut impl Hasher) {
+        state.write_u8(self.rank());
+        match self {
+            Json::Null => {}
+            Json::String(text) => text.hash(state),
+            Json::Number(number) => number.hash(state),
+            Json::Bool(value) => value.hash(state),
+            Json::Array(elements) => elements.iter().for_each(|one| one.hash_into(state)),
+            Json::Object(pairs) => pairs.iter().for_each(|(key, value)| {
+                key.hash(state);
+                value.hash_into(state);
+            }),
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let within = match self {
+            Json::String(text) => text.len() + 16,
+            Json::Number(number) => number.heap_bytes(),
+            Json::Array(elements) => elements.iter().map(Json::heap_bytes).sum(),
+            Json::Object(pairs) => {
+                pairs.iter().map(|(key, value)| key.len() + 32 + value.heap_bytes()).sum()
+            }
+            Json::Null | Json::Bool(_) => 0,
+        };
+        within + size_of::<Json>()
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Json::Null => 0,
+            Json::String(_) => 1,
+            Json::Number(_) => 2,
+            Json::Bool(_) => 3,
+            Json::Array(_) => 4,
+            Json::Object(_) => 5,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_there_once_and_sorted_by_length() {
+        let pair = |key: &str, value: i64| (Arc::from(key), Json::Number(value.into()));
+        let object = Json::object(vec![pair("bb", 1), pair("c", 2), pair("bb", 3), pair("a", 4)]);
+        assert_eq!(object, Json::Object(vec![pair("a", 4), pair("c", 2), pair("bb", 3)]));
+        assert_eq!(object.get("bb"), Some(&Json::Number(3.into())));
+        assert_eq!(object.get("b"), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! Arrays: making, joining and measuring them, and reading elements.
+//!
+//! The binder makes calls of the grammar's forms. Their names have blanks, so that no statement can
+//! name them: `array of` is `ARRAY[…]`, `array element` is `a[1][2]`, `array slice` is `a[1:2]`
+//! with a lower and an upper bound for each dimension, the extremes of `integer` for those left out.
+
+use std::sync::Arc;
+
+use super::argument::{array, array_datum, int4};
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{
+    AnyArray, AnyElement, Array as ArrayOf, Compatible, CompatibleArray, Int4, Text,
+};
+use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
+use crate::error::{Error, Result, sqlstate};
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("array of", &[Compatible, Compatible], CompatibleArray, |a, _| {
+        Ok(array_datum(Array::from_elements(a.to_vec())))
+    })
+    .variadic()
+    .takes_null(),
+    row("array of arrays", &[CompatibleArray, CompatibleArray], CompatibleArray, |a, _| nested(a))
+        .variadic()
+        .takes_null(),
+    row("array element", &[AnyArray, Int4], AnyElement, element).variadic(),
+    row("array slice", &[AnyArray, Int4], AnyArray, slice).variadic(),
+    row("array_append", &[CompatibleArray, Compatible], CompatibleArray, append).takes_null(),
+    row("array_prepend", &[Compatible, CompatibleArray], CompatibleArray, prepend).takes_null(),
+    row("array_cat", &[CompatibleArray, CompatibleArray], CompatibleArray, cat).takes_null(),
+    row("||", &[CompatibleArray, Compatible], CompatibleArray, append).takes_null(),
+    row("||", &[Compatible, CompatibleArray], CompatibleArray, prepend).takes_null(),
+    row("||", &[CompatibleArray, CompatibleArray], CompatibleArray, cat).takes_null(),
+    row("array_ndims", &[AnyArray], Int4, |a, _| Ok(count(array(&a[0]).dimensions.len()))),
+    row("array_dims", &[AnyArray], Text, |a, _| {
+        let bounds = array(&a[0]).dimensions.iter();
+        let written: String = bounds.map(|d| format!("[{}:{}]", d.lower, d.upper())).collect();
+        Ok(if written.is_empty() { Datum::Null } else { Datum::text(written) })
+    }),
+    row("array_length", &[AnyArray, Int4], Int4, |a, _| {
+        Ok(dimension(a).map_or(Datum::Null, |dimension| Datum::Int4(dimension.length as i32)))
+    }),
+    row("array_lower", &[AnyArray, Int4], Int4, |a, _| {
+        Ok(dimension(a).map_or(Datum::Null, |dimension| Datum::Int4(dimension.lower)))
+    }),
+    row("array_upper", &[AnyArray, Int4], Int4, |a, _| {
+        Ok(dimension(a).map_or(Datum::Null, |dimension| Datum::Int4(dimension.upper())))
+    }),
+    row("cardinality", &[AnyArray], Int4, |a, _| {
+        Ok(Datum::Int4(array(&a[0]).elements.len() as i32))
+    }),
+    row("trim_array", &[AnyArray, Int4], AnyArray, trim),
+    row("array_fill", &[AnyElement, ArrayOf(&Int4)], AnyArray, fill).takes_null(),
+    row("array_fill", &[AnyElement, ArrayOf(&Int4), ArrayOf(&Int4)], AnyArray, fill).takes_null(),
+];
+
+/// A number of dimensions; NULL for an empty array.
+fn count(dimensions: usize) -> Datum {
+    if dimensions == 0 { Datum::Null } else { Datum::Int4(dimensions as i32) }
+}
+
+fn dimension(arguments: &[Datum]) -> Option<&Dimension> {
+    let index = usize::try_from(int4(&arguments[1])).ok()?.checked_sub(1)?;
+    array(&arguments[0]).dimensions.get(index)
+}
+
+fn subscript_error(message: &str) -> Error {
+    Error::new("2202E", message)
+}
+
+pub(super) fn too_large() -> Error {
+    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
+    Error::new("54000", message)
+}
+
+/// `ARRAY[a, b]` of arrays: one dimension more.
+fn nested(arguments: &[Datum]) -> Result<Datum> {
+    let arrays = arguments.iter().filter_map(|argument| match argument {
+        Datum::Nested(Nested::Array(array)) if !array.dimensions.is_empty() => Some(array),
+        _ => None,
+    });
+    let arrays: Vec<&Arc<Array>> = arrays.collect();
+    let Some(first) = arrays.first() else { return Ok(array_datum(Array::default())) };
+    let same = arrays.iter().all(|array| array.dimensions == first.dimensions);
+    if !same || arrays.len() != arguments.len() {
+        let message =
+            "multidimensional arrays must have array expressions with matching dimensions";
+        return Err(subscript_error(message));
+    }
+    if first.dimensions.len() == MAX_DIMENSIONS {
+        let message = format!(
+            "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+            MAX_DIMENSIONS + 1
+        );
+        return Err(Error::new("54000", message));
+    }
+    let mut dimensions = vec![Dimension { lower: 1, length: arrays.len() }];
+    dimensions.extend_from_slice(&first.dimensions);
+    let elements = arrays.iter().flat_map(|array| array.elements.iter().cloned()).collect();
+    Ok(array_datum(Array { dimensions, elements }))
+}
+
+fn element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (array, subscripts) = (array(&arguments[0]), &arguments[1..]);
+    if subscripts.len() != array.dimensions.len() {
+        return Ok(Datum::Null);
+    }
+    let mut index = 0;
+    for (dimension, subscript) in array.dimensions.iter().zip(subscripts) {
+        let offset = i64::from(int4(subscript)) - i64::from(dimension.lower);
+        match usize::try_from(offset) {
+            Ok(offset) if offset < dimension.length => index = index * dimension.length + offset,
+            _ => return Ok(Datum::Null),
+        }
+    }
+    Ok(array.elements[index].clone())
+}
+
+fn slice(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (array, bounds) = (array(&arguments[0]), &arguments[1..]);
+    if bounds.len() / 2 > array.dimensions.len() {
+        return Ok(array_datum(Array::default()));
+    }
+    // What the slice keeps of each dimension: offsets from its lower bound.
+    let mut kept = Vec::with_capacity(array.dimensions.len());
+    for (index, dimension) in array.dimensions.iter().enumerate() {
+        let (lower, upper) = match bounds.get(index * 2..index * 2 + 2) {
+            Some([lower, upper]) => (int4(lower), int4(upper)),
+            _ => (i32::MIN, i32::MAX),
+        };
+        let (lower, upper) = (lower.max(dimension.lower), upper.min(dimension.upper()));
+        if lower > upper {
+            return Ok(array_datum(Array::default()));
+        }
+        let start = (i64::from(lower) - i64::from(dimension.lower)) as usize;
+        let end = (i64::from(upper) - i64::from(dimension.lower)) as usize + 1;
+        kept.push(start..end);
+    }
+    let mut elements = Vec::new();
+    take_slice(array, &kept, 0, 0, &mut elements);
+    let dimensions = kept.iter().map(|range| Dimension { lower: 1, length: range.len() }).collect();
+    Ok(array_datum(Array { dimensions, elements }))
+}
+
+fn take_slice(
+    array: &Array,
+    kept: &[std::ops::Range<usize>],
+    level: usize,
+    start: usize,
+    elements: &mut Vec<Datum>,
+) {
+    let Some(range) = kept.get(level) else {
+        elements.extend(array.elements.get(start).cloned());
+        return;
+    };
+    for offset in range.clone() {
+        let at = start * array.dimensions[level].length + offset;
+        take_slice(array, kept, level + 1, at, elements);
+    }
+}
+
+/// Returns the array of an argument that may be NULL, which is like an empty one.
+fn array_or_empty(datum: &Datum) -> Array {
+    match datum {
+        Datum::Nested(Nested::Array(array)) => (**array).clone(),
+        _ => Array::default(),
+    }
+}
+
+/// Checks that an array has one dimension, or none, which it then gets.
+fn one_dimension(array: &mut Array) -> Result<&mut Dimension> {
+    if array.dimensions.is_empty() {
+        array.dimensions.push(Dimension { lower: 1, length: 0 });
+    }
+    match array.dimensions.as_mut_slice() {
+        [only] => Ok(only),
+        _ => {
+            let message = "argument must be empty or one-dimensional array";
+            Err(Error::new("22000", message))
+        }
+    }
+}
+
+fn append(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut array = array_or_empty(&arguments[0]);
+    let dimension = one_dimension(&mut array)?;
+    if dimension.upper() == i32::MAX {
+        return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
+    }
+    dimension.length += 1;
+    array.elements.push(arguments[1].clone());
+    Ok(array_datum(array))
+}
+
+fn prepend(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut array = array_or_empty(&arguments[1]);
+    one_dimension(&mut array)?.length += 1;
+    array.elements.insert(0, arguments[0].clone());
+    Ok(array_datum(array))
+}
+
+fn cat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let (left, right) = match (&arguments[0], &arguments[1]) {
+        (Datum::Null, other) | (other, Datum::Null) => return Ok(other.clone()),
+        (left, right) => (array(left), array(right)),
+    };
+    if left.dimensions.is_empty() {
+        return Ok(arguments[1].clone());
+    }
+    if right.dimensions.is_empty() {
+        return Ok(arguments[0].clone());
+    }
+    let incompatible = |detail: String| {
+        Err(subscript_error("cannot concatenate incompatible arrays").with_detail(detail))
+    };
+    let (m, n) = (left.dimensions.len(), right.dimensions.len());
+    let lengths =
+        |dimensions: &[Dimension]| dimensions.iter().map(|d| d.length).collect::<Vec<_>>();
+    let (inner_left, inner_right) = match (m, n) {
+        _ if m == n => (&left.dimensions[1..], &right.dimensions[1..]),
+        _ if m == n + 1 => (&left.dimensions[1..], &right.dimensions[..]),
+        _ if m + 1 == n => (&left.dimensions[..], &right.dimensions[1..]),
+        _ => {
+            return incompatible(format!(
+                "Arrays of {m} and {n} dimensions are not compatible for concatenation."
+            ));
+        }
+    };
+    if lengths(inner_left) != lengths(inner_right) {
+        let what = if m == n { "element " } else { "" };
+        return incompatible(format!(
+            "Arrays with differing {what}dimensions are not compatible for concatenation."
+        ));
+    }
+    let mut dimensions = if m >= n { left.dimensions.clone() } else { right.dimensions.clone() };
+    dimensions[0].length = match (m, n) {
+        _ if m == n => left.dimensions[0].length + right.dimensions[0].length,
+        _ => dimensions[0].length + 1,
+    };
+    let elements = left.elements.iter().chain(&right.elements).cloned().collect::<Vec<_>>();
+    if elements.len() > MAX_ELEMENTS {
+        return Err(too_large());
+    }
+    Ok(array_datum(Array { dimensions, elements }))
+}
+
+fn trim(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut array = array(&arguments[0]).clone();
+    let outer = array.dimensions.first().map_or(0, |dimension| dimension.length);
+    let Some(kept) = usize::try_from(int4(&arguments[1])).ok().and_then(|n| outer.checked_sub(n))
+    else {
+        let message = format!("number of elements to trim must be between 0 and {outer}");
+        return Err(subscript_error(&message));
+    };
+    if kept == 0 {
+        return Ok(array_datum(Array::default()));
+    }
+    array.elements.truncate(array.elements.len() / outer * kept);
+    array.dimensions.iter_mut().for_each(|dimension| dimension.lower = 1);
+    array.dimensions[0].length = kept;
+    Ok(array_datum(array))
+}
+
+fn fill(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let null = || Err(Error::new("22004", "dimension array or low bound array cannot be null"));
+    if arguments[1..].iter().any(Datum::is_null) {
+        return null();
+    }
+    let mut numbers = Vec::with_capacity(2);
+    for argument in &arguments[1..] {
+        let argument = array(argument);
+        if argument.dimensions.len() > 1 || argument.dimensions.iter().any(|d| d.lower != 1) {
+            return Err(subscript_error("wrong number of array subscripts")
+                .with_detail("Dimension array must be one dimensional."));
+        }
+        if argument.elements.iter().any(Datum::is_null) {
+            return Err(Error::new("22004", "dimension values cannot be null"));
+        }
+        numbers.push(argument.elements.iter().map(int4).collect::<Vec<i32>>());
+    }
+    let lengths = &numbers[0];
+    let lowers = numbers.get(1).cloned().unwrap_or_else(|| vec![1; lengths.len()]);
+    if lowers.len() != lengths.len() {
+        return Err(subscript_error("wrong number of array subscripts")
+            .with_detail("Low bound array has different size than dimensions array."));
+    }
+    if lengths.len() > MAX_DIMENSIONS {
+        let message = format!(
+            "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+            lengths.len()
+        );
+        return Err(Error::new("54000", message));
+    }
+    let mut count = usize::from(!lengths.is_empty());
+    let mut dimensions = Vec::with_capacity(lengths.len());
+    for (&length, &lower) in lengths.iter().zip(&lowers) {
+        let length = usize::try_from(length).map_err(|_| too_large())?;
+        count = count.saturating_mul(length);
+        dimensions.push(Dimension { lower, length });
+    }
+    if count > MAX_ELEMENTS {
+        return Err(too_large());
+    }
+    if count == 0 {
+        return Ok(array_datum(Array::default()));
+    }
+    let elements = vec![arguments[0].clone(); count];
+    Ok(array_datum(Array { dimensions, elements }))
+}

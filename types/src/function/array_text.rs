@@ -1,0 +1,107 @@
+//! Arrays and text: joining elements, splitting text, matches of regular expressions.
+
+use super::argument::{array, array_datum, text, text_datum};
+use super::regular_expression::{Flags, with_regex};
+use super::regular_expression_functions::{for_each_match, no_global};
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{self, AnyArray, Text};
+use crate::datum::{Array, Datum};
+use crate::error::Result;
+use crate::text::{self, TextStyle};
+
+const TEXTS: DataType = DataType::Array(&Text);
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("array_to_string", &[AnyArray, Text], Text, to_string).stable(),
+    row("array_to_string", &[AnyArray, Text, Text], Text, to_string).takes_null().stable(),
+    row("string_to_array", &[Text, Text], TEXTS, to_array).takes_null(),
+    row("string_to_array", &[Text, Text, Text], TEXTS, to_array).takes_null(),
+    row("regexp_match", &[Text, Text], TEXTS, regexp_match),
+    row("regexp_match", &[Text, Text, Text], TEXTS, regexp_match),
+    row("regexp_split_to_array", &[Text, Text], TEXTS, split),
+    row("regexp_split_to_array", &[Text, Text, Text], TEXTS, split),
+];
+
+fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    if arguments[..2].iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
+    let style = TextStyle { time_zone: context.time_zone.clone(), ..TextStyle::default() };
+    let mut out = Vec::new();
+    let mut first = true;
+    for element in &array(&arguments[0]).elements {
+        if element.is_null() && null.is_none() {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.extend_from_slice(text(&arguments[1]).as_bytes());
+        }
+        match element {
+            Datum::Null => out.extend_from_slice(null.unwrap_or_default().as_bytes()),
+            value => text::write(value, DataType::Unknown, &style, &mut out),
+        }
+    }
+    Ok(text_datum(String::from_utf8(out).expect("the text of a value is UTF-8")))
+}
+
+/// Returns the parts of a text, as `string_to_array` and `string_to_table` have them.
+fn parts(arguments: &[Datum]) -> Option<Vec<Datum>> {
+    if arguments[0].is_null() {
+        return None;
+    }
+    let string = text(&arguments[0]);
+    let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
+    let part = |part: &str| if Some(part) == null { Datum::Null } else { text_datum(part) };
+    Some(match &arguments[1] {
+        _ if string.is_empty() => Vec::new(),
+        Datum::Null => string.chars().map(|c| part(c.encode_utf8(&mut [0; 4]))).collect(),
+        separator if text(separator).is_empty() => vec![part(string)],
+        separator => string.split(text(separator)).map(part).collect(),
+    })
+}
+
+fn to_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let parts = parts(arguments);
+    Ok(parts.map_or(Datum::Null, |parts| array_datum(Array::from_elements(parts))))
+}
+
+fn regexp_match(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let flags = Flags::parse(arguments.get(2).map_or("", text))?;
+    if flags.global {
+        return no_global(flags, "regexp_match()")
+            .map(|_| Datum::Null)
+            .map_err(|error| error.with_hint("Use the regexp_matches function instead."));
+    }
+    with_regex(text(&arguments[1]), flags, |regex| {
+        let Some(captures) = regex.captures(text(&arguments[0])) else { return Datum::Null };
+        // All of the match, if there are no groups.
+        let first = usize::from(captures.len() > 1);
+        let groups = captures.iter().skip(first);
+        let groups = groups.map(|group| group.map_or(Datum::Null, |g| text_datum(g.as_str())));
+        array_datum(Array::from_elements(groups.collect()))
+    })
+}
+
+fn split(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let flags = Flags::parse(arguments.get(2).map_or("", text))?;
+    let flags = no_global(flags, "regexp_split_to_array()")?;
+    let string = text(&arguments[0]);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    with_regex(text(&arguments[1]), flags, |regex| {
+        for_each_match(regex, string, 0, |captures| {
+            let found = captures.get(0).expect("group 0 is the match");
+            // Empty matches at the ends and right behind a match do not split.
+            if found.end() > 0 && found.start() < string.len() && found.end() > start {
+                parts.push(text_datum(&string[start..found.start()]));
+                start = found.end();
+            }
+            true
+        });
+    })?;
+    parts.push(text_datum(&string[start..]));
+    Ok(array_datum(Array::from_elements(parts)))
+}

@@ -1,0 +1,242 @@
+//! `jsonb`: joining, removing, setting and inserting.
+
+use std::sync::Arc;
+
+use super::argument::{array, int4, jsonb, jsonb_datum, text};
+use super::strings::invalid_parameter;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
+use crate::datum::{Datum, Json};
+use crate::error::{Error, Result, sqlstate};
+
+const TEXTS: DataType = DataType::Array(&Text);
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("||", &[Jsonb, Jsonb], Jsonb, |a, _| Ok(jsonb_datum(joined(jsonb(&a[0]), jsonb(&a[1]))))),
+    row("-", &[Jsonb, Text], Jsonb, |a, _| without_keys(jsonb(&a[0]), &[text(&a[1])])),
+    row("-", &[Jsonb, TEXTS], Jsonb, |a, _| {
+        let keys: Vec<&str> = array(&a[1]).elements.iter().filter_map(Datum::as_str).collect();
+        without_keys(jsonb(&a[0]), &keys)
+    }),
+    row("-", &[Jsonb, Int4], Jsonb, without_element),
+    row("#-", &[Jsonb, TEXTS], Jsonb, without_path),
+    row("jsonb_set", &[Jsonb, TEXTS, Jsonb], Jsonb, |a, _| set(a, true)),
+    row("jsonb_set", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, |a, _| {
+        set(a, a[3].as_bool() == Some(true))
+    })
+    .named(&["jsonb_in", "path", "replacement", "create_if_missing"]),
+    row("jsonb_insert", &[Jsonb, TEXTS, Jsonb], Jsonb, |a, _| insert(a, false)),
+    row("jsonb_insert", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, |a, _| {
+        insert(a, a[3].as_bool() == Some(true))
+    })
+    .named(&["jsonb_in", "path", "replacement", "insert_after"]),
+];
+
+/// Joins two objects, of whose equal keys the second one's count, or two arrays. What is no array
+/// beside one is taken for its only element.
+fn joined(left: &Json, right: &Json) -> Json {
+    if let (Json::Object(left), Json::Object(right)) = (left, right) {
+        return Json::object(left.iter().chain(right).cloned().collect());
+    }
+    let elements = |json: &Json| match json {
+        Json::Array(elements) => elements.clone(),
+        other => vec![other.clone()],
+    };
+    let mut all = elements(left);
+    all.extend(elements(right));
+    Json::Array(all)
+}
+
+fn without_keys(json: &Json, keys: &[&str]) -> Result<Datum> {
+    let named = |name: &Arc<str>| keys.contains(&&**name);
+    Ok(jsonb_datum(match json {
+        Json::Object(pairs) => {
+            Json::Object(pairs.iter().filter(|(name, _)| !named(name)).cloned().collect())
+        }
+        Json::Array(elements) => {
+            let kept = |one: &&Json| !matches!(one, Json::String(text) if named(text));
+            Json::Array(elements.iter().filter(kept).cloned().collect())
+        }
+        _ => return Err(invalid_parameter("cannot delete from scalar")),
+    }))
+}
+
+fn without_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    match jsonb(&arguments[0]) {
+        Json::Array(elements) => {
+            let mut elements = elements.clone();
+            if let Some(at) = place(int4(&arguments[1]).into(), elements.len()) {
+                elements.remove(at);
+            }
+            Ok(jsonb_datum(Json::Array(elements)))
+        }
+        Json::Object(_) => Err(invalid_parameter("cannot delete from object using integer index")),
+        _ => Err(invalid_parameter("cannot delete from scalar")),
+    }
+}
+
+/// Returns the place of an index that may count from the end.
+fn place(index: i64, length: usize) -> Option<usize> {
+    let index = if index < 0 { index + length as i64 } else { index };
+    usize::try_from(index).ok().filter(|index| *index < length)
+}
+
+/// Returns the steps of a path, of which none is NULL.
+fn steps(datum: &Datum) -> Result<Vec<&str>> {
+    let step = |(index, one): (usize, &'_ Datum)| match one {
+        Datum::Null => {
+            let message = format!("path element at position {} is null", index + 1);
+            Err(Error::new("22004", message))
+        }
+        _ => Ok(()),
+    };
+    let elements = &array(datum).elements;
+    if array(datum).dimensions.len() > 1 {
+        return Err(Error::new("2202E", "wrong number of array subscripts"));
+    }
+    elements.iter().enumerate().try_for_each(step)?;
+    Ok(elements.iter().map(text).collect())
+}
+
+fn without_path(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let json = jsonb(&arguments[0]);
+    if !json.is_container() {
+        return Err(invalid_parameter("cannot delete path in scalar"));
+    }
+    let steps = steps(&arguments[1])?;
+    if steps.is_empty() || is_empty(json) {
+        return Ok(arguments[0].clone());
+    }
+    change(json, &steps, 0, &mut |_| Ok(Change::Remove)).map(jsonb_datum)
+}
+
+/// What becomes of the place that a path names.
+enum Change {
+    Remove,
+    Put(Json),
+    /// Beside what is there, in an array.
+    Before(Json),
+    After(Json),
+    Keep,
+}
+
+/// What there is at the place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A value, in an array or in an object.
+    Element,
+    Field,
+    /// Nothing: a new field, or an element before or behind all others.
+    NewField,
+    NewElement,
+}
+
+/// Returns a value with a change at the end of a path; unchanged if it leads nowhere.
+fn change(
+    json: &Json,
+    steps: &[&str],
+    depth: usize,
+    decide: &mut dyn FnMut(Place) -> Result<Change>,
+) -> Result<Json> {
+    let (step, last) = (steps[depth], depth + 1 == steps.len());
+    match json {
+        Json::Object(pairs) => {
+            let found = pairs.iter().position(|(name, _)| **name == *step);
+            let mut pairs = pairs.clone();
+            match found {
+                Some(at) if !last => {
+                    pairs[at].1 = change(&pairs[at].1, steps, depth + 1, decide)?;
+                }
+                Some(at) => match decide(Place::Field)? {
+                    Change::Remove => drop(pairs.remove(at)),
+                    Change::Put(value) => pairs[at].1 = value,
+                    _ => {}
+                },
+                None if last => {
+                    if let Change::Put(value) = decide(Place::NewField)? {
+                        pairs.push((step.into(), value));
+                        return Ok(Json::object(pairs));
+                    }
+                }
+                None => {}
+            }
+            Ok(Json::Object(pairs))
+        }
+        Json::Array(elements) => {
+            let Ok(index) = step.trim_start().parse::<i32>() else {
+                let message =
+                    format!("path element at position {} is not an integer: \"{step}\"", depth + 1);
+                return Err(Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message));
+            };
+            let mut elements = elements.clone();
+            match place(index.into(), elements.len()) {
+                Some(at) if !last => {
+                    elements[at] = change(&elements[at], steps, depth + 1, decide)?;
+                }
+                Some(at) => match decide(Place::Element)? {
+                    Change::Remove => drop(elements.remove(at)),
+                    Change::Put(value) => elements[at] = value,
+                    Change::Before(value) => elements.insert(at, value),
+                    Change::After(value) => elements.insert(at + 1, value),
+                    Change::Keep => {}
+                },
+                None if last => {
+                    let behind = index >= 0;
+                    if let Change::Put(value) = decide(Place::NewElement)? {
+                        elements.insert(if behind { elements.len() } else { 0 }, value);
+                    }
+                }
+                None => {}
+            }
+            Ok(Json::Array(elements))
+        }
+        scalar => Ok(scalar.clone()),
+    }
+}
+
+fn is_empty(json: &Json) -> bool {
+    match json {
+        Json::Object(pairs) => pairs.is_empty(),
+        Json::Array(elements) => elements.is_empty(),
+        _ => false,
+    }
+}
+
+fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
+    let json = jsonb(&arguments[0]);
+    if !json.is_container() {
+        return Err(invalid_parameter("cannot set path in scalar"));
+    }
+    let steps = steps(&arguments[1])?;
+    if steps.is_empty() || is_empty(json) && !create {
+        return Ok(arguments[0].clone());
+    }
+    let value = jsonb(&arguments[2]);
+    let decide = &mut |place| {
+        let there = matches!(place, Place::Element | Place::Field);
+        Ok(if there || create { Change::Put(value.clone()) } else { Change::Keep })
+    };
+    change(json, &steps, 0, decide).map(jsonb_datum)
+}
+
+fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {
+    let json = jsonb(&arguments[0]);
+    if !json.is_container() {
+        return Err(invalid_parameter("cannot set path in scalar"));
+    }
+    let steps = steps(&arguments[1])?;
+    if steps.is_empty() {
+        return Ok(arguments[0].clone());
+    }
+    let value = jsonb(&arguments[2]);
+    let decide = &mut |place| match place {
+        Place::Element if after => Ok(Change::After(value.clone())),
+        Place::Element => Ok(Change::Before(value.clone())),
+        Place::Field => Err(invalid_parameter("cannot replace existing key")
+            .with_hint("Try using the function jsonb_set to replace key value.")),
+        Place::NewField | Place::NewElement => Ok(Change::Put(value.clone())),
+    };
+    change(json, &steps, 0, decide).map(jsonb_datum)
+}

@@ -1,0 +1,265 @@
+//! Arrays, `json` and `jsonb` within a packed row. Byte by byte: `docs/formats/packed-row.md`.
+
+use std::sync::Arc;
+
+use super::{corrupt, value};
+use crate::datatype::DataType;
+use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, Nested};
+use crate::error::Result;
+use crate::numeric::Numeric;
+
+const NULL: u8 = 0;
+const FALSE: u8 = 1;
+const TRUE: u8 = 2;
+const NUMBER: u8 = 3;
+const STRING: u8 = 4;
+const ARRAY: u8 = 5;
+const OBJECT: u8 = 6;
+
+/// The deepest `jsonb` that is read, more than text can be.
+const MAX_DEPTH: usize = 1_100;
+
+/// Appends a value.
+pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
+    match nested {
+        Nested::Array(array) => write_array(array, out),
+        Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
+        Nested::Jsonb(json) => write_json(json, out),
+    }
+}
+
+/// Reads all of `bytes`.
+pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
+    let mut reader = Reader { bytes };
+    let nested = match data_type {
+        DataType::Json => {
+            let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a json is not UTF-8"))?;
+            return Ok(Nested::Json(Arc::new(text.to_owned())));
+        }
+        DataType::Jsonb => Nested::Jsonb(Arc::new(reader.json(0)?)),
+        DataType::Array(element) => Nested::Array(Arc::new(reader.array(*element)?)),
+        _ => return Err(corrupt("a value is not made of values")),
+    };
+    match reader.bytes {
+        [] => Ok(nested),
+        _ => Err(corrupt("bytes are left behind a value")),
+    }
+}
+
+fn put_varint(mut value: usize, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put_varint(bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+fn write_array(array: &Array, out: &mut Vec<u8>) {
+    out.push(array.dimensions.len() as u8);
+    for dimension in &array.dimensions {
+        out.extend_from_slice(&dimension.lower.to_le_bytes());
+        put_varint(dimension.length, out);
+    }
+    let mut bytes = Vec::new();
+    for element in &array.elements {
+        if element.is_null() {
+            out.push(0);
+            continue;
+        }
+        bytes.clear();
+        value::write(element, &mut bytes);
+        put_varint(bytes.len() + 1, out);
+        out.extend_from_slice(&bytes);
+    }
+}
+
+fn write_json(json: &Json, out: &mut Vec<u8>) {
+    match json {
+        Json::Null => out.push(NULL),
+        Json::Bool(false) => out.push(FALSE),
+        Json::Bool(true) => out.push(TRUE),
+        Json::Number(number) => {
+            out.push(NUMBER);
+            let mut bytes = Vec::new();
+            value::write(&Datum::Numeric(number.clone()), &mut bytes);
+            put_bytes(&bytes, out);
+        }
+        Json::String(text) => {
+            out.push(STRING);
+            put_bytes(text.as_bytes(), out);
+        }
+        Json::Array(elements) => {
+            out.push(ARRAY);
+            put_varint(elements.len(), out);
+            elements.iter().for_each(|element| write_json(element, out));
+        }
+        Json::Object(pairs) => {
+            out.push(OBJECT);
+            put_varint(pairs.len(), out);
+            for (key, value) in pairs {
+                put_bytes(key.as_bytes(), out);
+                write_json(value, out);
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) =
+            self.bytes.split_at_checked(count).ok_or_else(|| corrupt("a value is cut off"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn varint(&mut self) -> Result<usize> {
+        let mut value = 0_u64;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return usize::try_from(value).map_err(|_| corrupt("a length is too large"));
+            }
+        }
+        Err(corrupt("a length has no end"))
+    }
+
+    fn text(&mut self) -> Result<Arc<str>> {
+        let length = self.varint()?;
+        let text = std::str::from_utf8(self.take(length)?);
+        text.map(Arc::from).map_err(|_| corrupt("a text is not UTF-8"))
+    }
+
+    fn array(&mut self, element: DataType) -> Result<Array> {
+        let dimension_count = usize::from(self.byte()?);
+        if dimension_count > MAX_DIMENSIONS {
+            return Err(corrupt("an array has too many dimensions"));
+        }
+        let mut dimensions = Vec::with_capacity(dimension_count);
+        let mut count = usize::from(dimension_count > 0);
+        for _ in 0..dimension_count {
+            let lower = self.take(4)?.first_chunk().copied().unwrap_or_default();
+            let length = self.varint()?;
+            count = count.saturating_mul(length);
+            dimensions.push(Dimension { lower: i32::from_le_bytes(lower), length });
+        }
+        // Each element takes a byte at least.
+        if count > self.bytes.len() || dimensions.iter().any(|dimension| dimension.length == 0) {
+            return Err(corrupt("an array is cut off"));
+        }
+        let mut elements = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut datum = Datum::Null;
+            if let Some(length) = self.varint()?.checked_sub(1) {
+                value::read(self.take(length)?, element, &mut datum)?;
+            }
+            elements.push(datum);
+        }
+        Ok(Array { dimensions, elements })
+    }
+
+    fn json(&mut self, depth: usize) -> Result<Json> {
+        if depth > MAX_DEPTH {
+            return Err(corrupt("a jsonb is nested too deep"));
+        }
+        Ok(match self.byte()? {
+            NULL => Json::Null,
+            FALSE => Json::Bool(false),
+            TRUE => Json::Bool(true),
+            NUMBER => Json::Number(self.number()?),
+            STRING => Json::String(self.text()?),
+            ARRAY => {
+                let count = self.varint()?;
+                let mut elements = Vec::with_capacity(count.min(self.bytes.len()));
+                for _ in 0..count {
+                    elements.push(self.json(depth + 1)?);
+                }
+                Json::Array(elements)
+            }
+            OBJECT => {
+                let count = self.varint()?;
+                let mut pairs = Vec::with_capacity(count.min(self.bytes.len()));
+                for _ in 0..count {
+                    let key = self.text()?;
+                    pairs.push((key, self.json(depth + 1)?));
+                }
+                Json::object(pairs)
+            }
+            _ => return Err(corrupt("a jsonb begins with a bad byte")),
+        })
+    }
+
+    fn number(&mut self) -> Result<Numeric> {
+        let length = self.varint()?;
+        let mut datum = Datum::Null;
+        value::read(self.take(length)?, DataType::Numeric, &mut datum)?;
+        match datum {
+            Datum::Numeric(number) => Ok(number),
+            _ => Err(corrupt("a number is none")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{self, TextStyle};
+
+    fn bytes(text: &str, data_type: DataType) -> (Nested, Vec<u8>) {
+        let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
+        let Datum::Nested(nested) = value else { panic!("{text} is not nested") };
+        let mut out = Vec::new();
+        write(&nested, &mut out);
+        (nested, out)
+    }
+
+    #[test]
+    fn values_come_back_and_damage_is_noticed() {
+        let array = |element: DataType| element.array().unwrap();
+        let cases = [
+            (array(DataType::Int4), "{1,NULL,-3}"),
+            (array(DataType::Text), "[0:1][2:3]={{a,\"\"},{NULL,\"x,y\"}}"),
+            (array(DataType::Numeric), "{1.50,NaN,12345678901234567890.5}"),
+            (array(DataType::Jsonb), r#"{"{\"a\": 1}",NULL}"#),
+            (array(DataType::Bool), "{}"),
+            (DataType::Jsonb, r#"{"b": [1, 2.50, null, true], "a": {"": "x"}, "bb": false}"#),
+            (DataType::Jsonb, "[]"),
+            (DataType::Json, "{ \"a\" : 1 }"),
+        ];
+        for (data_type, text) in cases {
+            let (value, written) = bytes(text, data_type);
+            assert_eq!(read(&written, data_type).unwrap(), value, "{text}");
+            for cut in 0..written.len() {
+                // Text that is cut off is shorter text.
+                let result = read(&written[..cut], data_type);
+                assert!(result.is_err() || data_type == DataType::Json, "{text} {cut}");
+            }
+            for at in 0..written.len() {
+                let mut damaged = written.clone();
+                damaged[at] ^= 0x55;
+                drop(read(&damaged, data_type));
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_as_written_down() {
+        let (_, array) = bytes("{258,NULL}", DataType::Array(&DataType::Int4));
+        assert_eq!(array, [1, 1, 0, 0, 0, 2, 5, 2, 1, 0, 0, 0]);
+        let (_, json) = bytes(r#"{"n": 7, "a": [true, null]}"#, DataType::Jsonb);
+        assert_eq!(json, [6, 2, 1, b'a', 5, 2, 2, 0, 1, b'n', 3, 2, 0, 7]);
+    }
+}

@@ -1,0 +1,293 @@
+//! The text of arrays: `{1,NULL,"a b"}`, with `[2:3]=` before it if a lower bound is not 1.
+
+use super::{TextStyle, parse as parse_value, write as write_value};
+use crate::datatype::DataType;
+use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
+use crate::error::{Error, Result, sqlstate};
+
+/// Appends an array.
+pub(super) fn write(array: &Array, element: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+    if array.dimensions.is_empty() {
+        out.extend_from_slice(b"{}");
+        return;
+    }
+    if array.dimensions.iter().any(|dimension| dimension.lower != 1) {
+        for dimension in &array.dimensions {
+            let bounds = format!("[{}:{}]", dimension.lower, dimension.upper());
+            out.extend_from_slice(bounds.as_bytes());
+        }
+        out.push(b'=');
+    }
+    let mut elements = array.elements.iter();
+    write_level(&array.dimensions, &mut elements, element, style, out);
+}
+
+fn write_level(
+    dimensions: &[Dimension],
+    elements: &mut std::slice::Iter<'_, Datum>,
+    element: DataType,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) {
+    let Some((outer, inner)) = dimensions.split_first() else { return };
+    out.push(b'{');
+    for index in 0..outer.length {
+        if index > 0 {
+            out.push(b',');
+        }
+        if inner.is_empty() {
+            match elements.next() {
+                None | Some(Datum::Null) => out.extend_from_slice(b"NULL"),
+                Some(value) => write_element(value, element, style, out),
+            }
+        } else {
+            write_level(inner, elements, element, style, out);
+        }
+    }
+    out.push(b'}');
+}
+
+fn write_element(value: &Datum, element: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_value(value, element, style, out);
+    let written = &out[start..];
+    let special = |byte: &u8| {
+        matches!(
+            byte,
+            b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c
+        )
+    };
+    let quoted =
+        written.is_empty() || written.iter().any(special) || written.eq_ignore_ascii_case(b"null");
+    if !quoted {
+        return;
+    }
+    let written = out.split_off(start);
+    out.push(b'"');
+    for byte in written {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// Reads an array.
+pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
+    let mut reader = Reader { text, rest: text, elements: Vec::new(), lengths: Vec::new() };
+    let bounds = reader.bounds()?;
+    if !reader.rest.starts_with('{') {
+        return Err(match bounds {
+            Some(_) => malformed(text, "Array contents must start with \"{\"."),
+            None => malformed(text, "Array value must start with \"{\" or dimension information."),
+        });
+    }
+    reader.level(0, element, style)?;
+    if !reader.rest.trim_start().is_empty() {
+        return Err(malformed(text, "Junk after closing right brace."));
+    }
+    if reader.elements.is_empty() {
+        return Ok(Array::default());
+    }
+    let lengths = reader.lengths;
+    let dimensions = match bounds {
+        None => lengths.iter().map(|&length| Dimension { lower: 1, length }).collect(),
+        Some(bounds) => {
+            let given: Vec<usize> = bounds.iter().map(|bound| bound.length).collect();
+            if given != lengths {
+                let detail = "Specified array dimensions do not match array contents.";
+                return Err(malformed(text, detail));
+            }
+            bounds
+        }
+    };
+    Ok(Array { dimensions, elements: reader.elements })
+}
+
+fn malformed(text: &str, detail: &str) -> Error {
+    let message = format!("malformed array literal: \"{text}\"");
+    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(detail)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    elements: Vec<Datum>,
+    /// Lengths of the levels, as the first of each says.
+    lengths: Vec<usize>,
+}
+
+impl Reader<'_> {
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    }
+
+    /// Reads `[1:3][2:5]=`.
+    fn bounds(&mut self) -> Result<Option<Vec<Dimension>>> {
+        self.skip_blanks();
+        let mut bounds = Vec::new();
+        while let Some(rest) = self.rest.strip_prefix('[') {
+            let detail = "Missing \"]\" after array dimensions.";
+            let (inside, rest) =
+                rest.split_once(']').ok_or_else(|| malformed(self.text, detail))?;
+            let (lower, upper) = inside.split_once(':').unwrap_or(("1", inside));
+            let number = |text: &str| {
+                let detail = "\"[\" must introduce explicitly-specified array dimensions.";
+                text.trim().parse::<i32>().map_err(|_| malformed(self.text, detail))
+            };
+            let (lower, upper) = (number(lower)?, number(upper)?);
+            if upper < lower {
+                let message = "upper bound cannot be less than lower bound";
+                return Err(Error::new("2202E", message));
+            }
+            if bounds.len() == MAX_DIMENSIONS {
+                return Err(too_many_dimensions(bounds.len() + 1));
+            }
+            let length = usize::try_from(i64::from(upper) - i64::from(lower) + 1)
+                .map_err(|_| too_large())?;
+            if length > MAX_ELEMENTS {
+                return Err(too_large());
+            }
+            bounds.push(Dimension { lower, length });
+            self.rest = rest;
+            self.skip_blanks();
+        }
+        if bounds.is_empty() {
+            return Ok(None);
+        }
+        let detail = "Missing \"=\" after array dimensions.";
+        self.rest = self.rest.strip_prefix('=').ok_or_else(|| malformed(self.text, detail))?;
+        self.skip_blanks();
+        Ok(Some(bounds))
+    }
+
+    /// Reads `{…}` at a depth, from 0. The brace is there.
+    fn level(&mut self, depth: usize, element: DataType, style: &TextStyle) -> Result<()> {
+        self.rest = &self.rest[1..];
+        if depth == MAX_DIMENSIONS {
+            return Err(too_many_dimensions(depth + 1));
+        }
+        let mut length = 0;
+        self.skip_blanks();
+        if self.rest.starts_with('}') {
+            self.rest = &self.rest[1..];
+            if depth > 0 {
+                return Err(malformed(self.text, "Unexpected \"}\" character."));
+            }
+            return Ok(());
+        }
+        if self.lengths.len() == depth {
+            // It is filled in at the end of the level.
+            self.lengths.push(0);
+        }
+        loop {
+            self.skip_blanks();
+            if self.rest.starts_with('{') {
+                if !self.elements.is_empty() && self.lengths.len() == depth + 1 {
+                    return Err(self.ragged());
+                }
+                self.level(depth + 1, element, style)?;
+            } else {
+                if self.lengths.len() > depth + 1 {
+                    return Err(self.ragged());
+                }
+                let value = self.element(element, style)?;
+                self.elements.push(value);
+                if self.elements.len() > MAX_ELEMENTS {
+                    return Err(too_large());
+                }
+            }
+            length += 1;
+            self.skip_blanks();
+            let next = self.rest.chars().next();
+            self.rest = self.rest.get(1..).unwrap_or_default();
+            match next {
+                Some(',') => {}
+                Some('}') => break,
+                None => return Err(malformed(self.text, "Unexpected end of input.")),
+                Some(_) => return Err(malformed(self.text, "Unexpected array element.")),
+            }
+        }
+        match self.lengths[depth] {
+            0 => self.lengths[depth] = length,
+            first if first != length => return Err(self.ragged()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ragged(&self) -> Error {
+        let detail = "Multidimensional arrays must have sub-arrays with matching dimensions.";
+        malformed(self.text, detail)
+    }
+
+    fn element(&mut self, element: DataType, style: &TextStyle) -> Result<Datum> {
+        if let Some(quoted) = self.rest.strip_prefix('"') {
+            let mut value = String::new();
+            let mut characters = quoted.chars();
+            loop {
+                match characters.next() {
+                    Some('"') => break,
+                    Some('\\') => value.extend(characters.next()),
+                    Some(other) => value.push(other),
+                    None => return Err(malformed(self.text, "Unexpected end of input.")),
+                }
+            }
+            self.rest = characters.as_str();
+            return parse_value(&value, element, style);
+        }
+        let mut value = String::new();
+        let mut escaped = false;
+        // Blanks at the end do not count, unless they are escaped.
+        let mut kept = 0;
+        let mut characters = self.rest.chars();
+        loop {
+            self.rest = characters.as_str();
+            match characters.next() {
+                None => return Err(malformed(self.text, "Unexpected end of input.")),
+                Some(',' | '}') => break,
+                Some(brace @ ('{' | '"')) => {
+                    let detail = match brace {
+                        '{' => "Unexpected \"{\" character.",
+                        _ => "Unexpected array element.",
+                    };
+                    return Err(malformed(self.text, detail));
+                }
+                Some('\\') => {
+                    escaped = true;
+                    value.extend(characters.next());
+                    kept = value.len();
+                }
+                Some(other) => {
+                    value.push(other);
+                    if !other.is_ascii_whitespace() {
+                        kept = value.len();
+                    }
+                }
+            }
+        }
+        value.truncate(kept);
+        if value.is_empty() && !escaped {
+            let found = self.rest.chars().next().unwrap_or(',');
+            let detail = format!("Unexpected \"{found}\" character.");
+            return Err(malformed(self.text, &detail));
+        }
+        if !escaped && value.eq_ignore_ascii_case("null") {
+            return Ok(Datum::Null);
+        }
+        parse_value(&value, element, style)
+    }
+}
+
+fn too_many_dimensions(count: usize) -> Error {
+    let message = format!(
+        "number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})"
+    );
+    Error::new("54000", message)
+}
+
+fn too_large() -> Error {
+    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
+    Error::new("54000", message)
+}

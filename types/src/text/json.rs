@@ -1,0 +1,407 @@
+//! The text of `json` and `jsonb`: reading, with PostgreSQL's errors, and writing.
+
+use std::sync::Arc;
+
+use crate::datum::Json;
+use crate::error::{Error, Result, sqlstate};
+use crate::numeric::Numeric;
+
+/// The deepest nesting that is read. Deeper values would take too much stack.
+const MAX_DEPTH: usize = 1_000;
+
+/// Reads a `jsonb`.
+pub(super) fn parse(text: &str) -> Result<Json> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: true };
+    reader.document()
+}
+
+/// Checks that a text is JSON.
+pub(super) fn check(text: &str) -> Result<()> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: false };
+    reader.document().map(drop)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    /// Whether strings are wanted, and their escapes must mean something.
+    unescape: bool,
+}
+
+fn invalid(detail: String) -> Error {
+    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+        .with_detail(detail)
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<Json> {
+        let value = self.value()?;
+        match self.peek()? {
+            None => Ok(value),
+            Some(token) => Err(invalid(format!("Expected end of input, but found \"{token}\"."))),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Returns the next token without taking it; `None` at the end.
+    fn peek(&mut self) -> Result<Option<&'a str>> {
+        let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+        self.at = self.text.len() - self.rest().trim_start_matches(blank).len();
+        let rest = self.rest();
+        let length = match rest.bytes().next() {
+            None => return Ok(None),
+            Some(b'{' | b'}' | b'[' | b']' | b',' | b':') => 1,
+            Some(b'"') => self.string_length()?,
+            Some(b'-' | b'0'..=b'9') => number_length(rest)?,
+            Some(_) => {
+                let length = word_length(rest);
+                if !matches!(&rest[..length], "true" | "false" | "null") {
+                    return Err(invalid(format!("Token \"{}\" is invalid.", &rest[..length])));
+                }
+                length
+            }
+        };
+        Ok(Some(&rest[..length]))
+    }
+
+    /// Returns the next token, which must be there.
+    fn expect(&mut self) -> Result<&'a str> {
+        self.peek()?.ok_or_else(ended)
+    }
+
+    fn value(&mut self) -> Result<Json> {
+        let token = self.expect()?;
+        match token.as_bytes()[0] {
+            b'{' => self.nested(Reader::object),
+            b'[' => self.nested(Reader::array),
+            b'"' => self.string(token).map(Json::String),
+            b'}' | b']' | b',' | b':' => {
+                Err(invalid(format!("Expected JSON value, but found \"{token}\".")))
+            }
+            byte => {
+                self.at += token.len();
+                match byte {
+                    b't' => Ok(Json::Bool(true)),
+                    b'f' => Ok(Json::Bool(false)),
+                    b'n' => Ok(Json::Null),
+                    _ => Numeric::parse(token).map(Json::Number),
+                }
+            }
+        }
+    }
+
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Json>) -> Result<Json> {
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new("54001", "stack depth limit exceeded")
+                .with_hint(format!("JSON values are nested at most {MAX_DEPTH} deep.")));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn array(&mut self) -> Result<Json> {
+        let mut elements = Vec::new();
+        if self.expect()? == "]" {
+            self.at += 1;
+            return Ok(Json::Array(elements));
+        }
+        loop {
+            elements.push(self.value()?);
+            match self.expect()? {
+                "," => self.at += 1,
+                "]" => {
+                    self.at += 1;
+                    return Ok(Json::Array(elements));
+                }
+                token => {
+                    let detail = format!("Expected \",\" or \"]\", but found \"{token}\".");
+                    return Err(invalid(detail));
+                }
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Json> {
+        let mut pairs = Vec::new();
+        let first = self.expect()?;
+        if first == "}" {
+            self.at += 1;
+            return Ok(Json::object(pairs));
+        }
+        if !first.starts_with('"') {
+            return Err(invalid(format!("Expected string or \"}}\", but found \"{first}\".")));
+        }
+        loop {
+            let token = self.expect()?;
+            if !token.starts_with('"') {
+                return Err(invalid(format!("Expected string, but found \"{token}\".")));
+            }
+            let key = self.string(token)?;
+            let colon = self.expect()?;
+            if colon != ":" {
+                return Err(invalid(format!("Expected \":\", but found \"{colon}\".")));
+            }
+            self.at += 1;
+            pairs.push((key, self.value()?));
+            match self.expect()? {
+                "," => self.at += 1,
+                "}" => {
+                    self.at += 1;
+                    return Ok(Json::object(pairs));
+                }
+                token => {
+                    let detail = format!("Expected \",\" or \"}}\", but found \"{token}\".");
+                    return Err(invalid(detail));
+                }
+            }
+        }
+    }
+
+    /// Returns the length of the string literal that begins here, quotes included.
+    fn string_length(&self) -> Result<usize> {
+        let bytes = self.rest().as_bytes();
+        let mut at = 1;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'"' => return Ok(at + 1),
+                b'\\' => at += 2,
+                0..0x20 => {
+                    let detail = format!("Character with value 0x{byte:02x} must be escaped.");
+                    return Err(invalid(detail));
+                }
+                _ => at += 1,
+            }
+        }
+        Err(invalid(format!("Token \"{}\" is invalid.", self.rest())))
+    }
+
+    /// Takes a string literal and returns what it means.
+    fn string(&mut self, token: &'a str) -> Result<Arc<str>> {
+        self.at += token.len();
+        let mut rest = &token[1..token.len() - 1];
+        let mut out = String::with_capacity(rest.len());
+        while let Some(at) = rest.find('\\') {
+            out.push_str(&rest[..at]);
+            let Some(letter) = rest[at + 1..].chars().next() else { break };
+            rest = &rest[at + 1 + letter.len_utf8()..];
+            match letter {
+                '"' | '\\' | '/' => out.push(letter),
+                'b' => out.push('\u{8}'),
+                'f' => out.push('\u{c}'),
+                'n' => out.push('\n'),
+                'r' => out.push('\r'),
+                't' => out.push('\t'),
+                'u' => rest = self.unicode(rest, &mut out)?,
+                other => {
+                    return Err(invalid(format!("Escape sequence \"\\{other}\" is invalid.")));
+                }
+            }
+        }
+        out.push_str(rest);
+        Ok(out.into())
+    }
+
+    /// Reads what follows `\u`, and the other half of a pair behind it.
+    fn unicode(&self, rest: &'a str, out: &mut String) -> Result<&'a str> {
+        const ALONE: &str = "Unicode low surrogate must follow a high surrogate.";
+        let (first, mut rest) = hexadecimal(rest)?;
+        if !self.unescape {
+            return Ok(rest);
+        }
+        let code = match first {
+            0 => {
+                let message = "unsupported Unicode escape sequence";
+                return Err(Error::new("22P05", message)
+                    .with_detail("\\u0000 cannot be converted to text."));
+            }
+            0xd800..=0xdbff => {
+                let after = rest.strip_prefix("\\u").ok_or_else(|| invalid(ALONE.to_owned()))?;
+                let (second, after) = hexadecimal(after)?;
+                rest = after;
+                match second {
+                    0xdc00..=0xdfff => 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff),
+                    0xd800..=0xdbff => {
+                        let detail = "Unicode high surrogate must not follow a high surrogate.";
+                        return Err(invalid(detail.to_owned()));
+                    }
+                    _ => return Err(invalid(ALONE.to_owned())),
+                }
+            }
+            other => other,
+        };
+        out.push(char::from_u32(code).ok_or_else(|| invalid(ALONE.to_owned()))?);
+        Ok(rest)
+    }
+}
+
+fn ended() -> Error {
+    invalid("The input string ended unexpectedly.".to_owned())
+}
+
+fn hexadecimal(rest: &str) -> Result<(u32, &str)> {
+    let digits = rest.get(..4).filter(|four| four.bytes().all(|b| b.is_ascii_hexdigit()));
+    match digits.and_then(|four| u32::from_str_radix(four, 16).ok()) {
+        Some(code) => Ok((code, &rest[4..])),
+        None => {
+            let detail = "\"\\u\" must be followed by four hexadecimal digits.";
+            Err(invalid(detail.to_owned()))
+        }
+    }
+}
+
+/// Returns the length of a run of letters and digits, or of one other character.
+fn word_length(rest: &str) -> usize {
+    let word = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || !c.is_ascii();
+    match rest.chars().take_while(word).map(char::len_utf8).sum() {
+        0 => rest.chars().next().map_or(0, char::len_utf8),
+        length => length,
+    }
+}
+
+fn number_length(rest: &str) -> Result<usize> {
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut at = usize::from(bytes[0] == b'-');
+    let whole = digits(at);
+    let mut good = whole > 0 && (whole == 1 || bytes[at] != b'0');
+    at += if whole > 0 && bytes[at] == b'0' { 1 } else { whole };
+    if good && bytes.get(at) == Some(&b'.') {
+        let fraction = digits(at + 1);
+        good = fraction > 0;
+        at += 1 + fraction;
+    }
+    if good && matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        let exponent = if at <= bytes.len() { digits(at) } else { 0 };
+        good = exponent > 0;
+        at += exponent;
+    }
+    let word = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || !c.is_ascii();
+    let behind: usize = rest[at..].chars().take_while(word).map(char::len_utf8).sum();
+    if !good || behind > 0 {
+        return Err(invalid(format!("Token \"{}\" is invalid.", &rest[..at + behind])));
+    }
+    Ok(at)
+}
+
+/// Appends a value as PostgreSQL writes a `jsonb`.
+pub(super) fn write(json: &Json, out: &mut Vec<u8>) {
+    match json {
+        Json::Null => out.extend_from_slice(b"null"),
+        Json::Bool(true) => out.extend_from_slice(b"true"),
+        Json::Bool(false) => out.extend_from_slice(b"false"),
+        Json::Number(number) => number.write(out),
+        Json::String(text) => write_string(text, out),
+        Json::Array(elements) => {
+            out.push(b'[');
+            for (index, element) in elements.iter().enumerate() {
+                out.extend_from_slice(if index > 0 { b", " } else { b"" });
+                write(element, out);
+            }
+            out.push(b']');
+        }
+        Json::Object(pairs) => {
+            out.push(b'{');
+            for (index, (key, value)) in pairs.iter().enumerate() {
+                out.extend_from_slice(if index > 0 { b", " } else { b"" });
+                write_string(key, out);
+                out.extend_from_slice(b": ");
+                write(value, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a string literal.
+pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            other => out.push(other),
+        }
+    }
+    out.push(b'"');
+}
+
+/// What a `json` is made of, each part as it was written.
+pub enum Parts<'a> {
+    /// The pairs, in the order of the text.
+    Object(Vec<(Arc<str>, &'a str)>),
+    /// The elements.
+    Array(Vec<&'a str>),
+    /// A string, and what it means.
+    String(Arc<str>),
+    /// `null`
+    Null,
+    /// A number, `true` or `false`.
+    Other,
+}
+
+/// Returns what a `json` is made of.
+///
+/// # Errors
+///
+/// Strings may have escapes that are no text, which nobody minded before.
+pub fn parts(text: &str) -> Result<Parts<'_>> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: true };
+    let token = reader.expect()?;
+    match token.as_bytes()[0] {
+        b'"' => reader.string(token).map(Parts::String),
+        b'n' => Ok(Parts::Null),
+        opening @ (b'{' | b'[') => {
+            reader.at += 1;
+            reader.members(opening == b'{')
+        }
+        _ => Ok(Parts::Other),
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the members of an object or array that has been opened and is known to be right.
+    fn members(&mut self, object: bool) -> Result<Parts<'a>> {
+        let (mut pairs, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let token = self.expect()?;
+            match token {
+                "}" | "]" => break,
+                "," => {
+                    self.at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            let key = if object { Some(self.string(token)?) } else { None };
+            if object {
+                self.expect()?;
+                self.at += 1;
+            }
+            self.expect()?;
+            let start = self.at;
+            self.unescape = false;
+            self.value()?;
+            self.unescape = true;
+            let value = &self.text[start..self.at];
+            match key {
+                Some(key) => pairs.push((key, value)),
+                None => elements.push(value),
+            }
+        }
+        Ok(if object { Parts::Object(pairs) } else { Parts::Array(elements) })
+    }
+}
