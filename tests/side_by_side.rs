@@ -82,11 +82,11 @@ fn rows_read(server: &TestServer) -> u64 {
     engine.store().regions(table).unwrap().iter().map(|region| region.load.rows_read).sum()
 }
 
-/// Waits until nobody has read any more while another session was answered a hundred times.
+/// Waits until nobody has read any more while another session was answered five hundred times.
 async fn wait_for_rest(server: &TestServer, other: &Client) -> u64 {
     loop {
         let before = rows_read(server);
-        for _ in 0..100 {
+        for _ in 0..500 {
             other.batch_execute("SELECT 1").await.unwrap();
         }
         if before > 0 && rows_read(server) == before {

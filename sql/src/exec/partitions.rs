@@ -1,7 +1,7 @@
 //! Rows on disk, cut into partitions by the hashes of their keys: equal keys are in one.
 //!
-//! What does not fit into memory is worked on partition by partition. One that does not fit either is
-//! cut again, at the next level, by other bits of the hashes.
+//! What does not fit into memory is worked on partition by partition. One that does not fit either
+//! is cut again, at the next level, by other bits of the hashes.
 
 use std::sync::Arc;
 
