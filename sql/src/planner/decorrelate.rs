@@ -1,8 +1,9 @@
 //! Rule: a subquery that would be run for each row becomes one step that is joined.
 //!
 //! ```text
-//! (SELECT sum(y) FROM t WHERE t.k = o.k)   LEFT JOIN (SELECT k, sum(y) FROM t GROUP BY k) ON k
-//! EXISTS (SELECT 1 FROM t WHERE t.k = o.k) LEFT JOIN (SELECT DISTINCT k FROM t) ON k, k IS NOT NULL
+//! (SELECT sum(y) FROM t WHERE t.k = o.k)    LEFT JOIN (SELECT k, sum(y) FROM t GROUP BY k) ON k
+//! EXISTS (SELECT 1 FROM t WHERE t.k = o.k)
+//!                                         LEFT JOIN (SELECT DISTINCT k FROM t) ON k, k IS NOT NULL
 //! ```
 //!
 //! All that the subquery takes from its row must stand in equalities. A row whose outer values are

@@ -2,7 +2,8 @@
 //!
 //! The binder makes calls of the grammar's forms. Their names have blanks, so that no statement can
 //! name them: `array of` is `ARRAY[…]`, `array element` is `a[1][2]`, `array slice` is `a[1:2]`
-//! with a lower and an upper bound for each dimension, the extremes of `integer` for those left out.
+//! with a lower and an upper bound for each dimension, the extremes of `integer` for those left
+//! out.
 
 use std::sync::Arc;
 
