@@ -17,6 +17,7 @@ use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
     TableRecord, VIEWS_PREFIX, decode,
 };
+use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::error::Result;
@@ -155,7 +156,16 @@ impl Engine {
 
 impl Statistics for Engine {
     fn row_count(&self, table: TableId) -> Option<f64> {
-        self.store.row_estimate(table).ok().map(|rows| rows as f64)
+        let estimate = self.store.row_estimate(table).ok()? as f64;
+        // What the store takes for rows may be versions of them: as many as there were then.
+        Some(match self.catalog.load().statistics(table) {
+            Some(then) if then.estimate > 0 => estimate * (then.rows as f64 / then.estimate as f64),
+            _ => estimate,
+        })
+    }
+
+    fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.catalog.load().statistics(table).cloned()
     }
 }
 
@@ -191,6 +201,12 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {
         catalog = catalog.with_quota(QuotaSubject::of_key(subject)?, decode(bytes)?);
+        Ok(())
+    })?;
+    read_rows(store, STATISTICS_PREFIX, |table, bytes| {
+        if let Some(table) = table_of_key(table) {
+            catalog = catalog.with_statistics(table, Some(decode(bytes)?));
+        }
         Ok(())
     })?;
     Ok(catalog)

@@ -21,6 +21,7 @@ pub mod planner;
 pub mod row_ids;
 pub mod spill;
 pub mod exec;
+pub mod analyze;
 pub mod settings;
 pub mod timer;
 pub mod rows;

@@ -5,6 +5,7 @@
 
 mod coprocessors;
 mod regions;
+mod statistics;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ const VIEWS: &[View] = &[
         },
     },
     regions::VIEW,
+    statistics::VIEW,
     View {
         name: "admission",
         columns: &[

@@ -1,4 +1,4 @@
-//! Prepared statements follow the size of their tables.
+//! Prepared statements follow the size of their tables; statistics are kept.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -48,4 +48,26 @@ fn a_join_of_empty_tables_is_planned_again_when_they_have_grown() {
     assert_eq!(execute(&mut session, &prepared), 2);
     let large = prepared.summary().unwrap();
     assert!(large.contains("Lookup join"), "{large}");
+}
+
+#[test]
+fn statistics_outlive_a_restart_and_go_with_their_table() {
+    let mut server = Server::start(EngineOptions::default);
+    let create = "create table t (a int primary key, b int)";
+    server.run("s", create);
+    server.run("s", "insert into t select g, g % 4 from generate_series(1, 40000) g");
+    server.run("s", "analyze t");
+    let query = "select column_name, rows, null_fraction, distinct_values, most_common_values
+                 from bennu.statistics order by 1";
+    let shown = server.run("s", query);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[0], "a|40000|0|40000|NULL", "{shown}");
+    assert!(lines[1].starts_with("b|40000|0|4|("), "{shown}");
+    server.restart();
+    assert_eq!(server.run("s", query), shown);
+    server.run("s", "drop table t");
+    server.run("s", create);
+    assert!(!server.run("s", query).contains("40000"));
+    server.restart();
+    assert!(!server.run("s", query).contains("40000"));
 }

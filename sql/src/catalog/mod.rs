@@ -6,6 +6,7 @@
 
 pub mod quota;
 pub mod record;
+pub mod statistics;
 pub mod table;
 pub mod view;
 
@@ -18,6 +19,7 @@ use store::quota::QuotaLimits;
 
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
+use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
 
@@ -32,6 +34,8 @@ pub struct Catalog {
     /// Index name to the name of its table.
     indexes: AHashMap<String, String>,
     quotas: BTreeMap<QuotaSubject, QuotaLimits>,
+    /// What ANALYZE found out.
+    statistics: AHashMap<TableId, Arc<TableStatistics>>,
     /// Shared by catalogs with the same views.
     views: Arc<BTreeMap<String, Arc<View>>>,
 }
@@ -105,6 +109,23 @@ impl Catalog {
         match limits == QuotaLimits::default() {
             true => next.quotas.remove(&subject),
             false => next.quotas.insert(subject, limits),
+        };
+        next
+    }
+
+    /// Returns what ANALYZE found out about a table.
+    pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
+        self.statistics.get(&table)
+    }
+
+    /// Returns the catalog with other statistics of a table, one version on.
+    #[must_use]
+    pub fn with_statistics(&self, table: TableId, statistics: Option<TableStatistics>) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        match statistics {
+            None => next.statistics.remove(&table),
+            Some(statistics) => next.statistics.insert(table, Arc::new(statistics)),
         };
         next
     }

@@ -19,6 +19,7 @@ mod dependency;
 mod view;
 mod coprocessor;
 mod quota;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -252,6 +253,7 @@ impl Ddl<'_> {
             self.changes.dropped.extend(indexes);
             let catalog = self.changes.catalog(self.engine);
             let catalog = self.drop_quota(catalog.without_table(name), table.id)?;
+            let catalog = self.drop_statistics(catalog, table.id)?;
             self.changes.catalog = Some(Arc::new(catalog));
         }
         Ok(notices)

@@ -1,12 +1,13 @@
 //! How many rows a step yields, and how many different values a column has, by estimate.
 //!
-//! Where nothing better is known the fractions are PostgreSQL's defaults (`selfuncs.h`), so that
+//! What ANALYZE found out is used first ([`ColumnStatistics`]). Where there is nothing the fractions are PostgreSQL's defaults (`selfuncs.h`), so that
 //! who knows its plans is not surprised by ours. Conditions count as independent of each other,
 //! but for those that together fix a unique key.
 
 use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
+use crate::catalog::statistics::{ColumnStatistics, form};
 use crate::catalog::table::Table;
 use crate::logical::{Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan};
 use crate::planner::conjunct::{as_operator, is_free};
@@ -22,6 +23,8 @@ const RANGE: f64 = 0.005;
 const MATCH: f64 = 0.005;
 /// `IS NULL`
 const IS_NULL: f64 = 0.005;
+/// What seems to be true for nothing.
+const LEAST: f64 = 1e-9;
 /// What is not understood.
 const UNKNOWN: f64 = 1.0 / 3.0;
 /// How often a recursive query takes its turn.
@@ -175,10 +178,71 @@ impl Estimator<'_> {
         if column == TIMESTAMP_COLUMN || is_unique(&scan.table, &[column]) {
             return rows;
         }
+        if let Some(known) = self.analysed(scan, column, |column| column.distinct) {
+            return known.clamp(1.0, rows);
+        }
         if scan.table.layout.columns[column].data_type == DataType::Bool {
             return rows.min(2.0);
         }
         rows.min(DISTINCT)
+    }
+
+    /// Returns what ANALYZE tells of a table's column.
+    fn analysed<T>(
+        &self,
+        scan: &TableScan,
+        column: usize,
+        tell: impl FnOnce(&ColumnStatistics) -> T,
+    ) -> Option<T> {
+        let table = &scan.table;
+        let statistics = self.statistics.table(table.id)?;
+        let known = statistics.column(&table.columns[column].name)?;
+        (known.type_oid == table.layout.columns[column].data_type.oid()).then(|| tell(known))
+    }
+
+    /// Returns what ANALYZE tells of what a condition compares: which part of the rows it is true
+    /// for. `None`: nothing.
+    fn analysed_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
+        let of = |operand: &Expr| base_column(plan, column_below_casts(operand)?);
+        match conjunct {
+            Expr::IsNull(operand) => {
+                let (scan, column) = of(operand)?;
+                self.analysed(scan, column, |known| known.null_fraction)
+            }
+            Expr::InList { operand, list } => {
+                let (scan, column) = of(operand)?;
+                let data_type = scan.table.layout.columns[column].data_type;
+                let form = |value: &Expr| constant_form(value, data_type);
+                self.analysed(scan, column, |known| {
+                    list.iter().map(|value| known.equal(form(value).as_deref())).sum::<f64>()
+                })
+                .map(|part| part.min(1.0))
+            }
+            conjunct => {
+                let (left, op, right) = conjunct.as_comparison()?;
+                let (operand, op, value) = match is_free(right) {
+                    true => (left, op, right),
+                    false => (right, flipped(op), left),
+                };
+                let (scan, column) = of(operand).filter(|_| is_free(value))?;
+                let data_type = scan.table.layout.columns[column].data_type;
+                let value = constant_form(value, data_type);
+                self.analysed(scan, column, |known| {
+                    let present = 1.0 - known.null_fraction;
+                    let equal = known.equal(value.as_deref());
+                    let less = value.as_deref().map(|value| known.less(value));
+                    Some(match (op, less) {
+                        (CompareOp::Eq, _) => equal,
+                        (CompareOp::Ne, _) => (present - equal).max(0.0),
+                        (CompareOp::Lt, Some(less)) => less,
+                        (CompareOp::Le, Some(less)) => less + equal,
+                        (CompareOp::Gt, Some(less)) => (present - less - equal).max(0.0),
+                        (CompareOp::Ge, Some(less)) => (present - less).max(0.0),
+                        (_, None) => return None,
+                    })
+                })?
+            }
+        }
     }
 
     /// Returns about which part of a plan's rows a predicate is true for. For a join the plan
@@ -200,27 +264,32 @@ impl Estimator<'_> {
     /// Returns about which part of a plan's rows all of these are true for.
     pub(super) fn selectivity_of_all(&self, conjuncts: &[Expr], plan: &Logical) -> f64 {
         let mut fixed: Vec<usize> = Vec::new();
-        let mut low: Vec<&Expr> = Vec::new();
-        let mut high: Vec<&Expr> = Vec::new();
+        let mut low: Vec<(&Expr, f64)> = Vec::new();
+        let mut high: Vec<(&Expr, f64)> = Vec::new();
         let mut product = 1.0;
         for conjunct in conjuncts {
+            let part = self.conjunct_selectivity(conjunct, plan).max(LEAST);
             if let Some((left, op, right)) = conjunct.as_comparison() {
                 let (operand, op) = if is_free(right) { (left, op) } else { (right, flipped(op)) };
                 if is_free(left) || is_free(right) {
                     match op {
                         CompareOp::Eq => fixed.extend(column_below_casts(operand)),
-                        CompareOp::Gt | CompareOp::Ge => low.push(operand),
-                        CompareOp::Lt | CompareOp::Le => high.push(operand),
+                        CompareOp::Gt | CompareOp::Ge => low.push((operand, part)),
+                        CompareOp::Lt | CompareOp::Le => high.push((operand, part)),
                         CompareOp::Ne => {}
                     }
                 }
             }
-            product *= self.conjunct_selectivity(conjunct, plan);
+            product *= part;
         }
-        for operand in low {
-            if let Some(position) = high.iter().position(|other| *other == operand) {
-                high.swap_remove(position);
-                product *= RANGE / (INEQUALITY * INEQUALITY);
+        for (operand, part) in low {
+            let same = |(other, _): &(&Expr, f64)| *other == operand;
+            if let Some(position) = high.iter().position(same) {
+                let (_, other) = high.swap_remove(position);
+                let default = part == INEQUALITY && other == INEQUALITY;
+                // What lies above one bound and below the other, not independently.
+                let both = if default { RANGE } else { (part + other - 1.0).max(LEAST) };
+                product *= both / (part * other).max(LEAST * LEAST);
             }
         }
         // A whole unique key is one row.
@@ -238,6 +307,9 @@ impl Estimator<'_> {
     }
 
     fn conjunct_selectivity(&self, conjunct: &Expr, plan: &Logical) -> f64 {
+        if let Some(known) = self.analysed_selectivity(conjunct, plan) {
+            return known;
+        }
         match conjunct {
             Expr::Constant { value: Datum::Bool(true), .. } => 1.0,
             Expr::Constant { .. } => 0.0,
@@ -280,6 +352,36 @@ impl Estimator<'_> {
             CompareOp::Ne => 1.0 - equal(),
             CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => INEQUALITY,
         }
+    }
+}
+
+/// Returns the table column that a column of a plan is, if it is one.
+fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
+    match plan {
+        Logical::Scan(scan) => {
+            let column = scan.columns[column];
+            (column != TIMESTAMP_COLUMN).then_some((scan, column))
+        }
+        Logical::Filter { input, .. } | Logical::Sort { input, .. } => base_column(input, column),
+        Logical::Project { input, expressions } => {
+            base_column(input, column_below_casts(&expressions[column])?)
+        }
+        Logical::Join(join) if join.kind == JoinKind::Inner => {
+            let width = crate::planner::shape::width_of(&join.left);
+            match column.checked_sub(width) {
+                None => base_column(&join.left, column),
+                Some(column) => base_column(&join.right, column),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Returns a constant in key form, as a column of this type holds it.
+fn constant_form(value: &Expr, column: DataType) -> Option<Vec<u8>> {
+    match value {
+        Expr::Constant { value, data_type } => form(value, *data_type, column),
+        _ => None,
     }
 }
 

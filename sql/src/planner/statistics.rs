@@ -1,12 +1,15 @@
-//! What the planner knows of the data: how many rows tables have.
+//! What the planner knows of the data: how many rows tables have, and what ANALYZE found out.
 //!
 //! It is asked of whoever calls the planner, so that plans can be made, and tested, without a
 //! store. What a plan was made with is kept with it ([`Sizes`]): a prepared statement is planned
 //! again when its tables have another size.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use store::TableId;
+
+use crate::catalog::statistics::TableStatistics;
 
 /// Rows of a table of which nothing is known.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
@@ -16,6 +19,9 @@ pub trait Statistics {
     /// Returns about how many rows a table or an index of the store has; `None` if that is not
     /// known. Cheap: it is asked for the tables of every join.
     fn row_count(&self, table: TableId) -> Option<f64>;
+
+    /// Returns what ANALYZE found out about a table, if it did.
+    fn table(&self, table: TableId) -> Option<Arc<TableStatistics>>;
 }
 
 /// A table that has grown or shrunk by such a factor is another one.
@@ -66,6 +72,10 @@ impl Statistics for Noted<'_> {
         asked.0.push((table, rows));
         Some(rows)
     }
+
+    fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.statistics.table(table)
+    }
 }
 
 /// Knows nothing.
@@ -74,6 +84,10 @@ pub struct NoStatistics;
 
 impl Statistics for NoStatistics {
     fn row_count(&self, _table: TableId) -> Option<f64> {
+        None
+    }
+
+    fn table(&self, _table: TableId) -> Option<Arc<TableStatistics>> {
         None
     }
 }

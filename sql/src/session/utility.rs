@@ -8,6 +8,7 @@ use store::transaction::Isolation;
 use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
+use crate::analyze;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
 use crate::binder;
@@ -81,12 +82,7 @@ impl Session {
             Statement::Vacuum { tables, full, analyze } => {
                 self.run_vacuum(tables, *full, *analyze)?;
             }
-            Statement::Analyze(_) => {
-                return Err(Error::not_supported(
-                    "ANALYZE",
-                    "Plans are chosen from keys and indexes; there are no statistics to gather.",
-                ));
-            }
+            Statement::Analyze(tables) => self.run_analyze(tables)?,
             _ => {
                 return Err(Error::not_supported(
                     tag,
@@ -463,17 +459,46 @@ impl Session {
     }
 
     fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {
-        if analyze {
-            return Err(Error::not_supported("VACUUM ANALYZE", "Use VACUUM."));
-        }
-        let tables = match tables {
-            [] => self.engine.catalog().tables().into_iter().cloned().collect(),
-            named => named.iter().map(|name| self.table(name)).collect::<Result<Vec<_>>>()?,
-        };
-        for table in tables {
+        for table in self.maintained(tables)? {
             self.for_each_store_table(&table, |store, id| store.compact(id, full))?;
         }
+        if analyze { self.run_analyze(tables) } else { Ok(()) }
+    }
+
+    /// Reads tables and keeps what their columns' values tell.
+    fn run_analyze(&mut self, tables: &[ast::TableName]) -> Result<()> {
+        for table in self.maintained(tables)? {
+            self.begin_request();
+            let open = self.open.as_ref().expect("a statement was begun");
+            if open.modes.read_only {
+                return Err(read_only("ANALYZE"));
+            }
+            let estimate = self.engine.store().row_estimate(table.id)?;
+            let context = self.context(open, Vec::new());
+            let turn = open.transaction.turn(Work::Read)?;
+            let statistics = analyze::analyze(&table, estimate, context)?;
+            drop(turn);
+            let eval = self.eval_context(open, Vec::new());
+            let open = self.open.as_mut().expect("a statement was begun");
+            let mut ddl = Ddl {
+                engine: &self.engine,
+                transaction: &open.transaction,
+                changes: &mut open.changes,
+                eval,
+            };
+            ddl.set_statistics(table.id, statistics)?;
+        }
         Ok(())
+    }
+
+    /// Returns the tables that a statement names; all if it names none.
+    fn maintained(&self, tables: &[ast::TableName]) -> Result<Vec<Arc<Table>>> {
+        match tables {
+            [] => self.with_planning(|planning| {
+                Ok(planning.catalog.tables().into_iter().cloned().collect())
+            }),
+            named => named.iter().map(|name| self.table(name)).collect(),
+        }
     }
 
     /// Returns a table by name as this session sees it.

@@ -1,0 +1,217 @@
+//! ANALYZE: a sample of a table's rows, and what it tells of the columns.
+//!
+//! All rows are read; of so many as PostgreSQL takes by default (300 times its target of 100) the
+//! values are kept, each row with the same chance (reservoir sampling, Vitter's algorithm R). The
+//! number of different values is estimated from how many of the sample's occur once (Haas and
+//! Stokes, 1998), as PostgreSQL does it.
+
+use std::sync::Arc;
+
+use types::Batch;
+
+use crate::catalog::statistics::{ColumnStatistics, TableStatistics, form};
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::{self, Context};
+use crate::logical::{Bound, Logical, Query, TableScan};
+use crate::planner;
+use crate::planner::statistics::NoStatistics;
+
+/// Rows of a sample.
+const SAMPLE_ROWS: usize = 30_000;
+/// Common values kept, and ranges between bounds.
+const TARGET: usize = 100;
+/// Values longer than this are not kept: they would fill the catalog.
+const VALUE_BYTES_MAX: usize = 256;
+
+/// Reads a table and returns its statistics. `estimate`: what the store takes its rows for.
+///
+/// # Errors
+///
+/// What reading raises, a cancellation for one.
+pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<TableStatistics> {
+    let mut sample = Sample::new(table);
+    let scan = TableScan {
+        table: Arc::clone(table),
+        alias: table.name.clone(),
+        columns: sample.columns.iter().map(|column| column.position).collect(),
+        as_of: None,
+        lock: None,
+        index_hint: Some(Vec::new()),
+    };
+    let query = Query { plan: Logical::Scan(scan), columns: Vec::new() };
+    let plan = Arc::new(planner::plan(&Bound::Query(query), &NoStatistics)?);
+    let mut rows = exec::open(&plan, context)?;
+    while let Some(batch) = rows.next()? {
+        sample.add(&batch);
+    }
+    let rows = sample.row_count;
+    let columns = sample.columns.into_iter().map(|column| column.statistics(rows)).collect();
+    Ok(TableStatistics { rows, estimate, columns })
+}
+
+/// Values of some rows.
+struct Sample {
+    row_count: u64,
+    kept: usize,
+    random: u64,
+    columns: Vec<SampledColumn>,
+}
+
+struct SampledColumn {
+    /// In the table.
+    position: usize,
+    name: String,
+    data_type: types::DataType,
+    /// In key form; `None`: NULL, or not to be kept.
+    values: Vec<Option<Vec<u8>>>,
+    /// Whether a value is there, kept or not.
+    present: Vec<bool>,
+}
+
+impl Sample {
+    fn new(table: &Table) -> Sample {
+        let shown = table.columns.iter().enumerate().filter(|(_, column)| !column.is_hidden());
+        let columns = shown.map(|(position, column)| SampledColumn {
+            position,
+            name: column.name.clone(),
+            data_type: table.layout.columns[position].data_type,
+            values: Vec::new(),
+            present: Vec::new(),
+        });
+        // The same table gives the same sample.
+        let random = u64::from(table.id.0);
+        Sample { row_count: 0, kept: 0, random, columns: columns.collect() }
+    }
+
+    /// Steele, Lea and Flood's SplitMix64.
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        for row in 0..batch.row_count {
+            self.row_count += 1;
+            let place = if self.kept < SAMPLE_ROWS {
+                self.kept += 1;
+                self.kept - 1
+            } else {
+                match usize::try_from(self.random() % self.row_count) {
+                    Ok(place) if place < SAMPLE_ROWS => place,
+                    _ => continue,
+                }
+            };
+            for (column, vector) in self.columns.iter_mut().zip(&batch.columns) {
+                column.put(place, &vector.datum(row));
+            }
+        }
+    }
+}
+
+impl SampledColumn {
+    fn put(&mut self, place: usize, value: &types::Datum) {
+        let form = form(value, self.data_type, self.data_type);
+        let form = form.filter(|form| form.len() <= VALUE_BYTES_MAX);
+        if place == self.values.len() {
+            self.values.push(form);
+            self.present.push(!value.is_null());
+        } else {
+            self.values[place] = form;
+            self.present[place] = !value.is_null();
+        }
+    }
+
+    /// Returns what the values tell. `row_count`: of the table.
+    fn statistics(self, row_count: u64) -> ColumnStatistics {
+        let sampled = self.present.len();
+        let present = self.present.iter().filter(|present| **present).count();
+        let part = |count: usize| count as f64 / sampled.max(1) as f64;
+        let mut values: Vec<Vec<u8>> = self.values.into_iter().flatten().collect();
+        values.sort_unstable();
+        let runs: Vec<(&Vec<u8>, usize)> =
+            values.chunk_by(|a, b| a == b).map(|run| (&run[0], run.len())).collect();
+        let (left_out, total) = (present - values.len(), part(present) * row_count as f64);
+        let common = common(&runs, values.len());
+        let others: Vec<&Vec<u8>> = values
+            .iter()
+            .filter(|value| !common.iter().any(|(common, _)| common == value))
+            .collect();
+        ColumnStatistics {
+            bounds: bounds(&others),
+            common: common.into_iter().map(|(v, count)| (v.clone(), part(count))).collect(),
+            // Long values are taken to be all different.
+            distinct: distinct(&runs, values.len(), total) + left_out as f64,
+            null_fraction: part(sampled - present),
+            type_oid: self.data_type.oid(),
+            name: self.name,
+        }
+    }
+}
+
+/// Returns the values that occur more often than others, most common first.
+fn common<'a>(runs: &[(&'a Vec<u8>, usize)], count: usize) -> Vec<(&'a Vec<u8>, usize)> {
+    let average = count as f64 / runs.len().max(1) as f64;
+    let all = runs.len() <= TARGET && runs.iter().all(|(_, run)| *run > 1);
+    let is_common = |run: usize| all || (run > 1 && run as f64 > 1.25 * average);
+    let mut common: Vec<_> = runs.iter().copied().filter(|(_, run)| is_common(*run)).collect();
+    common.sort_by_key(|(_, run)| std::cmp::Reverse(*run));
+    common.truncate(TARGET);
+    common
+}
+
+/// Returns bounds between which lie as many of these values each.
+fn bounds(values: &[&Vec<u8>]) -> Vec<Vec<u8>> {
+    if values.len() < 2 {
+        return Vec::new();
+    }
+    let ranges = TARGET.min(values.len() - 1);
+    (0..=ranges).map(|bound| values[bound * (values.len() - 1) / ranges].clone()).collect()
+}
+
+/// Returns about how many different values `total` have of which these were drawn.
+fn distinct(runs: &[(&Vec<u8>, usize)], drawn: usize, total: f64) -> f64 {
+    let (n, d) = (drawn as f64, runs.len() as f64);
+    let once = runs.iter().filter(|(_, run)| *run == 1).count() as f64;
+    if drawn == 0 || n >= total {
+        return d;
+    }
+    if once >= n {
+        return total;
+    }
+    (n * d / (n - once + once * n / total)).clamp(d, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distinct_of(values: impl Iterator<Item = u32>, total: f64) -> f64 {
+        let mut values: Vec<Vec<u8>> = values.map(|value| value.to_be_bytes().to_vec()).collect();
+        values.sort_unstable();
+        let runs: Vec<(&Vec<u8>, usize)> =
+            values.chunk_by(|a, b| a == b).map(|run| (&run[0], run.len())).collect();
+        distinct(&runs, values.len(), total)
+    }
+
+    #[test]
+    fn different_values_are_estimated_from_those_that_occur_once() {
+        assert_eq!(distinct_of(0..100, 100.0), 100.0);
+        assert_eq!(distinct_of(0..1_000, 1e6), 1e6, "all are different");
+        assert_eq!(distinct_of((0..1_000).map(|v| v % 10), 1e6), 10.0, "none occurs once");
+        let some = distinct_of((0..1_000).map(|v| v * v % 1_009), 1e6);
+        assert!((500.0..=600.0).contains(&some), "{some}");
+    }
+
+    #[test]
+    fn bounds_hold_as_many_values_each() {
+        let values: Vec<Vec<u8>> = (0..=1_000_u32).map(|v| v.to_be_bytes().to_vec()).collect();
+        let values: Vec<&Vec<u8>> = values.iter().collect();
+        let bounds = bounds(&values);
+        assert_eq!(bounds.len(), TARGET + 1);
+        assert_eq!(bounds[1], 10_u32.to_be_bytes());
+        assert_eq!(bounds[TARGET], 1_000_u32.to_be_bytes());
+    }
+}

@@ -1,0 +1,39 @@
+//! What ANALYZE writes to the catalog.
+
+use std::sync::Arc;
+
+use store::transaction::LockMode;
+use store::{Mutation, TableId};
+
+use crate::catalog::Catalog;
+use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::catalog::statistics::{TableStatistics, statistics_key};
+use crate::ddl::{Ddl, lock_table};
+use crate::error::Result;
+
+impl Ddl<'_> {
+    /// Puts statistics of a table in the place of those that there are. A table that is gone by now
+    /// has none.
+    pub fn set_statistics(&mut self, table: TableId, statistics: TableStatistics) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        if catalog.table_by_id(table).is_none() {
+            return Ok(());
+        }
+        // Whoever writes to it goes on; nobody drops it meanwhile.
+        lock_table(self.transaction, table, LockMode::Shared)?;
+        let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), encode(&statistics));
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.catalog = Some(Arc::new(catalog.with_statistics(table, Some(statistics))));
+        Ok(())
+    }
+
+    /// Takes the statistics of a table that is dropped out of a catalog.
+    pub(super) fn drop_statistics(&self, catalog: Catalog, table: TableId) -> Result<Catalog> {
+        if catalog.statistics(table).is_none() {
+            return Ok(catalog);
+        }
+        let row = Mutation::new(statistics_key(table)).delete_row();
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        Ok(catalog.with_statistics(table, None))
+    }
+}
