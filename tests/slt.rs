@@ -108,6 +108,7 @@ const PORTABLE: &[&str] = &[
     "transactions",
     "types",
     "update",
+    "window",
     "with",
     "views",
 ];

@@ -37,6 +37,16 @@ pub mod sqlstate {
     pub const SUCCESSFUL_COMPLETION: &str = "00000";
     /// `feature_not_supported`
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// `null_value_not_allowed`
+    pub const NULL_VALUE_NOT_ALLOWED: &str = "22004";
+    /// `windowing_error`
+    pub const WINDOWING_ERROR: &str = "42P20";
+    /// `invalid_preceding_or_following_size`
+    pub const INVALID_PRECEDING_OR_FOLLOWING_SIZE: &str = "22013";
+    /// `invalid_argument_for_ntile_function`
+    pub const INVALID_ARGUMENT_FOR_NTILE: &str = "22014";
+    /// `invalid_argument_for_nth_value_function`
+    pub const INVALID_ARGUMENT_FOR_NTH_VALUE: &str = "22016";
     /// `invalid_recursion`
     pub const INVALID_RECURSION: &str = "42P19";
     /// `invalid_row_count_in_limit_clause`

@@ -7,6 +7,8 @@
 //! expression then refers to the column that the apply adds. Outer columns that a subquery uses are
 //! parameters of it ([`Apply::bindings`]).
 
+mod window;
+
 use std::sync::Arc;
 
 use types::aggregate::Aggregate;
@@ -16,6 +18,9 @@ use types::{DataType, Datum, SqlType};
 use crate::catalog::table::Table;
 
 pub use types::order::SortKey;
+pub use window::{
+    Exclusion, Frame, FrameBound, FrameUnits, Reach, Window, WindowFunction, WindowKind, sort_keys,
+};
 
 /// A column of a plan's output.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +102,8 @@ pub enum Logical {
     },
     /// Rows of the left side by how often they are in the right one.
     SetOperation(SetOperation),
+    /// Window functions.
+    Window(Window),
     /// Rows with a name, for what is below.
     With(With),
     /// The rows of a [`With`], or of a work table.
@@ -492,6 +499,11 @@ impl Logical {
                 .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
                 .collect(),
             Logical::SetOperation(operation) => operation.left.column_types(),
+            Logical::Window(window) => {
+                let mut types = window.input.column_types();
+                types.extend(window.functions.iter().map(|function| function.data_type));
+                types
+            }
             Logical::With(with) => with.body.column_types(),
             Logical::CteScan(scan) => {
                 scan.columns.iter().map(|column| column.sql_type.base).collect()

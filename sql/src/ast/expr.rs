@@ -10,6 +10,7 @@ use types::datatype::SqlType;
 
 use super::Ident;
 use super::query::Query;
+use super::window::Over;
 
 /// An expression together with its SQL text, for what is stored in the catalog.
 #[derive(Debug, Clone, PartialEq)]
@@ -379,6 +380,8 @@ pub struct FunctionCall {
     pub distinct: bool,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
+    /// `OVER …`
+    pub over: Option<Over>,
 }
 
 /// One argument.

@@ -19,6 +19,7 @@ pub mod query;
 pub mod dml;
 pub mod ddl;
 pub mod session;
+pub mod window;
 pub mod with;
 
 pub use ddl::{
@@ -46,6 +47,7 @@ pub use session::{
     ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetScope, SetVariable,
     TransactionModes,
 };
+pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{NamedQuery, NamedQueryBody, With};
 
 /// A name, folded, and where it stands.

@@ -1,6 +1,7 @@
 //! Queries, as written.
 
 use super::expr::{Expr, FunctionCall};
+use super::window::NamedWindow;
 use super::with::With;
 use super::{Ident, TableName};
 
@@ -82,6 +83,8 @@ pub struct Select {
     pub group_by: Vec<Expr>,
     /// `HAVING`
     pub having: Option<Expr>,
+    /// `WINDOW`
+    pub windows: Vec<NamedWindow>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
     /// Where the word SELECT stands.

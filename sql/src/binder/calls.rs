@@ -12,6 +12,7 @@ use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
 use crate::binder::tree::{for_each_column, walk};
 use crate::binder::typed::{Typed, null};
+use crate::binder::window::is_window_function;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
@@ -27,6 +28,13 @@ impl Binder<'_> {
         let name = call.name.name.value.as_str();
         if types::function::is_internal(name) {
             return Err(undefined_function(&call_text(name, &[]), position));
+        }
+        if let Some(over) = &call.over {
+            return self.bind_window_call(call, over, position);
+        }
+        if is_window_function(name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
         if AggregateKind::from_name(name).is_some() {
             return self.bind_aggregate(name, call, position);
@@ -250,10 +258,28 @@ impl Binder<'_> {
             return Err(aggregate_not_allowed(level.clause).at(position));
         }
         level.in_aggregate = true;
-        let bound = self.bind_aggregate_parts(call);
+        let bound = self.resolve_aggregate(name, call, position);
         self.level().in_aggregate = false;
-        let (arguments, filter) = bound?;
-        self.refuse_outer_aggregate(&arguments, position)?;
+        let found = bound?;
+        self.refuse_outer_aggregate(&found.arguments, position)?;
+        let data_type = found.data_type;
+        let aggregates = &mut self.level().aggregates;
+        let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
+            aggregates.push(found);
+            aggregates.len() - 1
+        });
+        let expr = Expr::Column { index: AGGREGATE + index, data_type };
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// Returns the aggregate that a call means.
+    pub(super) fn resolve_aggregate(
+        &mut self,
+        name: &str,
+        call: &FunctionCall,
+        position: usize,
+    ) -> Result<Aggregate> {
+        let (arguments, filter) = self.bind_aggregate_parts(call)?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let resolved = match (call.star, types.as_slice()) {
             (true, []) => aggregate::resolve(name, None),
@@ -270,15 +296,7 @@ impl Binder<'_> {
                 taken => self.implicit(value, taken)?,
             });
         }
-        let found =
-            Aggregate { kind, arguments: bound, distinct: call.distinct, filter, data_type };
-        let aggregates = &mut self.level().aggregates;
-        let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
-            aggregates.push(found);
-            aggregates.len() - 1
-        });
-        let expr = Expr::Column { index: AGGREGATE + index, data_type };
-        Ok(Typed::new(expr, data_type, position))
+        Ok(Aggregate { kind, arguments: bound, distinct: call.distinct, filter, data_type })
     }
 
     fn bind_aggregate_parts(&mut self, call: &FunctionCall) -> Result<(Vec<Typed>, Option<Expr>)> {
@@ -295,11 +313,11 @@ impl Binder<'_> {
     }
 
     /// An aggregate over nothing but outer columns would belong to the outer query.
-    fn refuse_outer_aggregate(&self, arguments: &[Typed], position: usize) -> Result<()> {
+    fn refuse_outer_aggregate(&self, arguments: &[Expr], position: usize) -> Result<()> {
         let (mut local, mut outer) = (false, false);
         for argument in arguments {
-            for_each_column(&argument.expr, &mut |_| local = true);
-            walk(&argument.expr, &mut |node| {
+            for_each_column(argument, &mut |_| local = true);
+            walk(argument, &mut |node| {
                 outer |= matches!(node, Expr::Parameter { index, .. }
                     if Parameters::is_outer(*index));
             });

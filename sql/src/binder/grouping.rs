@@ -3,7 +3,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::binder::level::{AGGREGATE, Level, SUBQUERY, SUBQUERY_COLUMN};
+use crate::binder::level::{AGGREGATE, Level, SUBQUERY, SUBQUERY_COLUMN, WINDOW};
 use crate::binder::rows::Rows;
 use crate::binder::scope::ScopeColumn;
 use crate::binder::tree::for_each_child;
@@ -46,6 +46,28 @@ impl Groups {
         self.map_within(expr, level, false)
     }
 
+    /// Maps the calls of window functions and what they are over.
+    pub(super) fn map_windows(&mut self, level: &mut Level) -> Result<()> {
+        let mut result = Ok(());
+        let mut calls = std::mem::take(&mut level.window_calls);
+        let mut windows = std::mem::take(&mut level.windows);
+        let mut map = |expr: &mut Expr| {
+            if result.is_ok() {
+                result = self.map(expr, level);
+            }
+        };
+        for call in &mut calls {
+            call.function.for_each_expression_mut(&mut map);
+        }
+        for window in &mut windows {
+            window.partition_by.iter_mut().for_each(&mut map);
+            window.order_by.iter_mut().for_each(|key| map(&mut key.expression));
+        }
+        level.window_calls = calls;
+        level.windows = windows;
+        result
+    }
+
     fn map_within(
         &mut self,
         expr: &mut Expr,
@@ -60,6 +82,7 @@ impl Groups {
             match *index {
                 SUBQUERY_COLUMN.. => {}
                 SUBQUERY.. => self.map_subquery(*index - SUBQUERY, level)?,
+                WINDOW.. => {}
                 AGGREGATE.. => *index = self.keys.len() + *index - AGGREGATE,
                 ungrouped => return Err(ungrouped_column(ungrouped, level, from_subquery)),
             }

@@ -4,6 +4,7 @@
 //! below must first compute it, is a column with an index beyond every real one:
 //!
 //! * [`AGGREGATE`] + n: the nth aggregate of the level;
+//! * [`WINDOW`] + n: the nth call of a window function of the level;
 //! * [`SUBQUERY`] + n: the value of the nth subquery of the level;
 //! * [`SUBQUERY_COLUMN`] + n, in a comparison of IN, ANY or ALL: column n of the subquery.
 //!
@@ -14,16 +15,19 @@ use std::collections::BTreeSet;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
+use crate::ast::NamedWindow;
 use crate::binder::named::NamedRows;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Logical};
+use crate::logical::{ApplyKind, Logical, SortKey, WindowFunction};
 
 /// See the module's header.
 pub(super) const AGGREGATE: usize = 1 << 40;
+/// See the module's header.
+pub(super) const WINDOW: usize = AGGREGATE + (1 << 39);
 /// See the module's header.
 pub(super) const SUBQUERY: usize = 1 << 41;
 /// See the module's header.
@@ -73,6 +77,11 @@ impl Clause {
         }
     }
 
+    /// Returns whether window functions may stand here.
+    pub(super) fn allows_windows(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
+    }
+
     /// Returns whether aggregates of the level itself may stand here.
     pub(super) fn allows_aggregates(self) -> bool {
         matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
@@ -90,6 +99,24 @@ pub(super) struct SubqueryUse {
     pub(super) kind: ApplyKind,
     /// Where it stands.
     pub(super) position: usize,
+}
+
+/// Partitions and order that calls of a level are over.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BoundWindow {
+    /// The partitions.
+    pub(super) partition_by: Vec<Expr>,
+    /// The order.
+    pub(super) order_by: Vec<SortKey>,
+}
+
+/// A call and its window, by position.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WindowCall {
+    /// The window.
+    pub(super) window: usize,
+    /// The call.
+    pub(super) function: WindowFunction,
 }
 
 /// A column of the level's own base row that an expression named outside of aggregates.
@@ -114,6 +141,14 @@ pub(super) struct Level {
     pub(super) in_aggregate: bool,
     /// The aggregates met.
     pub(super) aggregates: Vec<Aggregate>,
+    /// What stands against a window function in the expression at hand, if it is inside of one.
+    pub(super) in_window: Option<&'static str>,
+    /// The WINDOW clause.
+    pub(super) named_windows: Vec<NamedWindow>,
+    /// The windows met.
+    pub(super) windows: Vec<BoundWindow>,
+    /// The calls of window functions met.
+    pub(super) window_calls: Vec<WindowCall>,
     /// The subqueries met.
     pub(super) subqueries: Vec<SubqueryUse>,
     /// Columns that the subquery at hand takes from this level.
@@ -129,6 +164,10 @@ impl Level {
             clause,
             in_aggregate: false,
             aggregates: Vec::new(),
+            in_window: None,
+            named_windows: Vec::new(),
+            windows: Vec::new(),
+            window_calls: Vec::new(),
             subqueries: Vec::new(),
             open_bindings: Vec::new(),
             references: Vec::new(),

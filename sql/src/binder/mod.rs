@@ -44,6 +44,7 @@ mod names;
 mod view;
 mod endpoint;
 mod with;
+mod window;
 mod from;
 mod grouping;
 mod locks;

@@ -128,6 +128,16 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
         Logical::Limit { input, ties, .. } => prune_below(input, needed, ties),
         Logical::Distinct { input, on } if on.is_empty() => prune_all(input),
         Logical::Distinct { input, on } => prune_below(input, needed, on),
+        Logical::Window(window) => {
+            let input_width = width(&window.input);
+            let mut below = needed[..input_width].to_vec();
+            window.for_each_expression(&mut |expr| mark(expr, &mut below));
+            let mut places = prune(&mut window.input, &below);
+            window.for_each_expression_mut(&mut |expr| remap(expr, &places));
+            let first = width(&window.input);
+            places.extend((0..window.functions.len()).map(|index| Some(first + index)));
+            places
+        }
         Logical::With(with) => {
             prune_all(&mut with.query);
             prune(&mut with.body, needed)

@@ -9,12 +9,15 @@ use types::expr::Expr;
 use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
-use crate::binder::level::{Binder, Clause, Level, Reference, aggregate_not_allowed};
+use crate::binder::level::{
+    AGGREGATE, Binder, Clause, Level, Reference, SUBQUERY, WINDOW, aggregate_not_allowed,
+};
 use crate::binder::locks::{apply_hints, apply_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::tree::{for_each_column, identity};
 use crate::binder::typed::Typed;
+use crate::binder::window::{check_names, map_windows, place_windows, window_not_allowed};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SortKey};
 
@@ -75,7 +78,11 @@ impl Binder<'_> {
         let (mut rows, scope) = self.bind_from(&select.from)?;
         apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
         apply_locks(&mut rows.plan, &scope, &query.locking)?;
-        let bind = |binder: &mut Self| binder.bind_parts(select, query, resolve);
+        check_names(&select.windows)?;
+        let bind = |binder: &mut Self| {
+            binder.level().named_windows.clone_from(&select.windows);
+            binder.bind_parts(select, query, resolve)
+        };
         let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query)?;
         let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
@@ -287,8 +294,14 @@ impl Binder<'_> {
                     self.known(value)?.expr
                 }
             };
-            let mut has_aggregate = false;
-            for_each_column(&key, &mut |index| has_aggregate |= is_aggregate(index));
+            let (mut has_aggregate, mut has_window) = (false, false);
+            for_each_column(&key, &mut |index| {
+                has_aggregate |= is_aggregate(index);
+                has_window |= (WINDOW..SUBQUERY).contains(&index);
+            });
+            if has_window {
+                return Err(window_not_allowed(Clause::GroupBy).at(item.position()));
+            }
             if has_aggregate {
                 return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
             }
@@ -301,8 +314,7 @@ impl Binder<'_> {
 }
 
 fn is_aggregate(index: usize) -> bool {
-    use crate::binder::level::{AGGREGATE, SUBQUERY};
-    (AGGREGATE..SUBQUERY).contains(&index)
+    (AGGREGATE..WINDOW).contains(&index)
 }
 
 /// Returns the direction of a sort key: whether it descends, and whether NULLs come first.
@@ -388,6 +400,8 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
         "HAVING clause"
     } else if !level.aggregates.is_empty() {
         "aggregate functions"
+    } else if !level.window_calls.is_empty() {
+        "window functions"
     } else {
         return Ok(());
     };
@@ -427,10 +441,15 @@ fn plan_select(
         for target in &mut parts.targets {
             groups.map(&mut target.value.expr, level)?;
         }
+        groups.map_windows(level)?;
         if let Some(mut having) = parts.having.take() {
             groups.map(&mut having, level)?;
             rows.filter(having, &level.subqueries);
         }
+    }
+    let places = place_windows(rows, level);
+    for target in &mut parts.targets {
+        map_windows(&mut target.value.expr, &places);
     }
     let targets = parts.targets.into_iter();
     let expressions: Vec<Expr> =

@@ -122,6 +122,7 @@ pub(super) fn width(plan: &Logical) -> usize {
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => width(input),
         Logical::SetOperation(operation) => width(&operation.left),
+        Logical::Window(window) => width(&window.input) + window.functions.len(),
         Logical::With(with) => width(&with.body),
         Logical::CteScan(scan) => scan.columns.len(),
         Logical::RecursiveUnion(union) => width(&union.start),
@@ -161,6 +162,7 @@ pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logi
             visit(&mut operation.left);
             visit(&mut operation.right);
         }
+        Logical::Window(window) => visit(&mut window.input),
         Logical::With(with) => {
             visit(&mut with.query);
             visit(&mut with.body);
@@ -197,6 +199,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
             limit.iter_mut().chain(offset).chain(ties).for_each(visit);
         }
         Logical::Distinct { on, .. } => on.iter_mut().for_each(visit),
+        Logical::Window(window) => window.for_each_expression_mut(visit),
         Logical::SetOperation(_)
         | Logical::With(_)
         | Logical::CteScan(_)

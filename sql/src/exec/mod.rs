@@ -37,6 +37,7 @@ mod limit;
 mod cte;
 mod distinct;
 mod recursive_union;
+mod window;
 mod set_operation;
 mod append;
 mod point;
@@ -217,6 +218,7 @@ fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
         Node::Distinct(node) => Box::new(distinct::Distinct::open(node, context)?),
         Node::SetOperation(node) => Box::new(set_operation::HashSetOp::open(node, context)?),
+        Node::WindowAgg(node) => Box::new(window::WindowAgg::open(node, context)?),
         Node::With(node) => cte::open_with(node, context)?,
         Node::CteScan(node) => Box::new(cte::CteScan::open(node, context)),
         Node::RecursiveUnion(node) => {

@@ -17,7 +17,11 @@ pub(super) struct Project {
 }
 
 /// Computes one column; a column as it is costs nothing.
-fn column_of(expression: &Expr, batch: &Batch, context: &EvalContext) -> Result<Arc<Vector>> {
+pub(super) fn column_of(
+    expression: &Expr,
+    batch: &Batch,
+    context: &EvalContext,
+) -> Result<Arc<Vector>> {
     match expression {
         Expr::Column { index, .. } => Ok(Arc::clone(&batch.columns[*index])),
         expression => Ok(Arc::new(expression.eval_batch(batch, context)?)),

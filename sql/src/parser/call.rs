@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::{Placed, sql_value_function};
 use crate::ast::{
-    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax,
+    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax, Over,
 };
 
 /// The arguments of a call, lowered.
@@ -28,6 +28,7 @@ impl Cursor<'_> {
             star: false,
             distinct: false,
             filter: None,
+            over: None,
         }))
     }
 
@@ -80,8 +81,6 @@ impl Cursor<'_> {
             Some("WITHIN GROUP")
         } else if null_treatment.is_some() {
             Some("IGNORE NULLS or RESPECT NULLS")
-        } else if over.is_some() {
-            Some("a window function")
         } else {
             None
         };
@@ -105,11 +104,12 @@ impl Cursor<'_> {
         } else {
             arguments
         };
-        let plain = filter.is_none() && name.schema.is_none() && !quoted;
+        let over = over.map(|over| self.over(over, start)).transpose()?;
+        let plain = filter.is_none() && over.is_none() && name.schema.is_none() && !quoted;
         let expr = if plain {
             self.special_function(name, arguments, start)?
         } else {
-            call(name, arguments, filter)
+            call(name, arguments, filter, over)
         };
         Ok(Placed { expr, start })
     }
@@ -194,7 +194,7 @@ impl Cursor<'_> {
         let special = matches!(word, "coalesce" | "nullif" | "greatest" | "least" | "row");
         let sql_value = sql_value_function(word).filter(|_| word != "current_schema");
         if !special && sql_value.is_none() {
-            return Ok(call(name, arguments, None));
+            return Ok(call(name, arguments, None, None));
         }
         let plain = !arguments.star
             && !arguments.distinct
@@ -403,9 +403,14 @@ fn normal_form(mut arguments: Arguments) -> Arguments {
     arguments
 }
 
-fn call(name: FunctionName, arguments: Arguments, filter: Option<Expr>) -> Expr {
+fn call(
+    name: FunctionName,
+    arguments: Arguments,
+    filter: Option<Expr>,
+    over: Option<Over>,
+) -> Expr {
     let Arguments { list, star, distinct } = arguments;
-    Expr::Call(Box::new(FunctionCall { name, arguments: list, star, distinct, filter }))
+    Expr::Call(Box::new(FunctionCall { name, arguments: list, star, distinct, filter, over }))
 }
 
 /// Returns the name of a field in lower case.

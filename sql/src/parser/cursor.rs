@@ -10,6 +10,7 @@ use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
 use super::source::Source;
+use super::window::Exclusions;
 use crate::ast::{ColumnName, Ident, TableName};
 
 /// A reader of tokens.
@@ -20,6 +21,8 @@ pub(crate) struct Cursor<'a> {
     /// Unqualified names of tables in FROM, as far as was read, less those of a WITH whose query
     /// was read to its end.
     pub(super) table_names: Vec<String>,
+    /// EXCLUDE of the frames, which was taken out of the tokens.
+    pub(super) exclusions: Exclusions,
 }
 
 impl Cursor<'_> {

@@ -26,6 +26,7 @@ mod array;
 mod call;
 mod query;
 mod with;
+mod window;
 mod table;
 mod dml;
 mod ddl;
@@ -118,13 +119,15 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     limits::check_size(sql)?;
     let source = Source::new(sql);
     let dialect = BennuDialect::default();
-    let tokens = tokenize(&dialect, &source)?;
+    let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
+    let exclusions = window::take_exclusions(&mut tokens, &source);
     let token_count = tokens.len();
     let parser = Parser::new(&dialect)
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
-    parse(&mut Cursor { parser, source: &source, token_count, table_names: Vec::new() })
+    let table_names = Vec::new();
+    parse(&mut Cursor { parser, source: &source, token_count, table_names, exclusions })
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {

@@ -269,7 +269,8 @@ impl Cursor<'_> {
             }
         };
         let having = select.having.map(|expr| self.lower(expr)).transpose()?;
-        Ok(Select { distinct, items, from, selection, group_by, having, hints, position })
+        let windows = self.named_windows(select.named_window)?;
+        Ok(Select { distinct, items, from, selection, group_by, having, windows, hints, position })
     }
 
     /// Refuses every clause of other dialects, and the ones that bennu does not have yet.
@@ -294,7 +295,7 @@ impl Cursor<'_> {
             distribute_by,
             sort_by,
             having: _,
-            named_window,
+            named_window: _,
             qualify,
             window_before_qualify: _,
             value_table_mode,
@@ -311,7 +312,6 @@ impl Cursor<'_> {
             (!cluster_by.is_empty(), "CLUSTER BY"),
             (!distribute_by.is_empty(), "DISTRIBUTE BY"),
             (!sort_by.is_empty(), "SORT BY"),
-            (!named_window.is_empty(), "WINDOW"),
             (qualify.is_some(), "QUALIFY"),
             (value_table_mode.is_some(), "SELECT AS STRUCT or VALUE"),
             (*flavor != parsed::SelectFlavor::Standard, "FROM before SELECT"),
@@ -394,6 +394,11 @@ impl Cursor<'_> {
         if interpolate.is_some() {
             return Err(ParseError::unsupported("INTERPOLATE", position));
         }
+        self.order_items(list)
+    }
+
+    /// Lowers the list of an ORDER BY.
+    pub(super) fn order_items(&mut self, list: Vec<parsed::OrderByExpr>) -> Result<Vec<OrderItem>> {
         let mut items = Vec::with_capacity(list.len());
         for parsed::OrderByExpr { expr, options, with_fill } in list {
             let parsed::OrderByOptions { sort, nulls_first } = options;
@@ -524,6 +529,7 @@ fn wrap(query: Query) -> Select {
         selection: None,
         group_by: Vec::new(),
         having: None,
+        windows: Vec::new(),
         hints: Vec::new(),
         position,
     }

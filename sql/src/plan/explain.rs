@@ -11,6 +11,7 @@ use crate::catalog::table::Table;
 use crate::logical::{ApplyKind, JoinKind, OnConflict, SetKind, SortKey, TIMESTAMP_COLUMN};
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
+use crate::plan::window::window_call;
 use crate::plan::{Node, Plan, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode};
 
 /// Returns how many regions a table of the store has now, if that is known.
@@ -203,6 +204,15 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             };
             Step { line: format!("Distinct: {on}in the session"), names, inputs }
         }
+        Node::WindowAgg(window) => {
+            let calls: Vec<String> = window
+                .functions
+                .iter()
+                .map(|function| window_call(function, window, &names))
+                .collect();
+            let line = format!("WindowAgg: {}, in the session", calls.join(", "));
+            Step { line, names: names.into_iter().chain(calls).collect(), inputs }
+        }
         Node::With(with) => {
             Step { line: format!("CTE: {}", with.name), names: inputs[1].names.clone(), inputs }
         }
@@ -265,7 +275,7 @@ fn column_name(source: &str, index: usize) -> String {
     if index == 0 { source.to_owned() } else { format!("{source}.{}", index + 1) }
 }
 
-fn texts(expressions: &[Expr], names: &[String]) -> String {
+pub(super) fn texts(expressions: &[Expr], names: &[String]) -> String {
     let texts: Vec<String> = expressions.iter().map(|expression| text(expression, names)).collect();
     texts.join(", ")
 }
@@ -285,7 +295,7 @@ fn kind_name(kind: JoinKind) -> &'static str {
     }
 }
 
-fn sort_text(keys: &[SortKey], names: &[String]) -> String {
+pub(super) fn sort_text(keys: &[SortKey], names: &[String]) -> String {
     let key = |key: &SortKey| {
         let nulls = match (key.descending, key.nulls_first) {
             (false, true) => " NULLS FIRST",

@@ -13,6 +13,7 @@
 pub mod scan;
 mod expression;
 mod explain;
+mod window;
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use types::expr::Expr;
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning, SetKind,
-    SortKey,
+    SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -93,6 +94,8 @@ pub enum Node {
     Distinct(Arc<DistinctNode>),
     /// INTERSECT and EXCEPT.
     SetOperation(Arc<SetOperationNode>),
+    /// Window functions.
+    WindowAgg(Arc<WindowAggNode>),
     /// Rows with a name, for what is below.
     With(Arc<WithNode>),
     /// Rows with a name.
@@ -332,6 +335,21 @@ pub struct SetOperationNode {
     pub types: Vec<DataType>,
 }
 
+/// See [`Node::WindowAgg`]. The rows come sorted by partition and order.
+#[derive(Debug)]
+pub struct WindowAggNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// Rows that agree in these are a partition.
+    pub partition_by: Vec<Expr>,
+    /// The order within a partition.
+    pub order_by: Vec<SortKey>,
+    /// The functions.
+    pub functions: Vec<WindowFunction>,
+    /// Types of the input's columns.
+    pub input_types: Vec<DataType>,
+}
+
 /// See [`Node::With`]. The query is computed as far as the body reads it, and kept.
 #[derive(Debug)]
 pub struct WithNode {
@@ -543,6 +561,7 @@ impl Node {
             Node::Limit(node) => vec![&node.input],
             Node::Distinct(node) => vec![&node.input],
             Node::SetOperation(node) => vec![&node.left, &node.right],
+            Node::WindowAgg(node) => vec![&node.input],
             Node::With(node) => vec![&node.query, &node.body],
             Node::RecursiveUnion(node) => vec![&node.start, &node.step],
             Node::Append(node) => node.inputs.iter().collect(),

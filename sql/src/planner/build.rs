@@ -10,11 +10,13 @@ use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::logical::{ApplyKind, Join, JoinChoice, Logical, SetOperation, SortKey};
+use crate::logical::{
+    ApplyKind, Join, JoinChoice, Logical, SetOperation, SortKey, Window, sort_keys,
+};
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, HashJoinNode,
     LimitNode, LookupJoinNode, LoopJoinNode, Node, ProjectNode, RecursiveUnionNode, RowGoal,
-    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WithNode,
+    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_operator, column, columns_of, is_volatile, renumber, split,
@@ -102,6 +104,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let node = SetOperationNode { kind, all, left, right, types };
             unordered(Node::SetOperation(Arc::new(node)))
         }
+        Logical::Window(window) => build_window(window, &wanted),
         Logical::With(with) => {
             let query = build(*with.query);
             let body = build_wanted(*with.body, wanted);
@@ -246,7 +249,11 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node
             return node;
         }
     }
+    let is_sorted = is_sorted(&input, &keys);
     let input = build(input);
+    if is_sorted {
+        return input;
+    }
     Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
 }
 
@@ -280,6 +287,35 @@ fn is_identity(expressions: &[Expr]) -> bool {
     let plain =
         |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
     expressions.iter().enumerate().all(plain)
+}
+
+/// Returns whether rows come in this order because a window function needs it.
+fn is_sorted(plan: &Logical, keys: &[SortKey]) -> bool {
+    match plan {
+        Logical::Project { input, expressions } => {
+            let below = |key: &SortKey| SortKey {
+                expression: substitute(key.expression.clone(), expressions),
+                ..key.clone()
+            };
+            is_sorted(input, &keys.iter().map(below).collect::<Vec<SortKey>>())
+        }
+        Logical::Filter { input, .. } => is_sorted(input, keys),
+        Logical::Window(window) => {
+            sort_keys(&window.partition_by, &window.order_by).starts_with(keys)
+        }
+        _ => false,
+    }
+}
+
+/// The rows are sorted by partition and order, unless those below are already.
+fn build_window(window: Window, wanted: &Wanted) -> Built {
+    let Window { input, partition_by, order_by, functions } = window;
+    let keys = sort_keys(&partition_by, &order_by);
+    let ordered = keys.starts_with(&wanted.order);
+    let input_types = input.column_types();
+    let input = if keys.is_empty() { build(*input) } else { build_sort(*input, keys, None) };
+    let node = WindowAggNode { input, partition_by, order_by, functions, input_types };
+    Built { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
 
 fn reaches_scan(plan: &Logical) -> bool {

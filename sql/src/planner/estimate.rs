@@ -85,6 +85,7 @@ impl Estimator<'_> {
                 self.group_count(input, &keys)
             }
             Logical::Distinct { input, on } => self.group_count(input, on),
+            Logical::Window(window) => self.rows(&window.input),
             Logical::With(with) => self.rows(&with.body),
             Logical::CteScan(_) => SYSTEM_ROWS,
             Logical::RecursiveUnion(union) => self.rows(&union.start) * ROUNDS,
@@ -156,6 +157,9 @@ impl Estimator<'_> {
             },
             Logical::Values { rows, .. } => rows.len() as f64,
             Logical::SystemRows(_) => SYSTEM_ROWS,
+            Logical::Window(window) => {
+                self.distinct_in(&[&window.input], column).unwrap_or(DISTINCT)
+            }
             Logical::With(with) => self.column_distinct(column, &with.body),
             Logical::CteScan(_) | Logical::RecursiveUnion(_) | Logical::Append { .. } => DISTINCT,
         }

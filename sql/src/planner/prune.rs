@@ -6,7 +6,7 @@
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyKind, Join, JoinKind, Logical, RecursiveUnion, SetOperation, With,
+    Apply, ApplyKind, Join, JoinKind, Logical, RecursiveUnion, SetOperation, Window, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::shape::width_of;
@@ -139,6 +139,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let (input, on, kept) = prune_below(*input, on, required);
             Pruned { plan: Logical::Distinct { input, on }, kept }
         }
+        Logical::Window(window) => prune_window(window, required),
         Logical::With(with) => {
             let query = Box::new(prune(*with.query));
             let body = pruned(*with.body, required);
@@ -181,6 +182,29 @@ fn prune_below(
     let input = pruned(input, &need);
     let used = used.into_iter().map(|expression| input.renumber(expression)).collect();
     (Box::new(input.plan), used, input.kept)
+}
+
+fn prune_window(window: Window, required: &Columns) -> Pruned {
+    let width = width_of(&window.input);
+    let Window { input, partition_by, order_by, functions } = window;
+    let numbered = functions.into_iter().enumerate();
+    let (numbers, functions): (Vec<usize>, Vec<_>) =
+        numbered.filter(|(index, _)| required.contains(&(width + index))).unzip();
+    if functions.is_empty() {
+        return pruned(*input, required);
+    }
+    let mut window = Window { input, partition_by, order_by, functions };
+    let mut need: Columns = required.range(..width).copied().collect();
+    window.for_each_expression(&mut |expression| add_columns(expression, &mut need));
+    let nothing = Box::new(Logical::Append { inputs: Vec::new() });
+    let input = pruned(*std::mem::replace(&mut window.input, nothing), &need);
+    window.for_each_expression_mut(&mut |expression| {
+        *expression = input.renumber(expression.clone());
+    });
+    window.input = Box::new(input.plan);
+    let mut kept = input.kept;
+    kept.extend(numbers.into_iter().map(|index| width + index));
+    Pruned { plan: Logical::Window(window), kept }
 }
 
 fn prune_join(join: Join, required: &Columns) -> Pruned {

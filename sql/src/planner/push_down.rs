@@ -11,7 +11,7 @@ use std::cell::Cell;
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{Apply, Join, JoinKind, Logical, RecursiveUnion, SetOperation, With};
+use crate::logical::{Apply, Join, JoinKind, Logical, RecursiveUnion, SetOperation, Window, With};
 use crate::planner::conjunct::{
     all, as_column, columns_of, is_volatile, split, substitute, within,
 };
@@ -58,6 +58,7 @@ impl PushDown<'_> {
             | Logical::SystemRows(_)
             | Logical::Values { .. }
             | Logical::CteScan(_) => filter(plan, conjuncts),
+            Logical::Window(window) => self.push_window(window, conjuncts),
             Logical::With(with) => {
                 let query = self.boxed(*with.query, Vec::new());
                 let body = self.boxed(*with.body, conjuncts);
@@ -119,6 +120,18 @@ impl PushDown<'_> {
             |conjunct: &Expr| on.is_empty() || columns_of(conjunct).iter().all(|&at| is_on(at));
         let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(passes);
         filter(Logical::Distinct { input: self.boxed(input, go), on }, stay)
+    }
+
+    /// Conditions on what all functions are partitioned by leave whole partitions out.
+    fn push_window(&self, window: Window, conjuncts: Vec<Expr>) -> Logical {
+        let is_key = |at: usize| window.partition_by.iter().any(|key| as_column(key) == Some(at));
+        let passes = |conjunct: &Expr| {
+            let columns = columns_of(conjunct);
+            !columns.is_empty() && columns.iter().all(|&at| is_key(at))
+        };
+        let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(passes);
+        let input = self.boxed(*window.input, go);
+        filter(Logical::Window(Window { input, ..window }), stay)
     }
 
     /// The rows are those of the left side. Conditions narrow the right side as well where equal

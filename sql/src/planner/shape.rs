@@ -92,6 +92,10 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
             expressions(&operation.left, visit);
             expressions(&operation.right, visit);
         }
+        Logical::Window(window) => {
+            window.for_each_expression(visit);
+            expressions(&window.input, visit);
+        }
         Logical::With(with) => {
             expressions(&with.query, visit);
             expressions(&with.body, visit);
@@ -141,6 +145,7 @@ pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
             bindings(&operation.left, visit);
             bindings(&operation.right, visit);
         }
+        Logical::Window(window) => bindings(&window.input, visit),
         Logical::With(with) => {
             bindings(&with.query, visit);
             bindings(&with.body, visit);

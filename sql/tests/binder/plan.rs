@@ -6,7 +6,7 @@ use sql::Error;
 use sql::binder::BoundStatement;
 use sql::logical::{
     Apply, ApplyKind, Assignment, Bound, Insert, Logical, OnConflict, OutputColumn, Returning,
-    SortKey, TIMESTAMP_COLUMN, TableScan,
+    SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction, WindowKind,
 };
 use types::SqlType;
 use types::aggregate::Aggregate;
@@ -150,6 +150,12 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
             let all = if operation.all { " all" } else { "" };
             format!("{:?}{all}", operation.kind).to_lowercase()
         }
+        Logical::Window(window) => {
+            let calls: Vec<String> = window.functions.iter().map(window_text).collect();
+            let keys = window.order_by.iter().map(key_text).collect::<Vec<_>>().join(", ");
+            let by = texts(&window.partition_by);
+            format!("window [{}] partition [{by}] order [{keys}]", calls.join(", "))
+        }
         Logical::With(with) => format!("with {}", with.name),
         Logical::CteScan(scan) if scan.is_work_table => format!("work table {}", scan.name),
         Logical::CteScan(scan) => format!("cte scan {}", scan.name),
@@ -176,6 +182,7 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => vec![input],
         Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
+        Logical::Window(window) => vec![&window.input],
         Logical::With(with) => vec![&with.query, &with.body],
         Logical::CteScan(_) => Vec::new(),
         Logical::RecursiveUnion(union) => vec![&union.start, &union.step],
@@ -214,6 +221,13 @@ fn apply_text(apply: &Apply) -> String {
     let binding = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
     let bindings: Vec<String> = apply.bindings.iter().map(binding).collect();
     format!("apply {kind} [{}]", bindings.join(", "))
+}
+
+fn window_text(function: &WindowFunction) -> String {
+    match &function.kind {
+        WindowKind::Aggregate(aggregate) => aggregate_text(aggregate),
+        kind => format!("{kind:?}({})", texts(&function.arguments)),
+    }
 }
 
 fn aggregate_text(aggregate: &Aggregate) -> String {

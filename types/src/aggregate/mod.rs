@@ -210,7 +210,7 @@ fn ordered_type(argument: DataType) -> Option<DataType> {
 /// The states of one aggregate for any number of groups, numbered from 0.
 ///
 /// One object for all groups of an operator, so that feeding a batch is one virtual call.
-trait Accumulator: Send {
+pub trait Accumulator: Send {
     /// Makes room for groups `0..group_count`.
     fn resize(&mut self, group_count: usize);
 
@@ -233,7 +233,7 @@ trait Accumulator: Send {
 
 impl Aggregate {
     /// Returns an accumulator without groups. `distinct` and `filter` are the caller's to apply.
-    fn accumulator(&self) -> Box<dyn Accumulator> {
+    pub fn accumulator(&self) -> Box<dyn Accumulator> {
         let argument = self.argument_type();
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
@@ -269,7 +269,7 @@ impl Aggregate {
     }
 
     /// Returns whether the order of rows shows in the answer, if only in the last digit.
-    fn depends_on_order(&self) -> bool {
+    pub fn depends_on_order(&self) -> bool {
         matches!(self.argument_type(), DataType::Float4 | DataType::Float8)
     }
 

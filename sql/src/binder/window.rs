@@ -1,0 +1,498 @@
+//! Window functions: calls with OVER, the windows that they are over, and their plan nodes.
+//!
+//! A call becomes a column from [`WINDOW`] on, as an aggregate does. The nodes that compute it
+//! stand above groups and HAVING, one for each set of partitions and order. Windows whose order
+//! begins another one's come right above that, so that rows are sorted once for both.
+//!
+//! Source: PostgreSQL's `transformWindowFuncCall` and `transformWindowDefinitions` (parse_agg.c,
+//! parse_clause.c).
+
+use types::aggregate::AggregateKind;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast::{self, FunctionCall, Ident, Over};
+use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
+use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::select::direction;
+use crate::binder::tree::{for_each_column, map_columns};
+use crate::binder::typed::{Typed, can_coerce};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{
+    Exclusion, Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction,
+    WindowKind,
+};
+
+/// Partitions, order and frame as OVER says them, with what they inherit.
+struct Definition {
+    partition_by: Vec<ast::Expr>,
+    order_by: Vec<ast::OrderItem>,
+    frame: Option<ast::Frame>,
+}
+
+/// Returns the window function of this name.
+fn kind_of(name: &str) -> Option<WindowKind> {
+    Some(match name {
+        "row_number" => WindowKind::RowNumber,
+        "rank" => WindowKind::Rank,
+        "dense_rank" => WindowKind::DenseRank,
+        "percent_rank" => WindowKind::PercentRank,
+        "cume_dist" => WindowKind::CumeDist,
+        "ntile" => WindowKind::Ntile,
+        "lag" => WindowKind::Lag,
+        "lead" => WindowKind::Lead,
+        "first_value" => WindowKind::FirstValue,
+        "last_value" => WindowKind::LastValue,
+        "nth_value" => WindowKind::NthValue,
+        _ => return None,
+    })
+}
+
+/// Returns whether a function of this name needs OVER.
+pub(super) fn is_window_function(name: &str) -> bool {
+    kind_of(name).is_some()
+}
+
+fn windowing_error(message: impl Into<String>) -> Error {
+    Error::new(sqlstate::WINDOWING_ERROR, message.into())
+}
+
+/// Returns the error of a window function where there is no window.
+pub(super) fn window_not_allowed(clause: Clause) -> Error {
+    windowing_error(format!("window functions are not allowed in {}", clause.name()))
+}
+
+impl Binder<'_> {
+    /// Binds a call with OVER.
+    pub(super) fn bind_window_call(
+        &mut self,
+        call: &FunctionCall,
+        over: &Over,
+        position: usize,
+    ) -> Result<Typed> {
+        let name = call.name.name.value.as_str();
+        self.check_window_place(position)?;
+        let is_aggregate = AggregateKind::from_name(name).is_some();
+        let kind = kind_of(name);
+        if !is_aggregate && kind.is_none() {
+            let message = format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            );
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        }
+        let refused = [
+            (call.distinct, "DISTINCT is not implemented for window functions"),
+            (
+                call.filter.is_some() && !is_aggregate,
+                "FILTER is not implemented for non-aggregate window functions",
+            ),
+        ];
+        if let Some((_, message)) = refused.into_iter().find(|(present, _)| *present) {
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+        }
+        self.level().in_window = Some("window function calls cannot be nested");
+        let bound = match kind {
+            Some(kind) => self.bind_window_function(kind, call, position),
+            None => self.resolve_aggregate(name, call, position).map(|aggregate| {
+                let data_type = aggregate.data_type;
+                (WindowKind::Aggregate(aggregate), Vec::new(), data_type.into())
+            }),
+        };
+        self.level().in_window = None;
+        let (kind, arguments, sql_type) = bound?;
+        self.level().in_window = Some("window functions are not allowed in window definitions");
+        let window = self.bind_window(over);
+        self.level().in_window = None;
+        let (window, frame) = window?;
+        let function = WindowFunction { kind, arguments, frame, data_type: sql_type.base };
+        Ok(Typed { expr: self.add_window_call(window, function), sql_type, position })
+    }
+
+    fn check_window_place(&mut self, position: usize) -> Result<()> {
+        let level = self.level();
+        if level.in_aggregate {
+            let message = "aggregate function calls cannot contain window function calls";
+            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+        }
+        if let Some(message) = level.in_window {
+            return Err(windowing_error(message).at(position));
+        }
+        if !level.clause.allows_windows() {
+            return Err(window_not_allowed(level.clause).at(position));
+        }
+        Ok(())
+    }
+
+    fn add_window_call(&mut self, window: BoundWindow, function: WindowFunction) -> Expr {
+        let data_type = function.data_type;
+        let level = self.level();
+        let place = level.windows.iter().position(|other| *other == window);
+        let window = place.unwrap_or_else(|| {
+            level.windows.push(window);
+            level.windows.len() - 1
+        });
+        let call = WindowCall { window, function };
+        let place = level.window_calls.iter().position(|other| *other == call);
+        let index = place.unwrap_or_else(|| {
+            level.window_calls.push(call);
+            level.window_calls.len() - 1
+        });
+        Expr::Column { index: WINDOW + index, data_type }
+    }
+
+    /// Binds a call of a function that is no aggregate.
+    fn bind_window_function(
+        &mut self,
+        kind: WindowKind,
+        call: &FunctionCall,
+        position: usize,
+    ) -> Result<(WindowKind, Vec<Expr>, SqlType)> {
+        let name = call.name.name.value.as_str();
+        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let no_function = || {
+            let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+                .with_hint(
+                    "No function matches the given name and argument types. \
+                     You might need to add explicit type casts.",
+                )
+                .at(position)
+        };
+        let (least, most) = match kind {
+            WindowKind::Ntile | WindowKind::FirstValue | WindowKind::LastValue => (1, 1),
+            WindowKind::NthValue => (2, 2),
+            WindowKind::Lag | WindowKind::Lead => (1, 3),
+            _ => (0, 0),
+        };
+        if call.star || !(least..=most).contains(&arguments.len()) {
+            return Err(no_function());
+        }
+        let counts = if matches!(kind, WindowKind::Ntile) { 0 } else { 1 };
+        if types.get(counts).is_some_and(|given| !can_coerce(*given, DataType::Int4)) {
+            return Err(no_function());
+        }
+        let fixed = match kind {
+            WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => DataType::Int8,
+            WindowKind::PercentRank | WindowKind::CumeDist => DataType::Float8,
+            WindowKind::Ntile => {
+                let count = self.implicit(arguments.remove(0), DataType::Int4)?;
+                return Ok((kind, vec![count], DataType::Int4.into()));
+            }
+            _ => {
+                let (arguments, sql_type) = self.bind_value_arguments(arguments)?;
+                return Ok((kind, arguments, sql_type));
+            }
+        };
+        Ok((kind, Vec::new(), fixed.into()))
+    }
+
+    /// `value [, integer [, default]]`, where the default is of the value's kind.
+    fn bind_value_arguments(&mut self, arguments: Vec<Typed>) -> Result<(Vec<Expr>, SqlType)> {
+        let mut rest = arguments.into_iter();
+        let (value, count, default) = (rest.next(), rest.next(), rest.next());
+        let values: Vec<Typed> = value.into_iter().chain(default).collect();
+        let (values, sql_type) = self.unify(values, "window function")?;
+        let count = count.map(|count| self.implicit(count, DataType::Int4)).transpose()?;
+        let mut values = values.into_iter();
+        Ok((values.next().into_iter().chain(count).chain(values).collect(), sql_type))
+    }
+
+    fn bind_window(&mut self, over: &Over) -> Result<(BoundWindow, Frame)> {
+        let definition = match over {
+            Over::Name(name) => self.named_window(name, name.position)?,
+            Over::Window(window) => self.definition_of(window, Some(window), 0)?,
+        };
+        let mut partition_by = Vec::new();
+        for expr in &definition.partition_by {
+            let value = self.bind_expr(expr)?;
+            let key = self.known(value)?.expr;
+            if !partition_by.contains(&key) {
+                partition_by.push(key);
+            }
+        }
+        let mut order_by: Vec<SortKey> = Vec::new();
+        let mut first: Option<Typed> = None;
+        for item in &definition.order_by {
+            let value = self.bind_expr(&item.expr)?;
+            let value = self.known(value)?;
+            let (descending, nulls_first) = direction(item);
+            first.get_or_insert_with(|| value.clone());
+            if !order_by.iter().any(|key| key.expression == value.expr) {
+                order_by.push(SortKey { expression: value.expr, descending, nulls_first });
+            }
+        }
+        let frame = match &definition.frame {
+            None => Frame::default(),
+            Some(frame) => {
+                let order = (first, definition.order_by.len(), order_by.first());
+                self.bind_frame(frame, order)?
+            }
+        };
+        Ok((BoundWindow { partition_by, order_by }, frame))
+    }
+
+    /// Returns a window of the WINDOW clause with what it inherits.
+    fn named_window(&self, name: &Ident, position: usize) -> Result<Definition> {
+        let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
+        let place = windows.iter().position(|window| window.name.value == name.value);
+        let place = place.ok_or_else(|| {
+            let message = format!("window \"{}\" does not exist", name.value);
+            Error::new(sqlstate::UNDEFINED_OBJECT, message).at(position)
+        })?;
+        self.definition_of(&windows[place].window, None, windows.len() - place)
+    }
+
+    /// Returns a window with what it inherits from its base, which comes before it: only the
+    /// windows of the clause but the last `hidden` ones can be named.
+    fn definition_of(
+        &self,
+        window: &ast::Window,
+        over: Option<&ast::Window>,
+        hidden: usize,
+    ) -> Result<Definition> {
+        let own = Definition {
+            partition_by: window.partition_by.clone(),
+            order_by: window.order_by.clone(),
+            frame: window.frame.clone(),
+        };
+        let Some(base) = &window.base else { return Ok(own) };
+        let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
+        let visible = &windows[..windows.len() - hidden];
+        let Some(place) = visible.iter().position(|other| other.name.value == base.value) else {
+            let message = format!("window \"{}\" does not exist", base.value);
+            return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(base.position));
+        };
+        let hidden = windows.len() - place;
+        let inherited = self.definition_of(&windows[place].window, None, hidden)?;
+        let name = &base.value;
+        if !own.partition_by.is_empty() {
+            let message = format!("cannot override PARTITION BY clause of window \"{name}\"");
+            return Err(windowing_error(message).at(base.position));
+        }
+        if !own.order_by.is_empty() && !inherited.order_by.is_empty() {
+            let message = format!("cannot override ORDER BY clause of window \"{name}\"");
+            return Err(windowing_error(message).at(base.position));
+        }
+        if inherited.frame.is_some() {
+            let message = format!("cannot copy window \"{name}\" because it has a frame clause");
+            let error = windowing_error(message).at(base.position);
+            let bare = over.is_some() && own.order_by.is_empty() && own.frame.is_none();
+            return Err(match bare {
+                true => error.with_hint("Omit the parentheses in this OVER clause."),
+                false => error,
+            });
+        }
+        let order_by = if own.order_by.is_empty() { inherited.order_by } else { own.order_by };
+        Ok(Definition { partition_by: inherited.partition_by, order_by, frame: own.frame })
+    }
+
+    fn bind_frame(
+        &mut self,
+        frame: &ast::Frame,
+        (first, key_count, key): (Option<Typed>, usize, Option<&SortKey>),
+    ) -> Result<Frame> {
+        let (units, clause) = match frame.units {
+            ast::FrameUnits::Rows => (FrameUnits::Rows, "ROWS"),
+            ast::FrameUnits::Range => (FrameUnits::Range, "RANGE"),
+            ast::FrameUnits::Groups => (FrameUnits::Groups, "GROUPS"),
+        };
+        if units == FrameUnits::Groups && key_count == 0 {
+            return Err(windowing_error("GROUPS mode requires an ORDER BY clause"));
+        }
+        let key = match (first, key_count, key) {
+            (Some(value), 1, Some(key)) => Some((value, key.descending)),
+            _ => None,
+        };
+        let mut bound = |bound: &ast::FrameBound| {
+            let (offset, following) = match bound {
+                ast::FrameBound::UnboundedPreceding => return Ok(FrameBound::UnboundedPreceding),
+                ast::FrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
+                ast::FrameBound::UnboundedFollowing => return Ok(FrameBound::UnboundedFollowing),
+                ast::FrameBound::Preceding(offset) => (offset, false),
+                ast::FrameBound::Following(offset) => (offset, true),
+            };
+            let offset = self.bind_offset(offset, clause)?;
+            if units != FrameUnits::Range {
+                let offset = self.row_offset(offset, clause)?;
+                return Ok(FrameBound::Offset { offset, following, reach: None });
+            }
+            let Some((key, descending)) = key.clone() else {
+                let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one \
+                               ORDER BY column";
+                return Err(windowing_error(message).at(offset.position));
+            };
+            let ahead = if following != descending { "+" } else { "-" };
+            let (offset, reach) = self.reach(key, ahead, offset)?;
+            Ok(FrameBound::Offset { offset, following, reach: Some(reach) })
+        };
+        let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
+        let exclusion = match frame.exclusion {
+            ast::Exclusion::NoOthers => Exclusion::NoOthers,
+            ast::Exclusion::CurrentRow => Exclusion::CurrentRow,
+            ast::Exclusion::Group => Exclusion::Group,
+            ast::Exclusion::Ties => Exclusion::Ties,
+        };
+        Ok(Frame { units, start, end, exclusion })
+    }
+
+    fn bind_offset(&mut self, offset: &ast::Expr, clause: &str) -> Result<Typed> {
+        let value = self.bind_expr(offset)?;
+        if has_subquery(&value.expr) {
+            let what = format!("a subquery in the frame of {clause}");
+            let hint = "Compute the value in a statement of its own and pass it.";
+            return Err(Error::not_supported(what, hint).at(value.position));
+        }
+        let mut columns = false;
+        for_each_column(&value.expr, &mut |_| columns = true);
+        if columns {
+            let message = format!("argument of {clause} must not contain variables");
+            let code = sqlstate::INVALID_COLUMN_REFERENCE;
+            return Err(Error::new(code, message).at(value.position));
+        }
+        Ok(value)
+    }
+
+    fn row_offset(&mut self, offset: Typed, clause: &str) -> Result<Expr> {
+        let (from, position) = (offset.base(), offset.position);
+        if !can_coerce(from, DataType::Int8) {
+            let from = from.sql_name();
+            let message = format!("argument of {clause} must be type bigint, not type {from}");
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+        }
+        self.implicit(offset, DataType::Int8)
+    }
+
+    /// Returns the offset of RANGE, and how far a frame reaches: keys are compared as a type in
+    /// which adding the offset does not run out of range where PostgreSQL's comparison would not.
+    fn reach(&mut self, key: Typed, ahead: &str, offset: Typed) -> Result<(Expr, Reach)> {
+        let position = offset.position;
+        let (column, given) = (key.base(), offset.base());
+        let Some((taken, compared)) = range_types(column) else {
+            let message = format!(
+                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
+                column.sql_name()
+            );
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+        };
+        let wanted = match taken.iter().find(|one| **one == given) {
+            Some(exact) => *exact,
+            None if given == DataType::Unknown && taken.contains(&column) => column,
+            None => taken[0],
+        };
+        if !can_coerce(given, wanted) {
+            let message = format!(
+                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} \
+                 and offset type {}",
+                column.sql_name(),
+                given.sql_name()
+            );
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("Cast the offset value to an appropriate type.")
+                .at(position));
+        }
+        let offset = self.implicit(offset, wanted)?;
+        let key = self.explicit(key, compared.into(), position)?;
+        let step = if compared == DataType::Numeric || compared == DataType::Float8 {
+            let step = Typed::new(offset.clone(), wanted, position);
+            Typed::new(self.explicit(step, compared.into(), position)?, compared, position)
+        } else {
+            Typed::new(offset.clone(), wanted, position)
+        };
+        let from = Typed::new(key.clone(), compared, position);
+        let limit = self.operator(ahead, from, step, position)?;
+        let limit = self.explicit(limit, compared.into(), position)?;
+        Ok((offset, Reach { key, limit }))
+    }
+}
+
+/// Returns the types of offsets that RANGE takes for a key, and the type that keys are compared as.
+fn range_types(column: DataType) -> Option<(&'static [DataType], DataType)> {
+    const INTEGERS: &[DataType] = &[DataType::Int8, DataType::Int4, DataType::Int2];
+    const BIGINT: &[DataType] = &[DataType::Int8];
+    const DOUBLE: &[DataType] = &[DataType::Float8];
+    const NUMERIC: &[DataType] = &[DataType::Numeric];
+    const INTERVAL: &[DataType] = &[DataType::Interval];
+    Some(match column {
+        DataType::Int2 | DataType::Int4 => (INTEGERS, DataType::Numeric),
+        DataType::Int8 => (BIGINT, DataType::Numeric),
+        DataType::Float4 | DataType::Float8 => (DOUBLE, DataType::Float8),
+        DataType::Numeric => (NUMERIC, DataType::Numeric),
+        DataType::Date | DataType::Timestamp => (INTERVAL, DataType::Timestamp),
+        DataType::Timestamptz => (INTERVAL, DataType::Timestamptz),
+        DataType::Time | DataType::Interval => (INTERVAL, DataType::Interval),
+        _ => return None,
+    })
+}
+
+/// Refuses windows of one name.
+pub(super) fn check_names(windows: &[ast::NamedWindow]) -> Result<()> {
+    for (index, window) in windows.iter().enumerate() {
+        if windows[..index].iter().any(|other| other.name.value == window.name.value) {
+            let message = format!("window \"{}\" is already defined", window.name.value);
+            return Err(windowing_error(message).at(window.name.position));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the nodes that compute the calls of a level above its rows; returns the column of each.
+pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
+    let mut places = vec![0; level.window_calls.len()];
+    for window in in_order(&level.windows) {
+        let mut functions = Vec::new();
+        let calls = level.window_calls.iter().zip(&mut places);
+        for (call, place) in calls.filter(|(call, _)| call.window == window) {
+            let mut function = call.function.clone();
+            let mut put = |expr: &mut Expr| *expr = rows.place(expr.clone(), &level.subqueries);
+            function.for_each_expression_mut(&mut put);
+            *place = functions.len();
+            functions.push(function);
+        }
+        let BoundWindow { partition_by, order_by } = &level.windows[window];
+        let put = |rows: &mut Rows, expr: &Expr| rows.place(expr.clone(), &level.subqueries);
+        let partition_by = partition_by.iter().map(|key| put(rows, key)).collect();
+        let order_by = order_by
+            .iter()
+            .map(|key| SortKey { expression: put(rows, &key.expression), ..key.clone() })
+            .collect();
+        let first = rows.types.len();
+        for (call, place) in level.window_calls.iter().zip(&mut places) {
+            if call.window == window {
+                *place += first;
+            }
+        }
+        rows.types.extend(functions.iter().map(|function| function.data_type));
+        rows.over(|input| Logical::Window(Window { input, partition_by, order_by, functions }));
+    }
+    places
+}
+
+/// Replaces calls by their columns.
+pub(super) fn map_windows(expr: &mut Expr, places: &[usize]) {
+    map_columns(expr, &|index| match index.checked_sub(WINDOW) {
+        Some(call) if call < places.len() => places[call],
+        _ => index,
+    });
+}
+
+/// Returns the windows from the first computed on: each is followed by those whose order begins
+/// its own.
+fn in_order(windows: &[BoundWindow]) -> Vec<usize> {
+    let keys: Vec<Vec<SortKey>> = windows
+        .iter()
+        .map(|window| crate::logical::sort_keys(&window.partition_by, &window.order_by))
+        .collect();
+    let mut left: Vec<usize> = (0..windows.len()).collect();
+    left.sort_by_key(|window| std::cmp::Reverse(keys[*window].len()));
+    let mut order = Vec::new();
+    while let Some(longest) = left.first().copied() {
+        let (shared, rest): (Vec<usize>, Vec<usize>) =
+            left.into_iter().partition(|window| keys[longest].starts_with(&keys[*window]));
+        order.extend(shared);
+        left = rest;
+    }
+    order
+}

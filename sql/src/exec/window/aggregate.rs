@@ -1,0 +1,201 @@
+//! Aggregates over frames.
+//!
+//! While frames only grow at their end, as the default one does, rows are fed as they come in. A
+//! frame that is not the one before and some rows more is made anew from its rows; or, where it is
+//! long and the aggregate does not care in what order states are merged, from the states of a
+//! binary tree over the partition.
+
+use std::ops::Range;
+
+use types::aggregate::{Accumulator, Aggregate};
+use types::{Datum, Vector};
+
+use crate::error::Result;
+use crate::exec::memory;
+use crate::exec::project::columns_of;
+use crate::exec::window::frames::{Frames, Pieces};
+use crate::exec::window::run::Run;
+
+/// Frames of at most so many rows are made from the rows.
+const SHORT_FRAME_ROWS: usize = 32;
+
+/// Returns the value of an aggregate for each row.
+pub(super) fn compute(aggregate: &Aggregate, frames: &Frames<'_>, run: &Run) -> Result<Vector> {
+    let rows = Rows::new(aggregate, run)?;
+    let mut values = Vector::new(aggregate.data_type, run.batch.row_count);
+    for partition in &run.partitions {
+        let mut over = OverFrames::new(&rows, partition.clone());
+        for row in partition.clone() {
+            run.context.check()?;
+            over.turn(frames.pieces(partition, row), run)?;
+            values.push(&over.value);
+        }
+    }
+    Ok(values)
+}
+
+/// What is fed.
+struct Rows<'a> {
+    aggregate: &'a Aggregate,
+    arguments: Vec<std::sync::Arc<Vector>>,
+    /// FILTER; `None`: all rows pass.
+    passes: Option<Vec<bool>>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(aggregate: &'a Aggregate, run: &Run) -> Result<Rows<'a>> {
+        let arguments = columns_of(&aggregate.arguments, &run.batch, &run.context.eval)?;
+        let passes = match &aggregate.filter {
+            None => None,
+            Some(filter) => {
+                let mut passes = vec![false; run.batch.row_count];
+                for row in filter.filter_batch(&run.batch, &run.context.eval)? {
+                    passes[row as usize] = true;
+                }
+                Some(passes)
+            }
+        };
+        Ok(Rows { aggregate, arguments, passes })
+    }
+
+    /// Feeds rows to the group that `group` names.
+    fn feed(
+        &self,
+        range: Range<usize>,
+        group: impl Fn(usize) -> u32,
+        accumulator: &mut dyn Accumulator,
+    ) -> Result<()> {
+        let passes = |row: &usize| self.passes.as_ref().is_none_or(|passes| passes[*row]);
+        let rows: Vec<u32> = range.filter(passes).map(|row| row as u32).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let groups: Vec<u32> = rows.iter().map(|row| group(*row as usize)).collect();
+        let arguments: Vec<Vector> =
+            self.arguments.iter().map(|argument| argument.take(&rows)).collect();
+        let arguments: Vec<&Vector> = arguments.iter().collect();
+        Ok(accumulator.update(&groups, &arguments)?)
+    }
+
+    fn accumulator(&self) -> Box<dyn Accumulator> {
+        let mut accumulator = self.aggregate.accumulator();
+        accumulator.resize(1);
+        accumulator
+    }
+}
+
+/// An aggregate at one row after the other of a partition.
+struct OverFrames<'a> {
+    rows: &'a Rows<'a>,
+    partition: Range<usize>,
+    /// What the value is over; `None` at first.
+    pieces: Option<Pieces>,
+    /// The state of the one piece that was fed row by row.
+    grown: Option<(Range<usize>, Box<dyn Accumulator>)>,
+    tree: Option<Tree>,
+    value: Datum,
+}
+
+impl<'a> OverFrames<'a> {
+    fn new(rows: &'a Rows<'a>, partition: Range<usize>) -> OverFrames<'a> {
+        OverFrames { rows, partition, pieces: None, grown: None, tree: None, value: Datum::Null }
+    }
+
+    /// Computes the value over some rows.
+    fn turn(&mut self, pieces: Pieces, run: &Run) -> Result<()> {
+        if self.pieces.as_ref() == Some(&pieces) {
+            return Ok(());
+        }
+        let row_count: usize = pieces.iter().map(Range::len).sum();
+        self.value = match pieces.as_slice() {
+            [one] if self.is_growth(one) => self.grow(one.clone())?,
+            _ if row_count > SHORT_FRAME_ROWS && !self.rows.aggregate.depends_on_order() => {
+                self.sum_of_tree(&pieces, run)?
+            }
+            _ => {
+                let mut accumulator = self.rows.accumulator();
+                for piece in &pieces {
+                    self.rows.feed(piece.clone(), |_| 0, accumulator.as_mut())?;
+                }
+                accumulator.finish(0)?
+            }
+        };
+        self.pieces = Some(pieces);
+        Ok(())
+    }
+
+    /// Whether a frame is the one that was fed, with more rows at its end; at the head of the
+    /// partition a new one is begun.
+    fn is_growth(&self, frame: &Range<usize>) -> bool {
+        match &self.grown {
+            Some((fed, _)) => fed.start == frame.start && fed.end <= frame.end,
+            None => frame.start == self.partition.start,
+        }
+    }
+
+    fn grow(&mut self, frame: Range<usize>) -> Result<Datum> {
+        let (fed, accumulator) =
+            self.grown.get_or_insert_with(|| (frame.start..frame.start, self.rows.accumulator()));
+        self.rows.feed(fed.end..frame.end, |_| 0, accumulator.as_mut())?;
+        *fed = frame;
+        Ok(accumulator.finish(0)?)
+    }
+
+    fn sum_of_tree(&mut self, pieces: &Pieces, run: &Run) -> Result<Datum> {
+        let tree = match self.tree.take() {
+            Some(tree) => tree,
+            None => Tree::new(self.rows, self.partition.clone(), run)?,
+        };
+        let mut sum = self.rows.accumulator();
+        for piece in pieces {
+            tree.add_to(sum.as_mut(), piece)?;
+        }
+        self.tree = Some(tree);
+        Ok(sum.finish(0)?)
+    }
+}
+
+/// States over ranges of a partition: node 1 has all rows, nodes 2n and 2n + 1 a half each of node
+/// n; the last half of the nodes has one row each.
+struct Tree {
+    states: Box<dyn Accumulator>,
+    first: usize,
+    leaf_count: usize,
+}
+
+impl Tree {
+    fn new(rows: &Rows<'_>, partition: Range<usize>, run: &Run) -> Result<Tree> {
+        let leaf_count = partition.len().next_power_of_two();
+        let first = partition.start;
+        let mut states = rows.aggregate.accumulator();
+        states.resize(2 * leaf_count);
+        rows.feed(partition, |row| (leaf_count + row - first) as u32, states.as_mut())?;
+        for node in (1..leaf_count).rev() {
+            for child in [2 * node, 2 * node + 1] {
+                let state = states.partial(child);
+                states.merge(node, &state)?;
+            }
+        }
+        memory::check(run.byte_count() + states.byte_count(), run.context.work_mem)?;
+        Ok(Tree { states, first, leaf_count })
+    }
+
+    /// Merges the states of a range into that of group 0.
+    fn add_to(&self, sum: &mut dyn Accumulator, range: &Range<usize>) -> Result<()> {
+        let mut from = self.leaf_count + range.start - self.first;
+        let mut to = self.leaf_count + range.end - self.first;
+        while from < to {
+            if from % 2 == 1 {
+                sum.merge(0, &self.states.partial(from))?;
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                sum.merge(0, &self.states.partial(to))?;
+            }
+            from /= 2;
+            to /= 2;
+        }
+        Ok(())
+    }
+}

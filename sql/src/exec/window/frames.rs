@@ -1,0 +1,241 @@
+//! The frame of each row: which rows of its partition a function looks at.
+//!
+//! Source: PostgreSQL's `update_frameheadpos`, `update_frametailpos` and `row_is_in_frame`
+//! (nodeWindowAgg.c).
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use types::datetime::Interval;
+use types::expr::Expr;
+use types::numeric::Numeric;
+use types::{DataType, Datum, Vector};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::Context;
+use crate::exec::project::column_of;
+use crate::exec::window::run::Run;
+use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, Reach};
+
+/// What is left of a frame when rows are excluded: up to three ranges, none empty.
+pub(super) type Pieces = SmallVec<[Range<usize>; 3]>;
+
+/// The frames of a function.
+pub(super) struct Frames<'a> {
+    run: &'a Run,
+    frame: &'a Frame,
+    start: Bound,
+    end: Bound,
+}
+
+/// A bound, as far as it is the same for all rows.
+enum Bound {
+    UnboundedPreceding,
+    CurrentRow,
+    UnboundedFollowing,
+    /// So many rows or groups on.
+    Count {
+        count: usize,
+        following: bool,
+    },
+    /// Up to a value.
+    Value(Values),
+}
+
+/// RANGE with an offset: keys, and for each row the key up to which its frame reaches.
+struct Values {
+    keys: Arc<Vector>,
+    limits: Arc<Vector>,
+    data_type: DataType,
+}
+
+/// Which side of the frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Start,
+    End,
+}
+
+impl<'a> Frames<'a> {
+    /// Computes what the bounds depend on.
+    pub(super) fn new(frame: &'a Frame, run: &'a Run) -> Result<Frames<'a>> {
+        let start = bound(&frame.start, Side::Start, run)?;
+        let end = bound(&frame.end, Side::End, run)?;
+        Ok(Frames { run, frame, start, end })
+    }
+
+    /// Returns the frame of a row, before rows are excluded.
+    pub(super) fn of(&self, partition: &Range<usize>, row: usize) -> Range<usize> {
+        let start = self.position(&self.start, Side::Start, partition, row);
+        let end = self.position(&self.end, Side::End, partition, row);
+        start..end.max(start)
+    }
+
+    /// Returns the frame of a row without the rows that are excluded.
+    pub(super) fn pieces(&self, partition: &Range<usize>, row: usize) -> Pieces {
+        let frame = self.of(partition, row);
+        let peers = self.run.peers(row);
+        let mut pieces = Pieces::new();
+        let mut add = |piece: Range<usize>| {
+            let piece = piece.start.max(frame.start)..piece.end.min(frame.end);
+            if !piece.is_empty() {
+                pieces.push(piece);
+            }
+        };
+        match self.frame.exclusion {
+            Exclusion::NoOthers => add(frame.clone()),
+            Exclusion::CurrentRow => {
+                add(frame.start..row);
+                add(row + 1..frame.end);
+            }
+            Exclusion::Group => {
+                add(frame.start..peers.start);
+                add(peers.end..frame.end);
+            }
+            Exclusion::Ties => {
+                add(frame.start..peers.start);
+                add(row..row + 1);
+                add(peers.end..frame.end);
+            }
+        }
+        pieces
+    }
+
+    fn position(&self, bound: &Bound, side: Side, partition: &Range<usize>, row: usize) -> usize {
+        let by_rows = self.frame.units == FrameUnits::Rows;
+        match (bound, side) {
+            (Bound::UnboundedPreceding, _) => partition.start,
+            (Bound::UnboundedFollowing, _) => partition.end,
+            (Bound::CurrentRow, Side::Start) if by_rows => row,
+            (Bound::CurrentRow, Side::End) if by_rows => row + 1,
+            (Bound::CurrentRow, Side::Start) => self.run.peers(row).start,
+            (Bound::CurrentRow, Side::End) => self.run.peers(row).end,
+            (Bound::Count { count, following }, side) if by_rows => {
+                let base = if side == Side::Start { row } else { row + 1 };
+                let moved = match following {
+                    true => base.saturating_add(*count).min(partition.end),
+                    false => base.saturating_sub(*count),
+                };
+                moved.max(partition.start)
+            }
+            (Bound::Count { count, following }, side) => {
+                self.group_position((*count, *following), side, partition, row)
+            }
+            (Bound::Value(values), side) => self.value_position(values, side, partition, row),
+        }
+    }
+
+    fn group_position(
+        &self,
+        (count, following): (usize, bool),
+        side: Side,
+        partition: &Range<usize>,
+        row: usize,
+    ) -> usize {
+        let first = self.run.group_of(partition.start);
+        let last = self.run.group_of(partition.end - 1);
+        let group = self.run.group_of(row);
+        let moved = if following { group.checked_add(count) } else { group.checked_sub(count) };
+        match (moved, following) {
+            (Some(group), _) if (first..=last).contains(&group) => match side {
+                Side::Start => self.run.group(group).start,
+                Side::End => self.run.group(group).end,
+            },
+            (_, true) => partition.end,
+            (_, false) => partition.start,
+        }
+    }
+
+    /// Rows whose key is NULL are in range of each other only.
+    fn value_position(
+        &self,
+        values: &Values,
+        side: Side,
+        partition: &Range<usize>,
+        row: usize,
+    ) -> usize {
+        if values.keys.is_null(row) {
+            let peers = self.run.peers(row);
+            return if side == Side::Start { peers.start } else { peers.end };
+        }
+        let Some(key) = self.run.order_by.first() else { return partition.start };
+        let nulls_first = |at: usize| values.keys.is_null(at) && key.nulls_first;
+        let from = first_after(partition.clone(), nulls_first);
+        let to = first_after(from..partition.end, |at| !values.keys.is_null(at));
+        first_after(from..to, |at| {
+            let order = values.keys.compare_typed(at, &values.limits, row, values.data_type);
+            let order = if key.descending { order.reverse() } else { order };
+            order == Ordering::Less || (side == Side::End && order == Ordering::Equal)
+        })
+    }
+}
+
+/// Returns the first position for which `before` is false; it is true for those in front only.
+fn first_after(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+fn bound(bound: &FrameBound, side: Side, run: &Run) -> Result<Bound> {
+    Ok(match bound {
+        FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
+        FrameBound::CurrentRow => Bound::CurrentRow,
+        FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
+        FrameBound::Offset { offset, following, reach: None } => {
+            let count = row_offset(offset, side, &run.context)?;
+            Bound::Count { count, following: *following }
+        }
+        FrameBound::Offset { offset, reach: Some(Reach { key, limit }), .. } => {
+            check_offset(&run.context.value(offset)?, side)?;
+            Bound::Value(Values {
+                keys: column_of(key, &run.batch, &run.context.eval)?,
+                limits: column_of(limit, &run.batch, &run.context.eval)?,
+                data_type: key.data_type(),
+            })
+        }
+    })
+}
+
+fn side_name(side: Side) -> &'static str {
+    if side == Side::Start { "starting" } else { "ending" }
+}
+
+fn null_offset(side: Side) -> Error {
+    let message = format!("frame {} offset must not be null", side_name(side));
+    Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message)
+}
+
+fn row_offset(offset: &Expr, side: Side, context: &Context) -> Result<usize> {
+    let value = context.value(offset)?;
+    let count = value.as_i64().ok_or_else(|| null_offset(side))?;
+    usize::try_from(count).map_err(|_| {
+        let message = format!("frame {} offset must not be negative", side_name(side));
+        Error::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message)
+    })
+}
+
+fn check_offset(offset: &Datum, side: Side) -> Result<()> {
+    let valid = match offset {
+        Datum::Null => return Err(null_offset(side)),
+        Datum::Float4(value) => *value >= 0.0,
+        Datum::Float8(value) => *value >= 0.0,
+        Datum::Numeric(_) => offset.compare(&Datum::Numeric(Numeric::from(0_i64))).is_ge(),
+        Datum::Interval(_) => offset.compare(&Datum::Interval(Interval::default())).is_ge(),
+        other => other.as_i64().is_none_or(|value| value >= 0),
+    };
+    if valid {
+        return Ok(());
+    }
+    let message = "invalid preceding or following size in window function";
+    Err(Error::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message))
+}

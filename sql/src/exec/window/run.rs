@@ -1,0 +1,88 @@
+//! Rows of whole partitions, in their order, and which of them are peers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use types::{Batch, Vector};
+
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::project::columns_of;
+use crate::logical::SortKey;
+
+/// See the module.
+pub(super) struct Run {
+    /// The rows.
+    pub(super) batch: Batch,
+    /// The partitions, one after the other.
+    pub(super) partitions: Vec<Range<usize>>,
+    /// The values of the order's keys.
+    pub(super) keys: Vec<Arc<Vector>>,
+    /// The order itself.
+    pub(super) order_by: Vec<SortKey>,
+    /// The number of each row's group of peers: rows of a partition that the order does not tell
+    /// apart. Groups are numbered over the whole run.
+    group_of: Vec<u32>,
+    /// Where each group starts, and where the last one ends.
+    group_starts: Vec<usize>,
+    /// What expressions are computed with.
+    pub(super) context: Arc<Context>,
+}
+
+impl Run {
+    /// Returns the rows of a batch, whose partitions start at `starts`.
+    pub(super) fn new(
+        batch: Batch,
+        starts: Vec<usize>,
+        order_by: &[SortKey],
+        context: &Arc<Context>,
+    ) -> Result<Run> {
+        let expressions: Vec<_> = order_by.iter().map(|key| key.expression.clone()).collect();
+        let keys = columns_of(&expressions, &batch, &context.eval)?;
+        let ends = starts.iter().skip(1).copied().chain([batch.row_count]);
+        let partitions: Vec<Range<usize>> =
+            starts.iter().zip(ends).map(|(&start, end)| start..end).collect();
+        let mut group_starts = Vec::new();
+        let mut group_of = Vec::with_capacity(batch.row_count);
+        let is_peer = |row: usize| {
+            let mut columns = order_by.iter().zip(&keys);
+            columns.all(|(key, column)| {
+                let data_type = key.expression.data_type();
+                column.compare_typed(row - 1, column, row, data_type).is_eq()
+            })
+        };
+        for partition in &partitions {
+            for row in partition.clone() {
+                if row == partition.start || !is_peer(row) {
+                    group_starts.push(row);
+                }
+                group_of.push(group_starts.len() as u32 - 1);
+            }
+        }
+        group_starts.push(batch.row_count);
+        let (order_by, context) = (order_by.to_vec(), Arc::clone(context));
+        Ok(Run { batch, partitions, keys, order_by, group_of, group_starts, context })
+    }
+
+    /// Returns the number of a row's group.
+    pub(super) fn group_of(&self, row: usize) -> usize {
+        self.group_of[row] as usize
+    }
+
+    /// Returns the rows of a group.
+    pub(super) fn group(&self, group: usize) -> Range<usize> {
+        self.group_starts[group]..self.group_starts[group + 1]
+    }
+
+    /// Returns a row's peers, itself among them.
+    pub(super) fn peers(&self, row: usize) -> Range<usize> {
+        self.group(self.group_of(row))
+    }
+
+    /// Returns the bytes held.
+    pub(super) fn byte_count(&self) -> usize {
+        let columns = self.batch.columns.iter().chain(&self.keys);
+        let vectors: usize = columns.map(|column| column.byte_count()).sum();
+        vectors + self.group_of.len() * (size_of::<u32>() + size_of::<usize>())
+    }
+}

@@ -1,0 +1,195 @@
+//! OVER and WINDOW.
+//!
+//! The parser does not know EXCLUDE. Its words are taken out of the tokens before
+//! ([`take_exclusions`]), and found again by the place of what the window belongs to: the name of
+//! the function, or of the window.
+
+use sqlparser::ast as parsed;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use super::source::Source;
+use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
+
+/// What frames leave out, by the place of what they belong to.
+pub(super) type Exclusions = Vec<(usize, Exclusion)>;
+
+/// Takes EXCLUDE out of the frames.
+pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> Exclusions {
+    let mut exclusions = Exclusions::new();
+    for index in 0..tokens.len() {
+        if !is_word(&tokens[index], "exclude") {
+            continue;
+        }
+        let Some((exclusion, last)) = exclusion_at(tokens, index) else { continue };
+        let Some(owner) = owner_of(tokens, index) else { continue };
+        exclusions.push((source.position(tokens[owner].span.start), exclusion));
+        for token in &mut tokens[index..=last] {
+            token.token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+    exclusions
+}
+
+fn is_word(token: &TokenWithSpan, word: &str) -> bool {
+    matches!(&token.token, Token::Word(found)
+        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    (index + 1..tokens.len()).find(|&index| !is_space(&tokens[index]))
+}
+
+fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    (0..index).rev().find(|&index| !is_space(&tokens[index]))
+}
+
+/// Reads the exclusion that begins with the word at `index`; returns it with its last word.
+fn exclusion_at(tokens: &[TokenWithSpan], index: usize) -> Option<(Exclusion, usize)> {
+    const FORMS: [(&[&str], Exclusion); 4] = [
+        (&["current", "row"], Exclusion::CurrentRow),
+        (&["group"], Exclusion::Group),
+        (&["ties"], Exclusion::Ties),
+        (&["no", "others"], Exclusion::NoOthers),
+    ];
+    let before = previous(tokens, index)?;
+    if !["row", "preceding", "following"].iter().any(|word| is_word(&tokens[before], word)) {
+        return None;
+    }
+    FORMS.iter().find_map(|(words, exclusion)| {
+        let mut last = index;
+        for word in *words {
+            last = next(tokens, last).filter(|&at| is_word(&tokens[at], word))?;
+        }
+        let closed = next(tokens, last).is_some_and(|at| tokens[at].token == Token::RParen);
+        closed.then_some((*exclusion, last))
+    })
+}
+
+/// Returns the token before a parenthesis that is closed at `index`, or that surrounds it.
+fn before_parenthesis(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    let mut depth = 1;
+    let opening = (0..index).rev().find(|&at| {
+        match tokens[at].token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    previous(tokens, opening)
+}
+
+/// Returns the first token of the name of the function or window whose frame is at `index`.
+fn owner_of(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    let word = before_parenthesis(tokens, index)?;
+    if !is_word(&tokens[word], "over") {
+        return is_word(&tokens[word], "as").then(|| previous(tokens, word)).flatten();
+    }
+    let mut name = before_parenthesis(tokens, previous(tokens, word)?)?;
+    if is_word(&tokens[name], "filter") {
+        name = before_parenthesis(tokens, previous(tokens, name)?)?;
+    }
+    while let Some(period) = previous(tokens, name)
+        && tokens[period].token == Token::Period
+    {
+        name = previous(tokens, period)?;
+    }
+    Some(name)
+}
+
+impl Cursor<'_> {
+    /// Lowers what stands behind OVER, of the call at `position`.
+    pub(super) fn over(&mut self, over: parsed::WindowType, position: usize) -> Result<Over> {
+        match over {
+            parsed::WindowType::NamedWindow(name) => Ok(Over::Name(self.declared(&name)?)),
+            parsed::WindowType::WindowSpec(window) => {
+                Ok(Over::Window(self.window(window, position)?))
+            }
+        }
+    }
+
+    /// Lowers WINDOW.
+    pub(super) fn named_windows(
+        &mut self,
+        windows: Vec<parsed::NamedWindowDefinition>,
+    ) -> Result<Vec<NamedWindow>> {
+        let mut lowered = Vec::with_capacity(windows.len());
+        for parsed::NamedWindowDefinition(name, window) in windows {
+            let name = self.declared(&name)?;
+            let window = match window {
+                parsed::NamedWindowExpr::WindowSpec(window) => {
+                    self.window(window, name.position)?
+                }
+                parsed::NamedWindowExpr::NamedWindow(other) => {
+                    return Err(self.syntax_error_near(self.ident(&other).position));
+                }
+            };
+            lowered.push(NamedWindow { name, window });
+        }
+        Ok(lowered)
+    }
+
+    fn window(&mut self, window: parsed::WindowSpec, position: usize) -> Result<Window> {
+        let parsed::WindowSpec { window_name, partition_by, order_by, window_frame } = window;
+        let base = window_name.map(|name| self.declared(&name)).transpose()?;
+        let partition_by = self.lower_list(partition_by)?;
+        let order_by = self.order_items(order_by)?;
+        let frame = window_frame.map(|frame| self.frame(frame, position)).transpose()?;
+        Ok(Window { base, partition_by, order_by, frame, position })
+    }
+
+    fn frame(&mut self, frame: parsed::WindowFrame, position: usize) -> Result<Frame> {
+        let parsed::WindowFrame { units, start_bound, end_bound } = frame;
+        let units = match units {
+            parsed::WindowFrameUnits::Rows => FrameUnits::Rows,
+            parsed::WindowFrameUnits::Range => FrameUnits::Range,
+            parsed::WindowFrameUnits::Groups => FrameUnits::Groups,
+        };
+        let start = self.frame_bound(start_bound)?;
+        let end = match end_bound {
+            None => FrameBound::CurrentRow,
+            Some(bound) => self.frame_bound(bound)?,
+        };
+        check_bounds(&start, &end)
+            .map_err(|message| ParseError::new("42P20", message, position))?;
+        let found = self.exclusions.iter().find(|(owner, _)| *owner == position);
+        let exclusion = found.map(|(_, exclusion)| *exclusion).unwrap_or_default();
+        Ok(Frame { units, start, end, exclusion })
+    }
+
+    fn frame_bound(&mut self, bound: parsed::WindowFrameBound) -> Result<FrameBound> {
+        Ok(match bound {
+            parsed::WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
+            parsed::WindowFrameBound::Preceding(None) => FrameBound::UnboundedPreceding,
+            parsed::WindowFrameBound::Following(None) => FrameBound::UnboundedFollowing,
+            parsed::WindowFrameBound::Preceding(Some(offset)) => {
+                FrameBound::Preceding(Box::new(self.lower(*offset)?))
+            }
+            parsed::WindowFrameBound::Following(Some(offset)) => {
+                FrameBound::Following(Box::new(self.lower(*offset)?))
+            }
+        })
+    }
+}
+
+/// A frame does not end before it starts.
+fn check_bounds(start: &FrameBound, end: &FrameBound) -> std::result::Result<(), &'static str> {
+    use FrameBound::{CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding};
+    match (start, end) {
+        (UnboundedFollowing, _) => Err("frame start cannot be UNBOUNDED FOLLOWING"),
+        (_, UnboundedPreceding) => Err("frame end cannot be UNBOUNDED PRECEDING"),
+        (CurrentRow, Preceding(_)) => {
+            Err("frame starting from current row cannot have preceding rows")
+        }
+        (Following(_), CurrentRow | Preceding(_)) => {
+            Err("frame starting from following row cannot have preceding rows")
+        }
+        _ => Ok(()),
+    }
+}
