@@ -1,5 +1,5 @@
-//! What ANALYZE found out about a table: how many rows it has, and how the values of its columns are
-//! spread.
+//! What ANALYZE found out about a table: how many rows it has, and how the values of its columns
+//! are spread.
 //!
 //! A row of the system table for each analysed table: its key is `a` and the table's id, its one
 //! cell a [`TableStatistics`] in the store's metadata encoding. Values are in their key form

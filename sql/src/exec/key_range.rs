@@ -41,18 +41,43 @@ struct Span {
 
 /// Computes the keys of a path.
 pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<Keys> {
-    let mut columns = Vec::with_capacity(path.conditions.len());
-    for condition in &path.conditions {
-        columns.push(spans(condition, context)?);
+    let whole = matches!(path.shape, PathShape::Points(_));
+    let (mut keys, mut ranges) = (Vec::new(), Vec::new());
+    let alone = std::slice::from_ref(&path.conditions);
+    let branches = if path.branches.is_empty() { alone } else { path.branches.as_slice() };
+    for conditions in branches {
+        let mut columns = Vec::with_capacity(conditions.len());
+        for condition in conditions {
+            columns.push(spans(condition, context)?);
+        }
+        match whole {
+            true => points(&mut Vec::new(), &columns, &mut keys),
+            false => string_together(&mut Vec::new(), &columns, &mut ranges),
+        }
     }
-    if let PathShape::Points(count) = path.shape {
-        let mut keys = Vec::with_capacity(count);
-        points(&mut Vec::new(), &columns, &mut keys);
-        return Ok(Keys::Points(keys));
+    if branches.len() > 1 {
+        keys.sort_unstable();
+        keys.dedup();
+        ranges = united(ranges);
     }
-    let mut ranges = Vec::new();
-    string_together(&mut Vec::new(), &columns, &mut ranges);
-    Ok(Keys::Ranges(ranges))
+    Ok(if whole { Keys::Points(keys) } else { Keys::Ranges(ranges) })
+}
+
+/// Returns ranges in order, those that meet as one.
+pub(super) fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
+    ranges.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match united.last_mut() {
+            Some(last) if last.stop.as_ref().is_none_or(|stop| range.start < *stop) => {
+                if ends_before(&last.stop, &range.stop) {
+                    last.stop = range.stop;
+                }
+            }
+            _ => united.push(range),
+        }
+    }
+    united
 }
 
 fn points(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Vec<u8>>) {
@@ -314,4 +339,27 @@ fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: &str, stop: Option<&str>) -> RowRange {
+        RowRange { start: start.into(), stop: stop.map(Into::into) }
+    }
+
+    #[test]
+    fn ranges_that_meet_become_one() {
+        let all = vec![
+            range("m", Some("n")),
+            range("a", Some("c")),
+            range("b", Some("d")),
+            range("a", Some("b")),
+            range("x", None),
+            range("y", Some("z")),
+        ];
+        let wanted = vec![range("a", Some("d")), range("m", Some("n")), range("x", None)];
+        assert_eq!(united(all), wanted);
+    }
 }

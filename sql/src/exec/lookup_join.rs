@@ -18,7 +18,7 @@ use types::{Batch, DataType, Vector};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::feed::{with_salt, with_salts};
 use crate::exec::hash_join::KeyIndex;
-use crate::exec::key_range::{Keys, RowRange, resolve};
+use crate::exec::key_range::{Keys, resolve, united};
 use crate::exec::pairs::{Collected, JoinParts, PairJoin};
 use crate::exec::part_reader::RowStage;
 use crate::exec::project::columns_of;
@@ -218,50 +218,5 @@ impl Operator for RightRows {
                 return Ok(Some(self.stage.output(&wanted)));
             }
         }
-    }
-}
-
-/// Returns ranges in order, those that meet as one.
-fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
-    ranges.sort_by(|a, b| a.start.cmp(&b.start));
-    let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match united.last_mut() {
-            Some(last) if last.stop.as_ref().is_none_or(|stop| range.start < *stop) => {
-                let further = match (&last.stop, &range.stop) {
-                    (Some(stop), Some(other)) => other > stop,
-                    (Some(_), None) => true,
-                    (None, _) => false,
-                };
-                if further {
-                    last.stop = range.stop;
-                }
-            }
-            _ => united.push(range),
-        }
-    }
-    united
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn range(start: &str, stop: Option<&str>) -> RowRange {
-        RowRange { start: start.into(), stop: stop.map(Into::into) }
-    }
-
-    #[test]
-    fn ranges_that_meet_become_one() {
-        let all = vec![
-            range("m", Some("n")),
-            range("a", Some("c")),
-            range("b", Some("d")),
-            range("a", Some("b")),
-            range("x", None),
-            range("y", Some("z")),
-        ];
-        let wanted = vec![range("a", Some("d")), range("m", Some("n")), range("x", None)];
-        assert_eq!(united(all), wanted);
     }
 }

@@ -421,8 +421,12 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
         line.push_str(", reverse");
     }
     if !path.conditions.is_empty() {
-        let conditions: Vec<String> = path.conditions.iter().map(condition_text).collect();
-        line.push_str(&format!(", key: {}", conditions.join(" AND ")));
+        line.push_str(&format!(", key: {}", conditions_text(&path.conditions)));
+    }
+    if !path.branches.is_empty() {
+        let branch = |conditions: &Vec<KeyCondition>| format!("({})", conditions_text(conditions));
+        let branches: Vec<String> = path.branches.iter().map(branch).collect();
+        line.push_str(&format!(", key: {}", branches.join(" OR ")));
     }
     let _ = table;
     line
@@ -455,6 +459,10 @@ fn region_text(scan: &ScanNode, regions: Regions<'_>) -> String {
             format!(", up to {count} regions{parallel}{}", order(", in key order"))
         }
     }
+}
+
+fn conditions_text(conditions: &[KeyCondition]) -> String {
+    conditions.iter().map(condition_text).collect::<Vec<String>>().join(" AND ")
 }
 
 fn condition_text(condition: &KeyCondition) -> String {

@@ -78,6 +78,9 @@ pub struct AccessPath {
     pub layout: Arc<RowLayout>,
     /// What is known of the leading key columns; empty for a full scan.
     pub conditions: Vec<KeyCondition>,
+    /// Alternatives in the place of `conditions`, which are empty then: what one of them or another
+    /// lets through is read. Empty: there are none.
+    pub branches: Vec<Vec<KeyCondition>>,
     /// How many keys or ranges come out, if the plan alone says.
     pub shape: PathShape,
     /// From the last key to the first.

@@ -5,6 +5,9 @@
 //! is a range is the last. The best is taken by rule, in this order: whole primary key, whole key
 //! of a unique index, more columns fixed, a range after them, the order that is wanted, no look-up
 //! in the table, the primary key before indexes.
+//!
+//! Alternatives are taken one by one, each with all other conjuncts, if each says something of the
+//! key; `(a, b) IN ((1, 2), (3, 4))` is that.
 
 use std::sync::Arc;
 
@@ -22,6 +25,9 @@ use crate::planner::key_term;
 /// Lists of values multiply; past so many keys or ranges the next column is left to the filter.
 const RANGES_MAX: usize = 4096;
 
+/// So many conditions are looked at, at most, to take alternatives one by one.
+const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
+
 /// A way to read a table, and what it leaves to do.
 #[derive(Debug)]
 pub(super) struct Candidate {
@@ -33,6 +39,8 @@ pub(super) struct Candidate {
     pub layout: Arc<RowLayout>,
     /// What is known of the leading key columns.
     pub conditions: Vec<KeyCondition>,
+    /// See [`AccessPath::branches`](crate::plan::scan::AccessPath::branches).
+    pub branches: Vec<Vec<KeyCondition>>,
     /// What comes out of that.
     pub shape: PathShape,
     /// Conjuncts still to be checked, by position.
@@ -86,8 +94,12 @@ impl Candidate {
         let points = matches!(self.shape, PathShape::Points(_));
         let primary = self.index.is_none();
         let unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
-        let fixed = self.conditions.iter().take_while(|c| c.point_count().is_some()).count();
-        let range = self.conditions.len() - fixed;
+        let leading = |conditions: &Vec<KeyCondition>| {
+            let fixed = conditions.iter().take_while(|c| c.point_count().is_some()).count();
+            (fixed, conditions.len() - fixed)
+        };
+        let branches = self.branches.iter().map(leading).min();
+        let (fixed, range) = branches.unwrap_or_else(|| leading(&self.conditions));
         let hinted =
             !primary && question.scan.index_hint.as_ref().is_some_and(|names| !names.is_empty());
         let ordered = self.order.is_some() && !question.order.is_empty();
@@ -186,11 +198,53 @@ fn candidate(
     store_table: TableId,
     layout: Arc<RowLayout>,
 ) -> Candidate {
+    let conjuncts: Vec<&Expr> = question.conjuncts.iter().collect();
+    let Leading { conditions, count, done, whole } = leading(parts, &conjuncts, index.is_some());
+    let shape = match (conditions.is_empty(), whole) {
+        (true, _) => PathShape::Full,
+        (false, true) => PathShape::Points(count),
+        (false, false) => PathShape::Ranges(count),
+    };
+    let plain = Candidate {
+        index: index.cloned(),
+        store_table,
+        layout,
+        shape,
+        rest: (0..done.len()).filter(|&position| !done[position]).collect(),
+        lookup: index.is_some_and(|index| needs_lookup(index, question)),
+        order: order_of(parts, &conditions, question.order),
+        conditions,
+        branches: Vec::new(),
+    };
+    let mut best: Option<Candidate> = None;
+    for (position, conjunct) in conjuncts.iter().enumerate() {
+        if let Expr::Or(operands) = conjunct
+            && let Some(branched) = branched(&plain, question, parts, (position, operands))
+            && branched.rank(question) > best.as_ref().unwrap_or(&plain).rank(question)
+        {
+            best = Some(branched);
+        }
+    }
+    best.unwrap_or(plain)
+}
+
+/// What is known of the leading columns of a key.
+struct Leading {
+    conditions: Vec<KeyCondition>,
+    /// How many keys or ranges that makes.
+    count: usize,
+    /// The conjuncts that are answered in full.
+    done: Vec<bool>,
+    /// The key is known as a whole.
+    whole: bool,
+}
+
+fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> Leading {
     let mut conditions: Vec<KeyCondition> = Vec::new();
-    let mut done = vec![false; question.conjuncts.len()];
+    let mut done = vec![false; conjuncts.len()];
     let mut count = 1;
     for part in parts {
-        let Some(condition) = condition(part, question.conjuncts, &mut count, &mut done) else {
+        let Some(condition) = condition(part, conjuncts, &mut count, &mut done) else {
             break;
         };
         let fixed = condition.point_count().is_some();
@@ -203,23 +257,68 @@ fn candidate(
     let whole = conditions.len() == parts.len()
         && conditions.iter().all(|condition| {
             condition.point_count().is_some()
-                && (index.is_none() || !condition.terms.iter().any(|term| term.allows_null()))
+                && !(of_index && condition.terms.iter().any(|term| term.allows_null()))
         });
-    let shape = match (conditions.is_empty(), whole) {
-        (true, _) => PathShape::Full,
-        (false, true) => PathShape::Points(count),
-        (false, false) => PathShape::Ranges(count),
-    };
-    let rest: Vec<usize> = (0..done.len()).filter(|&position| !done[position]).collect();
-    let lookup = index.is_some_and(|index| needs_lookup(index, question));
-    let order = order_of(parts, &conditions, question.order);
-    Candidate { index: index.cloned(), store_table, layout, conditions, shape, rest, lookup, order }
+    Leading { conditions, count, done, whole }
+}
+
+/// Takes the alternatives of a disjunction one by one, each with all other conjuncts: `(a = 1 AND
+/// b = 2) OR (a = 3 AND b = 4)`, which `(a, b) IN ((1, 2), (3, 4))` is. `None`: one of them says
+/// nothing of the key, or there are too many.
+fn branched(
+    plain: &Candidate,
+    question: &Question<'_>,
+    parts: &[KeyPart],
+    (position, operands): (usize, &[Expr]),
+) -> Option<Candidate> {
+    let others: Vec<usize> = (0..question.conjuncts.len()).filter(|&p| p != position).collect();
+    let many = operands.len().saturating_mul(others.len() + 1) > BRANCH_CONDITIONS_MAX;
+    if many || !operands.iter().any(|operand| matches!(operand, Expr::And(_))) {
+        return None;
+    }
+    let mut branches = Vec::with_capacity(operands.len());
+    let (mut count, mut whole, mut exact) = (0_usize, true, true);
+    let mut answered = vec![true; others.len()];
+    for operand in operands {
+        let own: Vec<&Expr> = match operand {
+            Expr::And(list) => list.iter().collect(),
+            operand => vec![operand],
+        };
+        let shared = others.iter().map(|&other| &question.conjuncts[other]);
+        let all: Vec<&Expr> = own.iter().copied().chain(shared).collect();
+        let found = leading(parts, &all, plain.index.is_some());
+        count = count.saturating_add(found.count);
+        if found.conditions.is_empty() || count > RANGES_MAX {
+            return None;
+        }
+        whole &= found.whole;
+        exact &= found.done[..own.len()].iter().all(|&done| done);
+        answered.iter_mut().zip(&found.done[own.len()..]).for_each(|(all, &one)| *all &= one);
+        branches.push(found.conditions);
+    }
+    let others = others.into_iter().zip(answered).filter(|(_, answered)| !answered);
+    let mut rest: Vec<usize> = others.map(|(other, _)| other).collect();
+    if !exact {
+        rest.push(position);
+        rest.sort_unstable();
+    }
+    Some(Candidate {
+        index: plain.index.clone(),
+        store_table: plain.store_table,
+        layout: Arc::clone(&plain.layout),
+        conditions: Vec::new(),
+        branches,
+        shape: if whole { PathShape::Points(count) } else { PathShape::Ranges(count) },
+        rest,
+        lookup: plain.lookup,
+        order: order_of(parts, &[], question.order),
+    })
 }
 
 /// Gathers what the conjuncts say of a key column. Marks those that are answered in full.
 fn condition(
     part: &KeyPart,
-    conjuncts: &[Expr],
+    conjuncts: &[&Expr],
     count: &mut usize,
     done: &mut [bool],
 ) -> Option<KeyCondition> {

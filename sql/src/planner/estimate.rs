@@ -1,8 +1,9 @@
 //! How many rows a step yields, and how many different values a column has, by estimate.
 //!
-//! What ANALYZE found out is used first ([`ColumnStatistics`]). Where there is nothing the fractions are PostgreSQL's defaults (`selfuncs.h`), so that
-//! who knows its plans is not surprised by ours. Conditions count as independent of each other,
-//! but for those that together fix a unique key.
+//! What ANALYZE found out is used first ([`ColumnStatistics`]). Where there is nothing the
+//! fractions are PostgreSQL's defaults (`selfuncs.h`), so that who knows its plans is not surprised
+//! by ours. Conditions count as independent of each other, but for those that together fix a
+//! unique key.
 
 use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};

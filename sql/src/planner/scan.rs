@@ -102,6 +102,7 @@ pub(super) fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> Acc
         store_table: candidate.store_table,
         layout: candidate.layout,
         conditions: candidate.conditions,
+        branches: candidate.branches,
         shape: candidate.shape,
         reverse,
         ordered,

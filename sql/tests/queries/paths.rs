@@ -40,6 +40,20 @@ fn comparison(column: &'static str, values: Vec<&'static str>) -> BoxedStrategy<
     .boxed()
 }
 
+/// `(a, b) in ((1, 'a'), (2, 'b'))` and the like.
+fn rows_of_values() -> impl Strategy<Value = String> {
+    let a = prop::sample::select(vec!["0", "1", "-2", "3", "null"]);
+    let b = prop::sample::select(vec!["'a'", "'ab'", "''", "'b'"]);
+    let row = (a.clone(), b).prop_map(|(a, b)| format!("({a}, {b})"));
+    let narrow = (a.clone(), a).prop_map(|(c, d)| format!("({c}, {d})"));
+    prop_oneof![
+        prop::collection::vec(row, 1..5)
+            .prop_map(|rows| format!("(a, b) in ({})", rows.join(", "))),
+        prop::collection::vec(narrow, 1..4)
+            .prop_map(|rows| format!("(c, d) in ({})", rows.join(", "))),
+    ]
+}
+
 fn condition() -> BoxedStrategy<String> {
     let integers = vec!["0", "1", "-2", "3", "99999999999", "-99999999999", "1.5", "null"];
     let leaf = prop_oneof![
@@ -47,6 +61,7 @@ fn condition() -> BoxedStrategy<String> {
         comparison("b", vec!["'a'", "'ab'", "''", "'é'", "null"]),
         comparison("c", integers.clone()),
         comparison("d", integers),
+        rows_of_values(),
         prop::sample::select(vec!["b like 'a%'", "b like 'ab'", "b like '%b'", "b like 'a_'"])
             .prop_map(str::to_owned),
     ];
