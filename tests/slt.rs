@@ -102,6 +102,7 @@ const PORTABLE: &[&str] = &[
     "order_limit",
     "select",
     "set_operations",
+    "set_functions",
     "settings",
     "subqueries",
     "top_n",

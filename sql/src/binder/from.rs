@@ -174,16 +174,16 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| {
             let mut arguments = Vec::new();
             for argument in &call.arguments {
-                let value = binder.bind_expr(&argument.value)?;
-                arguments.push(binder.known(value)?);
+                arguments.push(binder.bind_expr(&argument.value)?);
             }
-            Ok(arguments)
+            binder.bind_set_function(&call.name.name.value, arguments)
         };
-        let (arguments, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        let ((arguments, set), level) = bound;
         level.refuse_subqueries("a function in FROM")?;
         let name = &call.name.name.value;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let Some(columns) = self.system.function(name, &types) else {
+        let Some(columns) = set.or_else(|| self.system.function(name, &types)) else {
             let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
             let message = format!("function {name}({}) does not exist", names.join(", "));
             return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
@@ -197,7 +197,10 @@ impl Binder<'_> {
         let alias_name = alias.map_or(name, |alias| &alias.name.value);
         let only = [Ident { value: alias_name.clone(), position }];
         let renamed: &[Ident] = match alias {
-            Some(alias) if alias.columns.is_empty() && columns.len() == 1 => &only,
+            // A column with a name of its own keeps it.
+            Some(alias) if alias.columns.is_empty() && columns.len() == 1 => {
+                if columns[0].name == *name { &only } else { &[] }
+            }
             Some(alias) => &alias.columns,
             None => &[],
         };

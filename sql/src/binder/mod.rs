@@ -41,6 +41,7 @@ mod arrays;
 mod expressions;
 mod subqueries;
 mod names;
+mod sets;
 mod view;
 mod endpoint;
 mod with;

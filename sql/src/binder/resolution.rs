@@ -4,7 +4,7 @@
 //! in chapter 10 of its documentation. Pure: needs nothing but the signatures and the types.
 
 use types::DataType;
-use types::function::{Signature, overloads};
+use types::function::{Signature, overloads, sets};
 
 use crate::binder::polymorphic::{argument_type, instantiate};
 use crate::binder::typed::{Category, can_coerce, category, is_preferred};
@@ -22,7 +22,15 @@ pub(super) enum Match {
 
 /// Resolves a function by its arguments.
 pub(super) fn resolve_function(name: &str, arguments: &[DataType]) -> Match {
-    let candidates = overloads(name);
+    resolve_among(overloads(name), arguments)
+}
+
+/// Resolves a function that returns a set by its arguments.
+pub(super) fn resolve_set(name: &str, arguments: &[DataType]) -> Match {
+    resolve_among(sets::overloads(name), arguments)
+}
+
+fn resolve_among(candidates: &'static [Signature], arguments: &[DataType]) -> Match {
     let exact = |signature: &&Signature| !signature.variadic && signature.arguments == arguments;
     if let Some(signature) = candidates.iter().find(exact) {
         return Match::One(signature);

@@ -1,9 +1,11 @@
-//! System views and table functions. `generate_series` is computed here, batch by batch; all else
-//! comes from the [`SystemSource`](crate::exec::SystemSource).
+//! System views and table functions. `generate_series` is computed here, batch by batch; the other
+//! functions that return sets are those of [`sets`]; all else comes from the
+//! [`SystemSource`](crate::exec::SystemSource).
 
 use std::sync::Arc;
 
 use types::expr::Expr;
+use types::function::sets;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
@@ -28,7 +30,10 @@ pub(super) fn open(
     if name == "generate_series" {
         return Ok(Box::new(Series::open(node, context, &arguments)?));
     }
-    let rows = context.system.rows(&node.name, &arguments)?;
+    let rows = match sets::rows(name, &arguments) {
+        Some(rows) => rows?,
+        None => context.system.rows(&node.name, &arguments)?,
+    };
     Ok(Box::new(SystemRows {
         types: node.types.clone(),
         context: Arc::clone(context),

@@ -454,7 +454,7 @@ impl Cursor<'_> {
     /// Returns the refusal of an entry of FROM.
     pub(super) fn refuse_factor(&self, factor: &TableFactor) -> ParseError {
         let construct = match factor {
-            TableFactor::UNNEST { .. } => "UNNEST",
+            TableFactor::UNNEST { .. } => "UNNEST WITH ORDINALITY",
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => "JSON_TABLE",
             TableFactor::XmlTable { .. } => "XMLTABLE",
             TableFactor::Pivot { .. } => "PIVOT",

@@ -96,6 +96,13 @@ impl Cursor<'_> {
                 let position = self.object_name(&name)?.first().map(|part| part.position);
                 Err(ParseError::unsupported("LATERAL", position))
             }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            } => self.unnest(array_exprs, alias),
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let join = self.joins(*table_with_joins)?;
                 match alias {
@@ -214,6 +221,27 @@ impl Cursor<'_> {
             }
             _ => Err(ParseError::unsupported("this function in FROM", start)),
         }
+    }
+
+    /// `unnest(…)`, which the parser tells apart from other functions.
+    fn unnest(
+        &mut self,
+        arrays: Vec<parsed::Expr>,
+        alias: Option<parsed::TableAlias>,
+    ) -> Result<TableRef> {
+        let mut arguments = Vec::with_capacity(arrays.len());
+        let mut first = None;
+        for array in arrays {
+            let array = self.lower_placed(array)?;
+            first.get_or_insert(array.start);
+            arguments.push(array.expr);
+        }
+        let position = self.word_before(first.unwrap_or(1), "unnest");
+        let Expr::Call(call) = self.call_of("unnest", position, arguments) else {
+            return Err(self.unexpected());
+        };
+        let alias = self.alias(alias)?;
+        Ok(TableRef::Function(Box::new(TableFunction { call: *call, alias })))
     }
 
     fn alias(&mut self, alias: Option<parsed::TableAlias>) -> Result<Option<TableAlias>> {

@@ -48,7 +48,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 /// Returns the parts of a text, as `string_to_array` and `string_to_table` have them.
-fn parts(arguments: &[Datum]) -> Option<Vec<Datum>> {
+pub(super) fn pieces(arguments: &[Datum]) -> Option<Vec<Datum>> {
     if arguments[0].is_null() {
         return None;
     }
@@ -64,7 +64,7 @@ fn parts(arguments: &[Datum]) -> Option<Vec<Datum>> {
 }
 
 fn to_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let parts = parts(arguments);
+    let parts = pieces(arguments);
     Ok(parts.map_or(Datum::Null, |parts| array_datum(Array::from_elements(parts))))
 }
 
@@ -86,22 +86,29 @@ fn regexp_match(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 fn split(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let pieces = split_pieces(arguments, "regexp_split_to_array()")?;
+    let pieces = pieces.into_iter().map(text_datum).collect();
+    Ok(array_datum(Array::from_elements(pieces)))
+}
+
+/// Returns what is between the matches of a pattern, flags being an optional third argument.
+pub(super) fn split_pieces<'a>(arguments: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
-    let flags = no_global(flags, "regexp_split_to_array()")?;
+    let flags = no_global(flags, function)?;
     let string = text(&arguments[0]);
-    let mut parts = Vec::new();
+    let mut pieces = Vec::new();
     let mut start = 0;
     with_regex(text(&arguments[1]), flags, |regex| {
         for_each_match(regex, string, 0, |captures| {
             let found = captures.get(0).expect("group 0 is the match");
             // Empty matches at the ends and right behind a match do not split.
             if found.end() > 0 && found.start() < string.len() && found.end() > start {
-                parts.push(text_datum(&string[start..found.start()]));
+                pieces.push(&string[start..found.start()]);
                 start = found.end();
             }
             true
         });
     })?;
-    parts.push(text_datum(&string[start..]));
-    Ok(array_datum(Array::from_elements(parts)))
+    pieces.push(&string[start..]);
+    Ok(pieces)
 }

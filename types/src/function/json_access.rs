@@ -127,7 +127,7 @@ fn raw(json: Option<&str>) -> Datum {
     json.map_or(Datum::Null, |json| json_datum(json.trim().to_owned()))
 }
 
-fn plain(json: Option<&str>) -> Result<Datum> {
+pub(super) fn plain(json: Option<&str>) -> Result<Datum> {
     let Some(json) = json else { return Ok(Datum::Null) };
     Ok(match json_parts(json)? {
         JsonParts::Null => Datum::Null,

@@ -49,6 +49,7 @@ mod overlaps;
 mod quoting;
 mod regular_expression;
 mod regular_expression_functions;
+pub mod sets;
 mod sizes;
 mod strings;
 mod substrings;

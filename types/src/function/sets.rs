@@ -1,0 +1,256 @@
+//! Functions that return sets of rows, for FROM.
+//!
+//! They are resolved as all functions are, among themselves. What their arguments hold is in memory
+//! already, so the rows are made at once.
+
+use std::sync::LazyLock;
+
+use super::argument::{array, array_datum, int4, json_datum, json_text, jsonb, jsonb_datum, text};
+use super::argument::{text_datum, text_or_null};
+use super::array_text::{pieces, split_pieces};
+use super::json_access::{plain, written};
+use super::regular_expression::{Flags, with_regex};
+use super::regular_expression_functions::for_each_match;
+use super::strings::invalid_parameter;
+use super::{FunctionId, Signature, Volatility};
+use crate::datatype::DataType::Text;
+use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Int4, Json as JsonType, Jsonb};
+use crate::datum::{Array, Datum, Json};
+use crate::error::Result;
+use crate::text::{JsonParts, json_parts};
+
+/// A column of the rows: its name and type.
+type Column = (&'static str, DataType);
+
+/// Computes the rows. Arguments of strict functions are never NULL.
+type Implementation = fn(&[Datum]) -> Result<Vec<Vec<Datum>>>;
+
+/// One row of the table.
+struct Row {
+    name: &'static str,
+    arguments: &'static [DataType],
+    columns: &'static [Column],
+    strict: bool,
+    implementation: Implementation,
+}
+
+/// Returns the row of a strict function.
+const fn row(
+    name: &'static str,
+    arguments: &'static [DataType],
+    columns: &'static [Column],
+    implementation: Implementation,
+) -> Row {
+    Row { name, arguments, columns, strict: true, implementation }
+}
+
+impl Row {
+    const fn takes_null(self) -> Row {
+        Row { strict: false, ..self }
+    }
+}
+
+const TEXTS: DataType = DataType::Array(&Text);
+
+/// All of them, sorted by name; no two of a name take the same number of arguments.
+const FUNCTIONS: &[Row] = &[
+    row("generate_subscripts", &[AnyArray, Int4], &[("generate_subscripts", Int4)], subscripts),
+    row(
+        "generate_subscripts",
+        &[AnyArray, Int4, Bool],
+        &[("generate_subscripts", Int4)],
+        subscripts,
+    ),
+    row("json_array_elements", &[JsonType], &[("value", JsonType)], |a| {
+        let elements = json_elements(json_text(&a[0]))?;
+        Ok(elements.into_iter().map(|one| vec![json_datum(one.to_owned())]).collect())
+    }),
+    row("json_array_elements_text", &[JsonType], &[("value", Text)], |a| {
+        let elements = json_elements(json_text(&a[0]))?;
+        elements.into_iter().map(|one| Ok(vec![plain(Some(one))?])).collect()
+    }),
+    row("json_each", &[JsonType], &[("key", Text), ("value", JsonType)], |a| {
+        let pairs = json_pairs(json_text(&a[0]))?;
+        let pair = |(key, value): (Datum, &str)| vec![key, json_datum(value.to_owned())];
+        Ok(pairs.into_iter().map(pair).collect())
+    }),
+    row("json_each_text", &[JsonType], &[("key", Text), ("value", Text)], |a| {
+        let pairs = json_pairs(json_text(&a[0]))?;
+        pairs.into_iter().map(|(key, value)| Ok(vec![key, plain(Some(value))?])).collect()
+    }),
+    row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a| {
+        let keys = match json_parts(json_text(&a[0]))? {
+            JsonParts::Object(pairs) => pairs.into_iter().map(|(key, _)| Datum::Text(key)),
+            JsonParts::Array(_) => return Err(no_object("json_object_keys", "an array")),
+            _ => return Err(no_object("json_object_keys", "a scalar")),
+        };
+        Ok(keys.map(|key| vec![key]).collect())
+    }),
+    row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a| {
+        let elements = jsonb_elements(jsonb(&a[0]))?;
+        Ok(elements.iter().map(|one| vec![jsonb_datum(one.clone())]).collect())
+    }),
+    row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a| {
+        let elements = jsonb_elements(jsonb(&a[0]))?;
+        Ok(elements.iter().map(|one| vec![written(Some(one))]).collect())
+    }),
+    row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a| {
+        let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each")) };
+        let pair = |(key, value): &(_, Json)| vec![text_of(key), jsonb_datum(value.clone())];
+        Ok(pairs.iter().map(pair).collect())
+    }),
+    row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a| {
+        let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each_text")) };
+        let pair = |(key, value): &(_, Json)| vec![text_of(key), written(Some(value))];
+        Ok(pairs.iter().map(pair).collect())
+    }),
+    row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a| match jsonb(&a[0]) {
+        Json::Object(pairs) => Ok(pairs.iter().map(|(key, _)| vec![text_of(key)]).collect()),
+        Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
+        _ => Err(no_object("jsonb_object_keys", "a scalar")),
+    }),
+    row("regexp_matches", &[Text, Text], &[("regexp_matches", TEXTS)], matches),
+    row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
+    row("regexp_split_to_table", &[Text, Text], &[("regexp_split_to_table", Text)], split),
+    row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
+    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a| Ok(single(pieces(a))))
+        .takes_null(),
+    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a| {
+        Ok(single(pieces(a)))
+    })
+    .takes_null(),
+    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a| {
+        Ok(single(Some(array(&a[0]).elements.clone())))
+    }),
+];
+
+static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
+    let signature = |(index, row): (usize, &Row)| Signature {
+        id: FunctionId(u16::try_from(index).expect("there are fewer than 65,536 functions")),
+        name: row.name,
+        arguments: row.arguments,
+        variadic: false,
+        result: row.columns[0].1,
+        volatility: Volatility::Immutable,
+        strict: row.strict,
+        names: &[],
+    };
+    FUNCTIONS.iter().enumerate().map(signature).collect()
+});
+
+/// Returns the overloads of a name; empty if there is none. The result is the type of the first
+/// column.
+pub fn overloads(name: &str) -> &'static [Signature] {
+    let start = SIGNATURES.partition_point(|signature| signature.name < name);
+    let end = SIGNATURES.partition_point(|signature| signature.name <= name);
+    &SIGNATURES[start..end]
+}
+
+/// Returns the columns of the rows of a function.
+pub fn columns(id: FunctionId) -> &'static [(&'static str, DataType)] {
+    FUNCTIONS[usize::from(id.0)].columns
+}
+
+/// Computes the rows of the function of a name that takes so many arguments; `None` if there is
+/// none.
+///
+/// # Errors
+///
+/// What PostgreSQL raises for the same arguments.
+pub fn rows(name: &str, arguments: &[Datum]) -> Option<Result<Vec<Vec<Datum>>>> {
+    let takes = |row: &&Row| row.name == name && row.arguments.len() == arguments.len();
+    let row = FUNCTIONS.iter().find(takes)?;
+    if row.strict && arguments.iter().any(Datum::is_null) {
+        return Some(Ok(Vec::new()));
+    }
+    Some((row.implementation)(arguments))
+}
+
+fn single(values: Option<Vec<Datum>>) -> Vec<Vec<Datum>> {
+    values.into_iter().flatten().map(|value| vec![value]).collect()
+}
+
+fn text_of(key: &std::sync::Arc<str>) -> Datum {
+    Datum::Text(std::sync::Arc::clone(key))
+}
+
+fn subscripts(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let index = usize::try_from(int4(&arguments[1])).ok().and_then(|index| index.checked_sub(1));
+    let dimensions = &array(&arguments[0]).dimensions;
+    let Some(dimension) = index.and_then(|index| dimensions.get(index)) else {
+        return Ok(Vec::new());
+    };
+    let mut all: Vec<Datum> = (dimension.lower..=dimension.upper()).map(Datum::Int4).collect();
+    if arguments.get(2).and_then(Datum::as_bool) == Some(true) {
+        all.reverse();
+    }
+    Ok(single(Some(all)))
+}
+
+fn no_object(function: &str, what: &str) -> crate::error::Error {
+    invalid_parameter(format!("cannot call {function} on {what}"))
+}
+
+fn no_pairs(function: &str) -> crate::error::Error {
+    invalid_parameter(format!("cannot call {function} on a non-object"))
+}
+
+fn json_elements(json: &str) -> Result<Vec<&str>> {
+    match json_parts(json)? {
+        JsonParts::Array(elements) => Ok(elements),
+        JsonParts::Object(_) => {
+            Err(invalid_parameter("cannot call json_array_elements on a non-array"))
+        }
+        _ => Err(invalid_parameter("cannot call json_array_elements on a scalar")),
+    }
+}
+
+fn jsonb_elements(json: &Json) -> Result<&[Json]> {
+    match json {
+        Json::Array(elements) => Ok(elements),
+        Json::Object(_) => Err(invalid_parameter("cannot extract elements from an object")),
+        _ => Err(invalid_parameter("cannot extract elements from a scalar")),
+    }
+}
+
+fn json_pairs(json: &str) -> Result<Vec<(Datum, &str)>> {
+    match json_parts(json)? {
+        JsonParts::Object(pairs) => {
+            Ok(pairs.into_iter().map(|(key, value)| (Datum::Text(key), value)).collect())
+        }
+        JsonParts::Array(_) => Err(invalid_parameter("cannot deconstruct an array as an object")),
+        _ => Err(invalid_parameter("cannot deconstruct a scalar")),
+    }
+}
+
+/// One row a match: its groups, or all of it if there are none.
+fn matches(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let flags = Flags::parse(arguments.get(2).map_or("", text))?;
+    let mut rows = Vec::new();
+    with_regex(text(&arguments[1]), flags.without_global(), |regex| {
+        for_each_match(regex, text(&arguments[0]), 0, |captures| {
+            let first = usize::from(captures.len() > 1);
+            let groups =
+                captures.iter().skip(first).map(|group| text_or_null(group.map(|g| g.as_str())));
+            rows.push(vec![array_datum(Array::from_elements(groups.collect()))]);
+            flags.global
+        });
+    })?;
+    Ok(rows)
+}
+
+fn split(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let pieces = split_pieces(arguments, "regexp_split_to_table()")?;
+    Ok(pieces.into_iter().map(|piece| vec![text_datum(piece)]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_counts_tell_overloads_apart() {
+        let keys: Vec<_> = FUNCTIONS.iter().map(|row| (row.name, row.arguments.len())).collect();
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}
