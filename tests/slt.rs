@@ -101,6 +101,7 @@ const PORTABLE: &[&str] = &[
     "no_primary_key",
     "order_limit",
     "select",
+    "sequences",
     "set_operations",
     "set_functions",
     "settings",

@@ -40,6 +40,7 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
             sql_type: *sql_type,
             not_null: column.not_null,
             default,
+            identity: column.identity,
         });
     }
     let indexes = record

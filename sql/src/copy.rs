@@ -153,9 +153,10 @@ impl CopyIn {
             if let Some(default) = &column.default
                 && !columns.contains(&position)
             {
-                row[position] = default.eval_row(&[], &eval)?;
-                if !default.is_immutable() {
-                    volatile.push(position);
+                // A default that is not immutable is computed for each row, and not before.
+                match default.is_immutable() {
+                    true => row[position] = default.eval_row(&[], &eval)?,
+                    false => volatile.push(position),
                 }
             }
         }

@@ -17,6 +17,7 @@ use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
     TableRecord, VIEWS_PREFIX, decode,
 };
+use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
@@ -24,6 +25,7 @@ use crate::error::Result;
 use crate::planner::statistics::Statistics;
 use crate::quotas::Quotas;
 use crate::row_ids::RowIds;
+use crate::sequences::SequenceStates;
 use crate::spill::SpillArea;
 use crate::timer::Timer;
 
@@ -63,6 +65,8 @@ pub struct Engine {
     pub(crate) quotas: Quotas,
     /// Numbers for the rows of tables without a primary key.
     pub(crate) row_ids: Arc<RowIds>,
+    /// Where sequences stand.
+    pub(crate) sequences: SequenceStates,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
     /// Where statements set aside what does not fit into their memory.
@@ -79,10 +83,13 @@ impl Engine {
         let catalog = read_catalog(&store)?;
         let row_ids = Arc::new(RowIds::new(&store));
         remove_orphans(&store, &catalog, &row_ids)?;
+        let sequences = SequenceStates::new(&store);
+        remove_orphan_states(&store, &catalog, &sequences)?;
         let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
             store,
             row_ids,
+            sequences,
             spill,
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
@@ -199,6 +206,10 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         catalog = catalog.with_view(View::of_record(decode(bytes)?)?);
         Ok(())
     })?;
+    read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
+        catalog = catalog.with_sequence(decode(bytes)?);
+        Ok(())
+    })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {
         catalog = catalog.with_quota(QuotaSubject::of_key(subject)?, decode(bytes)?);
         Ok(())
@@ -231,6 +242,21 @@ fn read_rows(
         }
     }
     Ok(())
+}
+
+/// Forgets the states of sequences that no catalog entry names.
+fn remove_orphan_states(
+    store: &Arc<Store>,
+    catalog: &Catalog,
+    sequences: &SequenceStates,
+) -> Result<()> {
+    let mut kept = Vec::new();
+    read_rows(store, STATES_PREFIX, |id, _| {
+        kept.extend(id.try_into().map(u32::from_be_bytes));
+        Ok(())
+    })?;
+    let known = |id: &u32| catalog.sequences().any(|sequence| sequence.id == *id);
+    kept.iter().filter(|id| !known(id)).try_for_each(|id| sequences.forget(*id))
 }
 
 /// Drops tables of the store and row numbers that no catalog entry names: a DDL statement was cut

@@ -79,6 +79,12 @@ pub mod sqlstate {
     pub const CARDINALITY_VIOLATION: &str = "21000";
     /// `invalid_parameter_value`
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `numeric_value_out_of_range`
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
+    /// `sequence_generator_limit_exceeded`
+    pub const SEQUENCE_GENERATOR_LIMIT_EXCEEDED: &str = "2200H";
+    /// `generated_always`
+    pub const GENERATED_ALWAYS: &str = "428C9";
     /// `bad_copy_file_format`
     pub const BAD_COPY_FILE_FORMAT: &str = "22P04";
     /// `serialization_failure`

@@ -19,6 +19,7 @@ pub mod assemble;
 pub mod plan;
 pub mod planner;
 pub mod row_ids;
+pub mod sequences;
 pub mod spill;
 pub mod exec;
 pub mod analyze;

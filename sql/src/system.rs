@@ -60,6 +60,22 @@ const VIEWS: &[View] = &[
             Ok(views.map(|view| vec![text(&view.name), text(&view.text)]).collect())
         },
     },
+    View {
+        name: "sequences",
+        columns: &[
+            ("sequence_name", DataType::Text),
+            ("data_type", DataType::Text),
+            ("start_value", DataType::Int8),
+            ("min_value", DataType::Int8),
+            ("max_value", DataType::Int8),
+            ("increment_by", DataType::Int8),
+            ("cycle", DataType::Bool),
+            ("cache_size", DataType::Int8),
+            ("last_value", DataType::Int8),
+            ("owned_by", DataType::Text),
+        ],
+        rows: sequences,
+    },
     regions::VIEW,
     statistics::VIEW,
     View {
@@ -272,6 +288,27 @@ fn bytes(value: &[u8]) -> Datum {
 
 fn int8(value: impl TryInto<i64>) -> Datum {
     Datum::Int8(value.try_into().unwrap_or(i64::MAX))
+}
+
+fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for sequence in source.catalog.sequences() {
+        let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
+        let owner = sequence.owned_by.as_ref();
+        rows.push(vec![
+            text(&sequence.name),
+            text(data_type.sql_name()),
+            Datum::Int8(sequence.start),
+            Datum::Int8(sequence.min),
+            Datum::Int8(sequence.max),
+            Datum::Int8(sequence.increment),
+            Datum::Bool(sequence.cycle),
+            Datum::Int8(sequence.cache),
+            source.engine.sequences.last(sequence)?.map_or(Datum::Null, Datum::Int8),
+            owner.map_or(Datum::Null, |(table, column)| text(format!("{table}.{column}"))),
+        ]);
+    }
+    Ok(rows)
 }
 
 fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -2,8 +2,12 @@
 //!
 //! A plain value, so that it can travel to a region with the expression that needs it.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::datetime::TimeZone;
 use crate::datum::Datum;
+use crate::error::{Error, Result, sqlstate};
 
 /// What an evaluation may know beside its row.
 #[derive(Debug, Clone, Default)]
@@ -16,4 +20,61 @@ pub struct EvalContext {
     pub statement_timestamp: i64,
     /// Name of the session's time zone, as [`datetime`](crate::datetime) resolves it.
     pub time_zone: TimeZone,
+    /// The sequences that `nextval()` and its kin know.
+    pub sequences: Sequences,
+}
+
+/// Sequences as a session sees them, by the text that names them in SQL.
+pub trait SequenceSource: Send + Sync {
+    /// Advances a sequence: `nextval()`.
+    ///
+    /// # Errors
+    ///
+    /// 2200H past its end; what looking it up and storing it raises.
+    fn next(&self, name: &str) -> Result<i64>;
+
+    /// Returns what the session got from a sequence last: `currval()`.
+    ///
+    /// # Errors
+    ///
+    /// 55000 if it got nothing yet.
+    fn current(&self, name: &str) -> Result<i64>;
+
+    /// Returns what the session got last from any sequence: `lastval()`.
+    ///
+    /// # Errors
+    ///
+    /// As [`SequenceSource::current`].
+    fn last(&self) -> Result<i64>;
+
+    /// Sets a sequence: `setval()`. The next value is the one behind `value` if that counts as
+    /// called, else `value`.
+    ///
+    /// # Errors
+    ///
+    /// 22003 for a value that the sequence does not have.
+    fn set(&self, name: &str, value: i64, is_called: bool) -> Result<()>;
+}
+
+/// A [`SequenceSource`], or none: where expressions are computed that call no such function.
+#[derive(Clone, Default)]
+pub struct Sequences(pub Option<Arc<dyn SequenceSource>>);
+
+impl Sequences {
+    /// Returns the source.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if there is none.
+    pub fn source(&self) -> Result<&dyn SequenceSource> {
+        self.0.as_deref().ok_or_else(|| {
+            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, "sequences cannot be used here")
+        })
+    }
+}
+
+impl fmt::Debug for Sequences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Sequences" } else { "none" })
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
+use super::sequence::Identity;
 use super::{ColumnName, Ident, TableName};
 
 /// `CREATE TABLE`
@@ -35,6 +36,10 @@ pub struct ColumnDefinition {
     pub explicit_null: bool,
     /// `DEFAULT …`
     pub default: Option<SourceExpr>,
+    /// `serial` and its kin: a sequence gives the default.
+    pub serial: bool,
+    /// `GENERATED … AS IDENTITY`
+    pub identity: Option<Identity>,
 }
 
 /// A constraint.

@@ -2,6 +2,7 @@
 
 use super::expr::Expr;
 use super::query::{Hint, Query, SelectItem};
+use super::sequence::Overriding;
 use super::with::With;
 use super::{ColumnName, Ident, TableName};
 
@@ -16,6 +17,8 @@ pub struct Insert {
     pub alias: Option<Ident>,
     /// The target columns; empty for all in their order.
     pub columns: Vec<ColumnName>,
+    /// `OVERRIDING … VALUE`
+    pub overriding: Option<Overriding>,
     /// The rows.
     pub source: InsertSource,
     /// `ON CONFLICT`

@@ -18,6 +18,7 @@ pub mod expr;
 pub mod query;
 pub mod dml;
 pub mod ddl;
+pub mod sequence;
 pub mod session;
 pub mod window;
 pub mod with;
@@ -41,6 +42,10 @@ pub use query::{
     Distinct, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder,
     OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder, SourceQuery,
     TableAlias, TableFunction, TableRef,
+};
+pub use sequence::{
+    AlterSequence, CreateSequence, DropSequence, Identity, IdentityKind, Overriding,
+    SequenceOptions,
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
@@ -105,6 +110,12 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     /// `DROP VIEW`
     DropView(DropView),
+    /// `CREATE SEQUENCE`
+    CreateSequence(Box<CreateSequence>),
+    /// `ALTER SEQUENCE`
+    AlterSequence(Box<AlterSequence>),
+    /// `DROP SEQUENCE`
+    DropSequence(DropSequence),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `DROP INDEX`
@@ -206,6 +217,9 @@ impl Statement {
             Statement::DropTable(_) => "DROP TABLE",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::DropView(_) => "DROP VIEW",
+            Statement::CreateSequence(_) => "CREATE SEQUENCE",
+            Statement::AlterSequence(_) => "ALTER SEQUENCE",
+            Statement::DropSequence(_) => "DROP SEQUENCE",
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",

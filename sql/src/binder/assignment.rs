@@ -10,6 +10,7 @@ use crate::ast::{self, AssignedValue, ColumnName};
 use crate::binder::from::TIMESTAMP_NAME;
 use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, null};
+use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::Assignment;
@@ -35,6 +36,7 @@ impl Binder<'_> {
         match value {
             AssignedValue::Default { .. } => Ok(default_of(column)),
             AssignedValue::Expr(expr) => {
+                check_identity(column)?;
                 let value = self.bind_expr(expr)?;
                 self.assign(value, column)
             }
@@ -63,6 +65,7 @@ impl Binder<'_> {
                     }
                     for (name, value) in columns.iter().zip(values) {
                         let column = set_target(table, name, &bound)?;
+                        check_identity(&table.columns[column])?;
                         let value = self.assign(value, &table.columns[column])?;
                         bound.push(Assignment { column, value });
                     }
@@ -71,6 +74,18 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
+}
+
+/// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
+fn check_identity(column: &Column) -> Result<()> {
+    if column.identity != Some(IdentityRecord::Always) {
+        return Ok(());
+    }
+    let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+    Err(Error::new(sqlstate::GENERATED_ALWAYS, message).with_detail(format!(
+        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+        column.name
+    )))
 }
 
 fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<usize> {

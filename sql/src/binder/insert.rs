@@ -6,12 +6,15 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate};
+use crate::ast::{
+    self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate, Overriding,
+};
 use crate::binder::assignment::{default_of, target_column};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::scope::{Relation, Scope};
+use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Assignment, ConflictTarget, Insert, Logical, OnConflict};
@@ -23,7 +26,7 @@ impl Binder<'_> {
         let table = self.written_table(&insert.table)?;
         let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
         let (mut source, named_columns) =
-            self.bind_insert_source(&table, &insert.columns, &insert.source)?;
+            self.bind_insert_source(&table, &insert.columns, &insert.source, insert.overriding)?;
         if let Some(with) = with {
             source = self.close_with(with, source);
         }
@@ -44,7 +47,7 @@ impl Binder<'_> {
             return Err(Error::not_supported(what, "Remove it.").at(position));
         }
         let (source, named_columns) =
-            self.bind_insert_source(&table, &upsert.columns, &upsert.source)?;
+            self.bind_insert_source(&table, &upsert.columns, &upsert.source, None)?;
         let on_conflict = match &upsert.on_duplicate {
             None => OnConflict::Overwrite,
             Some(OnDuplicate::Ignore) => OnConflict::Ignore { target: ConflictTarget::PrimaryKey },
@@ -65,8 +68,10 @@ impl Binder<'_> {
         table: &Table,
         names: &[ColumnName],
         source: &InsertSource,
+        overriding: Option<Overriding>,
     ) -> Result<(Logical, Vec<usize>)> {
         let targets = insert_targets(table, names)?;
+        let identity = IdentityRule { overriding };
         match source {
             InsertSource::DefaultValues => {
                 let row = table.columns.iter().map(default_of).collect();
@@ -78,7 +83,8 @@ impl Binder<'_> {
                 let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
                 check_width(&targets, names, width, |index| value_position(&first[index]))?;
                 let targets = &targets[..width];
-                let bind = |binder: &mut Self| binder.bind_insert_rows(table, targets, rows);
+                let bind =
+                    |binder: &mut Self| binder.bind_insert_rows(table, targets, rows, identity);
                 let (rows, level) = self.within(Scope::default(), Clause::Values, bind)?;
                 let plan = values_plan(column_types(table), rows, &level.subqueries);
                 Ok((plan, targets.to_vec()))
@@ -87,7 +93,7 @@ impl Binder<'_> {
                 let bound = self.bind_query(query, false)?;
                 let width = bound.columns.len();
                 check_width(&targets, names, width, |index| bound.positions[index])?;
-                let plan = self.insert_query(table, &targets[..width], bound)?;
+                let plan = self.insert_query(table, &targets[..width], bound, identity)?;
                 Ok((plan, targets[..width].to_vec()))
             }
         }
@@ -98,6 +104,7 @@ impl Binder<'_> {
         table: &Table,
         targets: &[usize],
         rows: &[Vec<AssignedValue>],
+        identity: IdentityRule,
     ) -> Result<Vec<Vec<Expr>>> {
         let mut places: Vec<Option<usize>> = vec![None; table.columns.len()];
         for (index, target) in targets.iter().enumerate() {
@@ -115,7 +122,10 @@ impl Binder<'_> {
                     None | Some(AssignedValue::Default { .. }) => default_of(column),
                     Some(AssignedValue::Expr(expr)) => {
                         let value = self.bind_expr(expr)?;
-                        self.assign(value, column)?
+                        match identity.takes(column)? {
+                            true => self.assign(value, column)?,
+                            false => default_of(column),
+                        }
                     }
                 });
             }
@@ -129,6 +139,7 @@ impl Binder<'_> {
         table: &Table,
         targets: &[usize],
         bound: BoundQuery,
+        identity: IdentityRule,
     ) -> Result<Logical> {
         for (index, target) in targets.iter().enumerate() {
             check_assignable(&bound, index, &table.columns[*target])?;
@@ -138,8 +149,10 @@ impl Binder<'_> {
         let input = Box::new(self.convert(bound, &to, CastContext::Assignment)?);
         let mut expressions: Vec<Expr> = table.columns.iter().map(default_of).collect();
         for (index, target) in targets.iter().enumerate() {
-            let data_type = table.columns[*target].sql_type.base;
-            expressions[*target] = Expr::Column { index, data_type };
+            if identity.takes(&table.columns[*target])? {
+                let data_type = table.columns[*target].sql_type.base;
+                expressions[*target] = Expr::Column { index, data_type };
+            }
         }
         Ok(Logical::Project { input, expressions })
     }
@@ -192,6 +205,31 @@ impl Binder<'_> {
         let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
         level.refuse_subqueries("the action of a conflict")?;
         Ok(bound)
+    }
+}
+
+/// What becomes of values that a statement gives to identity columns.
+#[derive(Debug, Clone, Copy)]
+struct IdentityRule {
+    overriding: Option<Overriding>,
+}
+
+impl IdentityRule {
+    /// Returns whether a given value counts; otherwise the sequence gives one.
+    fn takes(self, column: &Column) -> Result<bool> {
+        match (column.identity, self.overriding) {
+            (Some(_), Some(Overriding::User)) => Ok(false),
+            (Some(IdentityRecord::Always), None) => {
+                let name = &column.name;
+                let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+                Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
+                    .with_detail(format!(
+                        "Column \"{name}\" is an identity column defined as GENERATED ALWAYS."
+                    ))
+                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+            }
+            _ => Ok(true),
+        }
     }
 }
 

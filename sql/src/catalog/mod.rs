@@ -6,6 +6,7 @@
 
 pub mod quota;
 pub mod record;
+pub mod sequence;
 pub mod statistics;
 pub mod table;
 pub mod view;
@@ -19,6 +20,7 @@ use store::quota::QuotaLimits;
 
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
+use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
@@ -38,6 +40,8 @@ pub struct Catalog {
     statistics: AHashMap<TableId, Arc<TableStatistics>>,
     /// Shared by catalogs with the same views.
     views: Arc<BTreeMap<String, Arc<View>>>,
+    /// Likewise.
+    sequences: Arc<BTreeMap<String, Arc<Sequence>>>,
 }
 
 impl Catalog {
@@ -59,6 +63,35 @@ impl Catalog {
     /// Returns all views, by name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
+    }
+
+    /// Returns a sequence by name.
+    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
+        self.sequences.get(name)
+    }
+
+    /// Returns all sequences, by name.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    /// Returns the catalog with a sequence added or replaced, one version on.
+    #[must_use]
+    pub fn with_sequence(&self, sequence: Sequence) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        let name = sequence.name.clone();
+        Arc::make_mut(&mut next.sequences).insert(name, Arc::new(sequence));
+        next
+    }
+
+    /// Returns the catalog without a sequence, one version on.
+    #[must_use]
+    pub fn without_sequence(&self, name: &str) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        Arc::make_mut(&mut next.sequences).remove(name);
+        next
     }
 
     /// Returns the catalog with a view added or replaced, one version on.

@@ -150,6 +150,17 @@ pub struct ColumnRecord {
     pub default: Option<String>,
     /// Index of its family; of no meaning for key columns.
     pub family: u8,
+    /// Whether it is an identity column, and of which kind.
+    pub identity: Option<IdentityRecord>,
+}
+
+/// Who may give a value to an identity column; its DEFAULT takes from its sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum IdentityRecord {
+    /// Nobody, unless the statement says OVERRIDING SYSTEM VALUE.
+    Always,
+    /// Anybody.
+    ByDefault,
 }
 
 /// A column of a key.

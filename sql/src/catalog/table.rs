@@ -14,7 +14,7 @@ use types::SqlType;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
 
-use crate::catalog::record::CoprocessorRecords;
+use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
 /// empty, so no statement can name the column.
@@ -57,6 +57,8 @@ pub struct Column {
     pub not_null: bool,
     /// The bound DEFAULT, cast to the column's type; needs no input row.
     pub default: Option<Expr>,
+    /// Whether it is an identity column, and of which kind.
+    pub identity: Option<IdentityRecord>,
 }
 
 /// A secondary index, stored as a table of its own.

@@ -266,6 +266,8 @@ impl Ddl<'_> {
     fn create_target(&mut self, definition: &TableDefinition) -> Result<()> {
         let ident = |name: &str| Ident { value: name.to_owned(), position: 1 };
         let columns = definition.columns.iter().map(|column| ast::ColumnDefinition {
+            serial: false,
+            identity: None,
             name: ast::ColumnName { family: None, name: ident(&column.name) },
             type_name: ast::TypeName { sql_type: column.sql_type, position: 1 },
             not_null: column.not_null,

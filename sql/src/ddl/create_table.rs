@@ -12,7 +12,7 @@ use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
 use crate::binder;
 use crate::catalog::Catalog;
 use crate::catalog::record::{
-    CheckRecord, ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
+    CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
 use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::name;
@@ -117,6 +117,10 @@ fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<V
             default: column.default.as_ref().map(|default| default.text.clone()),
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
+            identity: column.identity.as_ref().map(|identity| match identity.kind {
+                ast::IdentityKind::Always => IdentityRecord::Always,
+                ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
+            }),
         });
     }
     Ok(columns)
@@ -131,6 +135,7 @@ fn row_id_column() -> ColumnRecord {
         not_null: true,
         default: None,
         family: 0,
+        identity: None,
     }
 }
 

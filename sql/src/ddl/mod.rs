@@ -16,6 +16,7 @@ pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
 mod dependency;
+mod sequence;
 mod view;
 mod coprocessor;
 mod quota;
@@ -49,6 +50,8 @@ pub struct Changes {
     created: Vec<TableId>,
     /// Tables to drop from the store after the commit.
     dropped: Vec<TableId>,
+    /// Sequences whose state is forgotten after the commit.
+    dropped_sequences: Vec<u32>,
     /// Names of tables whose observers were changed.
     touched: Vec<String>,
     /// States to go back to.
@@ -60,6 +63,7 @@ struct Mark {
     catalog: Option<Arc<Catalog>>,
     created: usize,
     dropped: usize,
+    dropped_sequences: usize,
 }
 
 impl Changes {
@@ -88,6 +92,7 @@ impl Changes {
             catalog: self.catalog.clone(),
             created: self.created.len(),
             dropped: self.dropped.len(),
+            dropped_sequences: self.dropped_sequences.len(),
         };
         self.savepoints.push((savepoint, mark));
     }
@@ -100,6 +105,7 @@ impl Changes {
         let Some((_, mark)) = self.savepoints.last() else { return };
         self.catalog.clone_from(&mark.catalog);
         self.dropped.truncate(mark.dropped);
+        self.dropped_sequences.truncate(mark.dropped_sequences);
         let created = self.created.split_off(mark.created);
         self.restore_observers(engine);
         drop_tables(engine, &created);
@@ -123,6 +129,11 @@ impl Changes {
             engine.publish(catalog);
         }
         drop_tables(engine, &changes.dropped);
+        for id in changes.dropped_sequences {
+            if let Err(error) = engine.sequences.forget(id) {
+                tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
+            }
+        }
     }
 
     /// Attaches the observers of the touched tables as the visible catalog has them.
@@ -203,8 +214,9 @@ impl Ddl<'_> {
         for &column in nullable {
             record.columns[column].not_null = false;
         }
-        let table = assemble::table(&record, Arc::default())?;
         self.write_next_id(next_id)?;
+        self.create_own_sequences(statement, &mut record)?;
+        let table = assemble::table(&record, Arc::default())?;
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;
@@ -255,6 +267,7 @@ impl Ddl<'_> {
             let catalog = self.drop_quota(catalog.without_table(name), table.id)?;
             let catalog = self.drop_statistics(catalog, table.id)?;
             self.changes.catalog = Some(Arc::new(catalog));
+            self.drop_owned_sequences(name)?;
         }
         Ok(notices)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::catalog::Catalog;
 use crate::parser;
 
-/// The names of all tables, views and indexes, which share one name space.
+/// The names of all tables, views, sequences and indexes, which share one name space.
 #[derive(Debug, Default)]
 pub struct Taken(BTreeSet<String>);
 
@@ -21,6 +21,7 @@ impl Taken {
             }
         }
         catalog.views().for_each(|view| taken.add(&view.name));
+        catalog.sequences().for_each(|sequence| taken.add(&sequence.name));
         taken
     }
 
@@ -43,6 +44,11 @@ pub fn primary_key(table: &str) -> String {
 /// Returns `t_a_b_key`.
 pub fn unique(table: &str, columns: &[&str]) -> String {
     join(table, columns, "key")
+}
+
+/// Returns `t_a_seq`.
+pub fn sequence(table: &str, column: &str) -> String {
+    join(table, &[column], "seq")
 }
 
 /// Returns `t_a_b_idx`; an expression is called `expr`.

@@ -19,6 +19,9 @@ impl Cursor<'_> {
         if self.take_word("table") {
             return self.alter_table(position);
         }
+        if self.take_word("sequence") {
+            return self.alter_sequence();
+        }
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
         }

@@ -22,6 +22,7 @@ impl Cursor<'_> {
         let (what, hint) = match self.peek_word().as_str() {
             "table" => return self.create_table(),
             "view" => return self.create_view(false),
+            "sequence" => return self.create_sequence(),
             "or" if self.is_words(&["or", "replace", "view"]) => {
                 self.expect_words(&["or", "replace"])?;
                 return self.create_view(true);
@@ -116,15 +117,22 @@ impl Cursor<'_> {
                 .with_hint("Write family.column names and family.option = value options."));
         }
         let name = self.column_name()?;
-        let type_name = self.type_name()?;
+        let serial = self.take_serial();
+        let type_name = match serial {
+            Some(type_name) => type_name,
+            None => self.type_name()?,
+        };
         let mut column = ColumnDefinition {
             name,
             type_name,
-            not_null: false,
+            not_null: serial.is_some(),
             explicit_null: false,
             default: None,
+            serial: serial.is_some(),
+            identity: None,
         };
         while self.column_constraint(&mut column, table)? {}
+        self.check_generated(&column, &table.name.name.value)?;
         if column.not_null && column.explicit_null {
             let message = format!(
                 "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
@@ -173,6 +181,17 @@ impl Cursor<'_> {
             }
             column.default = Some(self.default_expr()?);
             None
+        } else if self.take_word("generated") {
+            let identity = self.identity()?;
+            if column.identity.replace(identity).is_some() {
+                let message = format!(
+                    "multiple identity specifications for column \"{}\" of table \"{}\"",
+                    column.name.name.value, table.name.name.value
+                );
+                return Err(ParseError::syntax(message, position));
+            }
+            column.not_null = true;
+            None
         } else if self.take_words(&["primary", "key"]) {
             let mut key = own_key();
             (key.order, key.nulls) = self.direction()?;
@@ -193,6 +212,20 @@ impl Cursor<'_> {
         Ok(true)
     }
 
+    /// A column takes its values from one place.
+    fn check_generated(&self, column: &ColumnDefinition, table: &str) -> Result<()> {
+        let sources = [
+            (column.identity.is_some() && column.default.is_some(), "both default and identity"),
+            (column.serial && column.default.is_some(), "multiple default values"),
+            (column.serial && column.identity.is_some(), "both default and identity"),
+        ];
+        let Some((_, what)) = sources.iter().find(|(both, _)| *both) else { return Ok(()) };
+        let name = &column.name.name;
+        let message =
+            format!("{what} specified for column \"{}\" of table \"{table}\"", name.value);
+        Err(ParseError::syntax(message, name.position))
+    }
+
     fn nth_word_is(&self, n: usize, word: &str) -> bool {
         match &self.parser.peek_nth_token_ref(n).token {
             Token::Word(found) => found.value.eq_ignore_ascii_case(word),
@@ -205,7 +238,6 @@ impl Cursor<'_> {
         let position = self.position();
         let (construct, hint) = match self.peek_word().as_str() {
             "references" => ("a foreign key", "Check the reference in the application."),
-            "generated" => ("a generated column", "Give the values yourself, or use DEFAULT."),
             "collate" => ("COLLATE", "Text sorts by its bytes."),
             "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
             "compression" | "storage" => ("this attribute of a column", "Use table options."),
@@ -457,6 +489,9 @@ impl Cursor<'_> {
         }
         if self.is_word("view") {
             return self.drop_view();
+        }
+        if self.is_word("sequence") {
+            return self.drop_sequence();
         }
         if self.take_word("index") {
             if self.is_word("concurrently") {

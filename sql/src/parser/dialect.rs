@@ -2,12 +2,15 @@
 //!
 //! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
 //! the parser asks for it by type in many places. What differs: prefix operators bind as in
-//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` is read, `?` is an operator, and the geometric
-//! types and JSON's colons, which bennu does not have, stay names and errors.
+//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` and `NEXT VALUE FOR` are read, `?` is an operator,
+//! and the geometric types and JSON's colons, which bennu does not have, stay names and errors.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -129,6 +132,7 @@ impl Dialect for BennuDialect {
                 (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
             }
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
+            Token::Word(_) => return sequence_value(parser),
             _ => return None,
         };
         parser.advance_token();
@@ -136,4 +140,43 @@ impl Dialect for BennuDialect {
             parser.parse_subexpr(precedence).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }),
         )
     }
+}
+
+/// Reads Phoenix's and SQL's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR s` as
+/// `currval('s')`; `None` for anything else.
+fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let function = match word(0).as_str() {
+        "next" => "nextval",
+        "current" => "currval",
+        _ => return None,
+    };
+    if word(1) != "value" || word(2) != "for" {
+        return None;
+    }
+    let span = parser.peek_token_ref().span;
+    (0..3).for_each(|_| parser.advance_token());
+    let name = match parser.parse_object_name(false) {
+        Ok(name) => name.to_string(),
+        Err(error) => return Some(Err(error)),
+    };
+    let argument = Expr::Value(Value::SingleQuotedString(name).with_span(span));
+    let arguments = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))],
+        clauses: Vec::new(),
+    };
+    Some(Ok(Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::with_span(span, function)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(arguments),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })))
 }

@@ -7,7 +7,8 @@ use super::error::{ParseError, Result};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
-    Ident, Insert, InsertSource, OnConflict, OnDuplicate, SelectItem, Statement, Update, Upsert,
+    Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement,
+    Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -26,15 +27,20 @@ impl Cursor<'_> {
         let table = self.table_name()?;
         let alias = if self.take_word("as") { Some(self.name()?) } else { None };
         let columns = self.target_columns()?;
-        if self.is_word("overriding") {
-            return Err(ParseError::unsupported("OVERRIDING", self.position()));
-        }
+        let overriding = if self.take_words(&["overriding", "system", "value"]) {
+            Some(Overriding::System)
+        } else if self.take_words(&["overriding", "user", "value"]) {
+            Some(Overriding::User)
+        } else {
+            None
+        };
         let source = self.insert_source()?;
         let on_conflict =
             if self.is_words(&["on", "conflict"]) { Some(self.on_conflict()?) } else { None };
         let returning = self.returning()?;
         let with = None;
-        let insert = Insert { with, table, alias, columns, source, on_conflict, returning };
+        let insert =
+            Insert { with, table, alias, columns, overriding, source, on_conflict, returning };
         Ok(Statement::Insert(Box::new(insert)))
     }
 

@@ -32,6 +32,8 @@ pub mod sqlstate {
     pub const UNDEFINED_PARAMETER: &str = "42P02";
     /// `invalid_parameter_value`
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `numeric_value_out_of_range`
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
     /// `invalid_escape_sequence`
     pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
     /// `invalid_character_value` of a NUL byte

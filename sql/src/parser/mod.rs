@@ -31,6 +31,7 @@ mod table;
 mod dml;
 mod ddl;
 mod view;
+mod sequence;
 mod alter;
 mod session;
 mod copy;
@@ -42,7 +43,7 @@ pub use name::quoted;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::ast::{Expr, Query, Statement};
+use crate::ast::{Expr, Query, Statement, TableName};
 use cursor::Cursor;
 use dialect::BennuDialect;
 use error::Result;
@@ -111,6 +112,21 @@ pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
             return Err(cursor.unexpected());
         }
         Ok(query)
+    })
+}
+
+/// Parses the name of a table, view or sequence that stands alone, as text gives it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseError> {
+    with_cursor(text, |cursor| {
+        let name = cursor.table_name()?;
+        if cursor.peek() != &Token::EOF {
+            return Err(cursor.unexpected());
+        }
+        Ok(name)
     })
 }
 

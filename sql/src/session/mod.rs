@@ -10,6 +10,7 @@
 
 mod prepared;
 mod regions;
+mod sequences;
 mod transaction;
 mod utility;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use ahash::AHashMap;
 use store::admission::Work;
 use store::wal::DurableTicket;
+use types::context::Sequences;
 use types::expr::EvalContext;
 use types::text::TextStyle;
 use types::{DataType, Datum};
@@ -32,6 +34,7 @@ use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
+use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
 use crate::system::{SystemNames, SystemRowSource, session_constants};
@@ -131,6 +134,9 @@ pub struct Session {
     /// What the client was told of each reported setting.
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
+    sequences: SessionSequences,
+    /// The same, for transactions that have not changed the catalog and may write.
+    shared_sequences: Sequences,
     stop: Arc<StopFlag>,
 }
 
@@ -139,6 +145,7 @@ impl Session {
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
         let settings = Settings::new(&options.user, engine.store().admission_options());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
+        let sequences = SessionSequences::new(engine);
         Session {
             constants: session_constants(&options.user, &settings, process_id),
             engine: Arc::clone(engine),
@@ -149,6 +156,8 @@ impl Session {
             notices: Vec::new(),
             reported: Vec::new(),
             ticket: None,
+            shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
+            sequences,
             stop: Arc::default(),
         }
     }
@@ -399,7 +408,18 @@ impl Session {
             transaction_timestamp: open.started,
             statement_timestamp: transaction::now(&self.engine),
             time_zone: self.settings.style().time_zone.clone(),
+            sequences: self.sequences_of(open),
         }
+    }
+
+    /// Returns the sequences as statements of a transaction use them.
+    fn sequences_of(&self, open: &Open) -> Sequences {
+        let read_only = open.modes.read_only;
+        if open.changes.is_empty() && !read_only {
+            return self.shared_sequences.clone();
+        }
+        let own = (!open.changes.is_empty()).then(|| open.changes.catalog(&self.engine));
+        Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
     }
 
     fn run_planned(

@@ -44,6 +44,9 @@ impl Session {
             | Statement::DropTable(_)
             | Statement::CreateView(_)
             | Statement::DropView(_)
+            | Statement::CreateSequence(_)
+            | Statement::AlterSequence(_)
+            | Statement::DropSequence(_)
             | Statement::CreateIndex(_)
             | Statement::DropIndex(_)
             | Statement::AlterQuota(_) => self.run_ddl(statement)?,
@@ -214,6 +217,9 @@ impl Session {
                 Vec::new()
             }
             Statement::DropView(drop) => ddl.drop_view(drop)?,
+            Statement::CreateSequence(create) => Vec::from_iter(ddl.create_sequence(create)?),
+            Statement::AlterSequence(alter) => Vec::from_iter(ddl.alter_sequence(alter)?),
+            Statement::DropSequence(drop) => ddl.drop_sequence(drop)?,
             Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
             Statement::DropIndex(drop) => ddl.drop_index(drop)?,
             Statement::AlterQuota(alter) => {
@@ -301,6 +307,7 @@ impl Session {
         }
         self.settings.reset_all();
         self.statements.clear();
+        self.sequences.discard();
         Ok(())
     }
 
@@ -445,7 +452,8 @@ impl Session {
             )));
         }
         let time_zone = self.settings.style().time_zone.clone();
-        let context = EvalContext { time_zone, ..EvalContext::default() };
+        let sequences = self.shared_sequences.clone();
+        let context = EvalContext { time_zone, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
         for (argument, data_type) in arguments.iter().zip(&prepared.parameter_types) {
             let target = Some(SqlType::from(*data_type));

@@ -114,6 +114,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             not_null: one.not_null || key.contains(&index),
             default: default
                 .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+            identity: None,
         });
     }
     let key = |column: &usize| KeyColumn { column: *column, descending: false, nulls_first: false };

@@ -72,6 +72,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
             not_null: one.not_null || in_key.is_some(),
             default: default
                 .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+            identity: None,
         });
     }
     let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;

@@ -49,6 +49,7 @@ mod overlaps;
 mod quoting;
 mod regular_expression;
 mod regular_expression_functions;
+mod sequence;
 pub mod sets;
 mod sizes;
 mod strings;
@@ -194,7 +195,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 27] = [
+    let families: [&[Row]; 28] = [
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
         json_change::FUNCTIONS,
@@ -217,6 +218,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         quoting::FUNCTIONS,
         regular_expression::FUNCTIONS,
         regular_expression_functions::FUNCTIONS,
+        sequence::FUNCTIONS,
         sizes::FUNCTIONS,
         strings::FUNCTIONS,
         substrings::FUNCTIONS,

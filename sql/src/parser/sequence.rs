@@ -1,0 +1,161 @@
+//! CREATE, ALTER and DROP SEQUENCE; serial and identity columns.
+
+use sqlparser::tokenizer::Token;
+use types::DataType;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{
+    AlterSequence, CreateSequence, DropSequence, Identity, IdentityKind, SequenceOptions,
+    Statement, TableName, TypeName,
+};
+
+impl Cursor<'_> {
+    /// Reads a statement from the word SEQUENCE on.
+    pub(super) fn create_sequence(&mut self) -> Result<Statement> {
+        self.expect_words(&["sequence"])?;
+        let if_not_exists = self.take_words(&["if", "not", "exists"]);
+        let name = self.table_name()?;
+        let options = self.sequence_options(false)?;
+        Ok(Statement::CreateSequence(Box::new(CreateSequence { if_not_exists, name, options })))
+    }
+
+    /// Reads a statement behind the words ALTER SEQUENCE.
+    pub(super) fn alter_sequence(&mut self) -> Result<Statement> {
+        let if_exists = self.take_words(&["if", "exists"]);
+        let name = self.table_name()?;
+        let position = self.position();
+        if ["rename", "set", "owner"].contains(&self.peek_word().as_str()) {
+            let construct = format!("ALTER SEQUENCE … {}", self.peek_word().to_uppercase());
+            return Err(ParseError::unsupported(construct, position));
+        }
+        let options = self.sequence_options(true)?;
+        if options == SequenceOptions::default() {
+            return Err(self.unexpected());
+        }
+        Ok(Statement::AlterSequence(Box::new(AlterSequence { if_exists, name, options })))
+    }
+
+    /// Reads a statement from the word SEQUENCE on.
+    pub(super) fn drop_sequence(&mut self) -> Result<Statement> {
+        self.expect_words(&["sequence"])?;
+        let if_exists = self.take_words(&["if", "exists"]);
+        let names = self.list(Self::table_name)?;
+        let cascade = self.cascade();
+        Ok(Statement::DropSequence(DropSequence { names, if_exists, cascade }))
+    }
+
+    /// Reads options in any order, each once.
+    fn sequence_options(&mut self, alters: bool) -> Result<SequenceOptions> {
+        let mut options = SequenceOptions::default();
+        loop {
+            let position = self.position();
+            let fresh = if self.take_word("as") {
+                let data_type = self.type_name()?;
+                options.data_type.replace(data_type).is_none()
+            } else if self.take_word("increment") {
+                self.take_word("by");
+                let number = self.whole_number()?;
+                options.increment.replace(number).is_none()
+            } else if self.take_words(&["no", "minvalue"]) {
+                options.min.replace(None).is_none()
+            } else if self.take_word("minvalue") {
+                let number = self.whole_number()?;
+                options.min.replace(Some(number)).is_none()
+            } else if self.take_words(&["no", "maxvalue"]) {
+                options.max.replace(None).is_none()
+            } else if self.take_word("maxvalue") {
+                let number = self.whole_number()?;
+                options.max.replace(Some(number)).is_none()
+            } else if self.take_word("start") {
+                self.take_word("with");
+                let number = self.whole_number()?;
+                options.start.replace(number).is_none()
+            } else if self.take_word("cache") {
+                let number = self.whole_number()?;
+                options.cache.replace(number).is_none()
+            } else if self.take_words(&["no", "cycle"]) {
+                options.cycle.replace(false).is_none()
+            } else if self.take_word("cycle") {
+                options.cycle.replace(true).is_none()
+            } else if self.take_words(&["owned", "by", "none"]) {
+                options.owned_by.replace(None).is_none()
+            } else if self.take_words(&["owned", "by"]) {
+                let owner = self.owner()?;
+                options.owned_by.replace(Some(owner)).is_none()
+            } else if alters && self.take_word("restart") {
+                let with = self.take_word("with")
+                    || matches!(self.peek(), Token::Number(..) | Token::Minus | Token::Plus);
+                let number = with.then(|| self.whole_number()).transpose()?;
+                options.restart.replace(number).is_none()
+            } else {
+                return Ok(options);
+            };
+            if !fresh {
+                return Err(ParseError::syntax("conflicting or redundant options", position));
+            }
+        }
+    }
+
+    fn owner(&mut self) -> Result<(TableName, crate::ast::Ident)> {
+        let first = self.name()?;
+        self.expect(&Token::Period)?;
+        let second = self.label()?;
+        if !self.take(&Token::Period) {
+            return Ok((TableName { schema: None, name: first }, second));
+        }
+        let column = self.label()?;
+        Ok((TableName { schema: Some(first), name: second }, column))
+    }
+
+    fn whole_number(&mut self) -> Result<i64> {
+        let position = self.position();
+        let negative = self.take(&Token::Minus);
+        if !negative {
+            self.take(&Token::Plus);
+        }
+        let Token::Number(text, false) = self.peek().clone() else { return Err(self.unexpected()) };
+        self.advance();
+        let sign = if negative { "-" } else { "" };
+        format!("{sign}{text}").parse().map_err(|_| {
+            let message = format!("value \"{sign}{text}\" is out of range for type bigint");
+            ParseError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message, position)
+        })
+    }
+
+    /// Takes `serial` and its kin in place of a type.
+    pub(super) fn take_serial(&mut self) -> Option<TypeName> {
+        let base = match self.peek_word().as_str() {
+            "smallserial" | "serial2" => DataType::Int2,
+            "serial" | "serial4" => DataType::Int4,
+            "bigserial" | "serial8" => DataType::Int8,
+            _ => return None,
+        };
+        let position = self.position();
+        self.advance();
+        Some(TypeName { sql_type: base.into(), position })
+    }
+
+    /// Reads `GENERATED … AS IDENTITY` from behind GENERATED.
+    pub(super) fn identity(&mut self) -> Result<Identity> {
+        let position = self.position();
+        let kind = if self.take_word("always") {
+            IdentityKind::Always
+        } else {
+            self.expect_words(&["by", "default"])?;
+            IdentityKind::ByDefault
+        };
+        self.expect_words(&["as"])?;
+        if self.peek() == &Token::LParen {
+            return Err(ParseError::unsupported("a generated column", position)
+                .with_hint("Give the values yourself, or use DEFAULT."));
+        }
+        self.expect_words(&["identity"])?;
+        let mut options = SequenceOptions::default();
+        if self.take(&Token::LParen) {
+            options = self.sequence_options(false)?;
+            self.expect(&Token::RParen)?;
+        }
+        Ok(Identity { kind, options })
+    }
+}

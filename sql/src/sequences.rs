@@ -1,0 +1,162 @@
+//! Where sequences stand, for all sessions: `nextval()` takes from here.
+//!
+//! A value is given out once and never again, whatever becomes of the transaction that got it. What
+//! is stored is the value up to which all may have been given out: it is 32 steps ahead, written by
+//! a transaction of its own that is durable before the first of them is used. A restart goes on
+//! behind it, so that up to 32 values are left out then, as in PostgreSQL after a crash.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use store::transaction::TransactionOptions;
+use store::{CellBatch, Get, Mutation, Store};
+
+use crate::catalog::record::CATALOG_TABLE;
+use crate::catalog::sequence::{Sequence, state_key};
+use crate::error::{Error, Result, sqlstate};
+
+/// Values reserved at once, unless CACHE says more.
+const RESERVED: i64 = 32;
+
+/// The states of a store's sequences.
+pub struct SequenceStates {
+    store: Arc<Store>,
+    states: Mutex<AHashMap<u32, Arc<Mutex<Option<State>>>>>,
+}
+
+/// Where one sequence stands.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// The value given out last, or the first one.
+    value: i64,
+    /// Whether `value` was given out.
+    is_called: bool,
+    /// How many more values may be given out before the next is reserved.
+    reserved: i64,
+    /// The increment that they were reserved with.
+    increment: i64,
+}
+
+impl SequenceStates {
+    /// Returns the states of a store's sequences.
+    pub fn new(store: &Arc<Store>) -> SequenceStates {
+        SequenceStates { store: Arc::clone(store), states: Mutex::default() }
+    }
+
+    fn state(&self, id: u32) -> Arc<Mutex<Option<State>>> {
+        Arc::clone(self.states.lock().entry(id).or_default())
+    }
+
+    /// Gives out the next value of a sequence.
+    ///
+    /// # Errors
+    ///
+    /// 2200H past its end; what the store reports.
+    pub fn next(&self, sequence: &Sequence) -> Result<i64> {
+        let state = self.state(sequence.id);
+        let mut state = state.lock();
+        let mut now = self.loaded(sequence, *state)?;
+        let next = match now.is_called {
+            true => sequence.after(now.value)?,
+            false => now.value,
+        };
+        let steps_on = now.is_called && next == now.value.wrapping_add(sequence.increment);
+        if now.reserved > 0 && steps_on && now.increment == sequence.increment {
+            now.reserved -= 1;
+        } else {
+            // Near the end values go one by one, so that a restart leaves none out for good.
+            let steps = sequence.cache.max(RESERVED) - 1;
+            let ahead = sequence.ahead(next, steps);
+            self.write(sequence.id, ahead.unwrap_or(next), true)?;
+            now.reserved = if ahead.is_some() { steps } else { 0 };
+            now.increment = sequence.increment;
+        }
+        *state = Some(State { value: next, is_called: true, ..now });
+        Ok(next)
+    }
+
+    /// Sets a sequence.
+    ///
+    /// # Errors
+    ///
+    /// 22003 for a value that it does not have; what the store reports.
+    pub fn set(&self, sequence: &Sequence, value: i64, is_called: bool) -> Result<()> {
+        if !(sequence.min..=sequence.max).contains(&value) {
+            let message = format!(
+                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                sequence.name, sequence.min, sequence.max
+            );
+            return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
+        let state = self.state(sequence.id);
+        let mut state = state.lock();
+        self.write(sequence.id, value, is_called)?;
+        *state = Some(State { value, is_called, reserved: 0, increment: sequence.increment });
+        Ok(())
+    }
+
+    /// Returns the value given out last; `None` if none was.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    pub fn last(&self, sequence: &Sequence) -> Result<Option<i64>> {
+        let state = self.state(sequence.id);
+        let state = *state.lock();
+        let state = self.loaded(sequence, state)?;
+        Ok(state.is_called.then_some(state.value))
+    }
+
+    /// Forgets a sequence that is no more.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports: then a row of the catalog is left, which the next start removes.
+    pub fn forget(&self, id: u32) -> Result<()> {
+        self.states.lock().remove(&id);
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let row = Mutation::new(state_key(id)).delete_row();
+        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Returns the state at hand, or the stored one.
+    fn loaded(&self, sequence: &Sequence, state: Option<State>) -> Result<State> {
+        if let Some(state) = state {
+            return Ok(state);
+        }
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let mut batch = CellBatch::new();
+        let found =
+            transaction.get_locked(CATALOG_TABLE, &Get::new(state_key(sequence.id)), &mut batch)?;
+        let (value, is_called) = match found {
+            false => (sequence.first, false),
+            true => decode(batch.row(0).value(0, b"").unwrap_or_default())?,
+        };
+        Ok(State { value, is_called, reserved: 0, increment: sequence.increment })
+    }
+
+    fn write(&self, id: u32, value: i64, is_called: bool) -> Result<()> {
+        let transaction = self.store.begin(TransactionOptions::default());
+        transaction.begin_statement();
+        let mut bytes = value.to_be_bytes().to_vec();
+        bytes.push(u8::from(is_called));
+        let row = Mutation::new(state_key(id)).put(0, Vec::new(), bytes);
+        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        transaction.commit()?.durable.wait()?;
+        Ok(())
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<(i64, bool)> {
+    let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged state of a sequence");
+    let (value, called) = bytes.split_first_chunk::<8>().ok_or_else(damaged)?;
+    match called {
+        [called @ (0 | 1)] => Ok((i64::from_be_bytes(*value), *called == 1)),
+        _ => Err(damaged()),
+    }
+}

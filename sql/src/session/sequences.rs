@@ -1,0 +1,150 @@
+//! Sequences as one session sees them: names, `currval()`, `lastval()`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use types::context::SequenceSource;
+
+use crate::catalog::Catalog;
+use crate::catalog::sequence::Sequence;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// What a session got from sequences.
+#[derive(Debug, Default)]
+struct Seen {
+    values: AHashMap<u32, i64>,
+    last: Option<u32>,
+}
+
+/// The sequences that a session's statements use. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SessionSequences {
+    engine: Arc<Engine>,
+    /// The catalog of a transaction that has changed it; else the committed one counts.
+    catalog: Option<Arc<Catalog>>,
+    /// The transaction may not write.
+    read_only: bool,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl SessionSequences {
+    /// Returns the sequences for a new session.
+    pub(super) fn new(engine: &Arc<Engine>) -> SessionSequences {
+        let seen = Arc::default();
+        SessionSequences { engine: Arc::clone(engine), catalog: None, read_only: false, seen }
+    }
+
+    /// Returns them as a transaction sees them.
+    pub(super) fn within(&self, catalog: Option<Arc<Catalog>>, read_only: bool) -> Self {
+        SessionSequences { catalog, read_only, ..self.clone() }
+    }
+
+    /// Forgets what the session got: DISCARD ALL.
+    pub(super) fn discard(&self) {
+        *self.seen.lock() = Seen::default();
+    }
+
+    fn find(&self, text: &str) -> Result<Arc<Sequence>> {
+        let catalog = self.catalog.clone().unwrap_or_else(|| self.engine.catalog());
+        if let Some(sequence) = catalog.sequence(text) {
+            return Ok(Arc::clone(sequence));
+        }
+        let name = parser::parse_relation_name(text)?;
+        crate::ddl::check_schema(&name)?;
+        let name = name.name.value;
+        if let Some(sequence) = catalog.sequence(&name) {
+            return Ok(Arc::clone(sequence));
+        }
+        Err(match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
+            true => {
+                let message = format!("\"{name}\" is not a sequence");
+                Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            }
+            false => {
+                let message = format!("relation \"{name}\" does not exist");
+                Error::new(sqlstate::UNDEFINED_TABLE, message)
+            }
+        })
+    }
+
+    fn check_writable(&self, function: &str) -> Result<()> {
+        match self.read_only {
+            true => Err(super::read_only(&format!("{function}()"))),
+            false => Ok(()),
+        }
+    }
+
+    fn next_value(&self, name: &str) -> Result<i64> {
+        self.check_writable("nextval")?;
+        let sequence = self.find(name)?;
+        let value = self.engine.sequences.next(&sequence)?;
+        let mut seen = self.seen.lock();
+        seen.values.insert(sequence.id, value);
+        seen.last = Some(sequence.id);
+        Ok(value)
+    }
+
+    fn current_value(&self, name: &str) -> Result<i64> {
+        let sequence = self.find(name)?;
+        self.seen.lock().values.get(&sequence.id).copied().ok_or_else(|| {
+            let message = format!(
+                "currval of sequence \"{}\" is not yet defined in this session",
+                sequence.name
+            );
+            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        })
+    }
+
+    fn last_value(&self) -> Result<i64> {
+        let seen = self.seen.lock();
+        let last = seen.last.and_then(|last| seen.values.get(&last));
+        last.copied().ok_or_else(|| {
+            let message = "lastval is not yet defined in this session";
+            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        })
+    }
+
+    fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<()> {
+        self.check_writable("setval")?;
+        let sequence = self.find(name)?;
+        self.engine.sequences.set(&sequence, value, is_called)?;
+        if is_called {
+            self.seen.lock().values.insert(sequence.id, value);
+        }
+        Ok(())
+    }
+}
+
+fn value_error(error: Error) -> types::Error {
+    types::Error {
+        sqlstate: match error.sqlstate {
+            Cow::Borrowed(code) => code,
+            Cow::Owned(_) => sqlstate::INTERNAL_ERROR,
+        },
+        message: error.message,
+        detail: error.detail,
+        hint: error.hint,
+    }
+}
+
+impl SequenceSource for SessionSequences {
+    fn next(&self, name: &str) -> types::Result<i64> {
+        self.next_value(name).map_err(value_error)
+    }
+
+    fn current(&self, name: &str) -> types::Result<i64> {
+        self.current_value(name).map_err(value_error)
+    }
+
+    fn last(&self) -> types::Result<i64> {
+        self.last_value().map_err(value_error)
+    }
+
+    fn set(&self, name: &str, value: i64, is_called: bool) -> types::Result<()> {
+        self.set_value(name, value, is_called).map_err(value_error)
+    }
+}
