@@ -20,7 +20,7 @@ use crate::datetime::Interval;
 use crate::numeric::Numeric;
 
 pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
-pub use self::json::Json;
+pub use self::json::{Json, MAX_JSON_DEPTH};
 pub use self::nested::Nested;
 
 /// One SQL value, or NULL.

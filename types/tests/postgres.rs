@@ -211,7 +211,8 @@ fn aggregates_answer_as_postgres_does() {
     });
 }
 
-/// Functions that PostgreSQL spells in another way: polymorphic, variadic, keywords, defaults.
+/// Functions that PostgreSQL spells in another way: polymorphic, variadic, keywords, defaults,
+/// names of sequences as `regclass`.
 const OURS: &[&str] = &[
     "concat",
     "concat_ws",
@@ -232,6 +233,10 @@ const OURS: &[&str] = &[
     "jsonb_extract_path",
     "jsonb_extract_path_text",
     "normalize",
+    "nextval",
+    "currval",
+    "lastval",
+    "setval",
     "num_nulls",
     "num_nonnulls",
 ];

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use crate::numeric::Numeric;
 
+/// The deepest nesting that a value has. Deeper ones would take too much stack.
+pub const MAX_JSON_DEPTH: usize = 1_000;
+
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
@@ -94,6 +97,17 @@ impl Json {
                 }))
             }),
             _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    /// Returns how many arrays and objects are within each other, at most.
+    pub fn depth(&self) -> usize {
+        match self {
+            Json::Array(elements) => 1 + elements.iter().map(Json::depth).max().unwrap_or(0),
+            Json::Object(pairs) => {
+                1 + pairs.iter().map(|(_, value)| value.depth()).max().unwrap_or(0)
+            }
+            _ => 0,
         }
     }
 

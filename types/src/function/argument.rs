@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use crate::datetime::Interval;
-use crate::datum::{Array, Datum, Json, Nested};
+use crate::datum::{Array, Datum, Json, MAX_JSON_DEPTH, Nested};
+use crate::error::Result;
 use crate::numeric::Numeric;
+use crate::text::json_too_deep;
 
 macro_rules! by_copy {
     ($($name:ident: $variant:ident -> $type:ty;)*) => {
@@ -92,6 +94,14 @@ pub(super) fn jsonb(datum: &Datum) -> &Json {
         Datum::Nested(Nested::Jsonb(json)) => json,
         other => mismatch("jsonb", other),
     }
+}
+
+/// Returns a `jsonb` datum of a value that may have grown deeper than any is.
+pub(super) fn grown_jsonb(json: Json) -> Result<Datum> {
+    if json.depth() > MAX_JSON_DEPTH {
+        return Err(json_too_deep());
+    }
+    Ok(jsonb_datum(json))
 }
 
 /// Returns a `jsonb` datum.

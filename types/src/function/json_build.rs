@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::argument::{array, json_datum, json_text, jsonb, jsonb_datum, text_datum};
+use super::argument::{array, grown_jsonb, json_datum, json_text, jsonb, jsonb_datum, text_datum};
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -20,7 +20,7 @@ const TEXTS: DataType = DataType::Array(&Text);
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("to_json", &[AnyElement], JsonType, |a, c| Ok(json_datum(to_json(&a[0], "", c)))).stable(),
-    row("to_jsonb", &[AnyElement], Jsonb, |a, c| to_jsonb(&a[0], c).map(jsonb_datum)).stable(),
+    row("to_jsonb", &[AnyElement], Jsonb, |a, c| to_jsonb(&a[0], c).and_then(grown_jsonb)).stable(),
     row("array_to_json", &[AnyArray], JsonType, |a, c| Ok(json_datum(to_json(&a[0], "", c))))
         .stable(),
     row("array_to_json", &[AnyArray, Bool], JsonType, |a, c| {
@@ -40,7 +40,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .stable(),
     row("jsonb_build_array", &[], Jsonb, |_, _| Ok(jsonb_datum(Json::Array(Vec::new())))).stable(),
     row("jsonb_build_array", &[Jsonb, Jsonb], Jsonb, |a, _| {
-        Ok(jsonb_datum(Json::Array(a.iter().map(or_null).collect())))
+        grown_jsonb(Json::Array(a.iter().map(or_null).collect()))
     })
     .variadic()
     .takes_null()
@@ -256,7 +256,7 @@ fn build_jsonb_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         };
         pairs.push((key, or_null(&pair[1])));
     }
-    Ok(jsonb_datum(Json::object(pairs)))
+    grown_jsonb(Json::object(pairs))
 }
 
 type TextPairs<'a> = Vec<(&'a str, Option<&'a str>)>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::argument::{array, int4, jsonb, jsonb_datum, text};
+use super::argument::{array, grown_jsonb, int4, jsonb, jsonb_datum, text};
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -14,7 +14,7 @@ const TEXTS: DataType = DataType::Array(&Text);
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("||", &[Jsonb, Jsonb], Jsonb, |a, _| Ok(jsonb_datum(joined(jsonb(&a[0]), jsonb(&a[1]))))),
+    row("||", &[Jsonb, Jsonb], Jsonb, |a, _| grown_jsonb(joined(jsonb(&a[0]), jsonb(&a[1])))),
     row("-", &[Jsonb, Text], Jsonb, |a, _| without_keys(jsonb(&a[0]), &[text(&a[1])])),
     row("-", &[Jsonb, TEXTS], Jsonb, |a, _| {
         let keys: Vec<&str> = array(&a[1]).elements.iter().filter_map(Datum::as_str).collect();
@@ -218,7 +218,7 @@ fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
         let there = matches!(place, Place::Element | Place::Field);
         Ok(if there || create { Change::Put(value.clone()) } else { Change::Keep })
     };
-    change(json, &steps, 0, decide).map(jsonb_datum)
+    change(json, &steps, 0, decide).and_then(grown_jsonb)
 }
 
 fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {
@@ -238,5 +238,25 @@ fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {
             .with_hint("Try using the function jsonb_set to replace key value.")),
         Place::NewField | Place::NewElement => Ok(Change::Put(value.clone())),
     };
-    change(json, &steps, 0, decide).map(jsonb_datum)
+    change(json, &steps, 0, decide).and_then(grown_jsonb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_do_not_grow_deeper_than_can_be_read() {
+        let function = crate::function::find("||", &[Jsonb, Jsonb]).expect("it is there");
+        let array = |json: Json| jsonb_datum(Json::Array(vec![json]));
+        let (mut deep, empty) = (Json::Null, jsonb_datum(Json::Array(Vec::new())));
+        for _ in 0..1_000 {
+            deep = Json::Array(vec![deep]);
+        }
+        let context = EvalContext::default();
+        let joined =
+            |value: Datum| crate::function::call(function, &[value, empty.clone()], &context);
+        assert!(joined(jsonb_datum(deep.clone())).is_ok());
+        assert_eq!(joined(array(deep)).unwrap_err().sqlstate, "54001");
+    }
 }

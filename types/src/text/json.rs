@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::datum::Json;
+use crate::datum::{Json, MAX_JSON_DEPTH};
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
-
-/// The deepest nesting that is read. Deeper values would take too much stack.
-const MAX_DEPTH: usize = 1_000;
 
 /// Reads a `jsonb`.
 pub(super) fn parse(text: &str) -> Result<Json> {
@@ -95,9 +92,8 @@ impl<'a> Reader<'a> {
     }
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Json>) -> Result<Json> {
-        if self.depth == MAX_DEPTH {
-            return Err(Error::new("54001", "stack depth limit exceeded")
-                .with_hint(format!("JSON values are nested at most {MAX_DEPTH} deep.")));
+        if self.depth == MAX_JSON_DEPTH {
+            return Err(too_deep());
         }
         self.depth += 1;
         self.at += 1;
@@ -239,6 +235,12 @@ impl<'a> Reader<'a> {
         out.push(char::from_u32(code).ok_or_else(|| invalid(ALONE.to_owned()))?);
         Ok(rest)
     }
+}
+
+/// Returns the error of a value that is nested too deep.
+pub(crate) fn too_deep() -> Error {
+    Error::new("54001", "stack depth limit exceeded")
+        .with_hint(format!("JSON values are nested at most {MAX_JSON_DEPTH} deep."))
 }
 
 fn ended() -> Error {
