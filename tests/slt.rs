@@ -110,6 +110,7 @@ const PORTABLE: &[&str] = &[
     "transactions",
     "types",
     "update",
+    "update_from",
     "window",
     "with",
     "views",

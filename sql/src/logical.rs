@@ -341,7 +341,7 @@ pub struct Query {
     pub columns: Vec<OutputColumn>,
 }
 
-/// RETURNING: expressions over the row in table order.
+/// RETURNING: expressions over the row in table order, and what its statement says comes after.
 #[derive(Debug, Clone)]
 pub struct Returning {
     /// The expressions.
@@ -415,15 +415,18 @@ pub struct Assignment {
 pub struct Update {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields the rows to change: a filter over a scan of all columns of the table, in table order
-    /// (applies may add columns after them).
+    /// Yields the rows to change: all columns of the table, in table order, then those of FROM that
+    /// are used, and what subqueries add.
     pub source: Logical,
     /// The predicate alone, over the same columns, to be checked again on the locked row; `None` if
     /// it needs a subquery (then the row is taken as it is).
     pub recheck: Option<Expr>,
     /// Over the source's columns.
     pub assignments: Vec<Assignment>,
-    /// RETURNING.
+    /// Whether the source may yield a row of the table more than once, as FROM makes it: the first
+    /// time counts.
+    pub repeats: bool,
+    /// RETURNING, over the source's columns, with the new values of the table's.
     pub returning: Option<Returning>,
 }
 

@@ -1,7 +1,7 @@
 //! INSERT, UPSERT, UPDATE and DELETE, as written.
 
 use super::expr::Expr;
-use super::query::{Hint, Query, SelectItem};
+use super::query::{Hint, Query, SelectItem, TableRef};
 use super::sequence::Overriding;
 use super::with::With;
 use super::{ColumnName, Ident, TableName};
@@ -140,6 +140,8 @@ pub struct Update {
     pub alias: Option<Ident>,
     /// `SET`
     pub assignments: Vec<Assignment>,
+    /// `FROM`, one entry for each comma.
+    pub from: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Expr>,
     /// `RETURNING`; empty if not written.
@@ -157,6 +159,8 @@ pub struct Delete {
     pub table: TableName,
     /// `AS alias`
     pub alias: Option<Ident>,
+    /// `USING`, one entry for each comma.
+    pub using: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Expr>,
     /// `RETURNING`; empty if not written.

@@ -34,7 +34,7 @@ impl Binder<'_> {
             None => OnConflict::Error,
             Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,
         };
-        let returning = self.bind_returning(&table, &alias, &insert.returning)?;
+        let returning = self.bind_returning(existing_scope(&table, &alias), &insert.returning)?;
         Ok(Insert { table, source, named_columns, on_conflict, returning })
     }
 
@@ -58,7 +58,8 @@ impl Binder<'_> {
                 OnConflict::Update { target, assignments, predicate: None }
             }
         };
-        let returning = self.bind_returning(&table, &table.name, &upsert.returning)?;
+        let returning =
+            self.bind_returning(existing_scope(&table, &table.name), &upsert.returning)?;
         Ok(Insert { table, source, named_columns, on_conflict, returning })
     }
 

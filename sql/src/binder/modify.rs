@@ -1,25 +1,27 @@
 //! UPDATE, DELETE and RETURNING.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::{self, Hint, SelectItem, TableName};
+use crate::ast::{self, Hint, SelectItem, TableName, TableRef};
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::locks::apply_hints;
 use crate::binder::rows::{Rows, has_subquery};
-use crate::binder::scope::{Relation, Scope};
+use crate::binder::scope::Scope;
 use crate::binder::select::Target;
+use crate::binder::tree::{for_each_column, map_columns};
+use crate::binder::typed::boolean;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Delete, Logical, Returning, Update};
+use crate::logical::{Delete, JoinKind, Logical, Returning, Update};
 
 /// The rows that a statement changes.
 struct Changed {
     table: Arc<Table>,
-    alias: String,
     rows: Rows,
     scope: Scope,
 }
@@ -50,8 +52,8 @@ impl Binder<'_> {
         hints: &[Hint],
     ) -> Result<Changed> {
         let table = self.written_table(name)?;
-        let alias = alias.map_or(&table.name, |alias| &alias.value).clone();
-        let (mut rows, mut scope) = scan_of(&table, &alias, None);
+        let alias = alias.map_or(&table.name, |alias| &alias.value);
+        let (mut rows, mut scope) = scan_of(&table, alias, None);
         // The executor checks the predicate again on the locked row, which has no such column.
         for relation in &mut scope.relations {
             relation.hidden.clear();
@@ -61,14 +63,27 @@ impl Binder<'_> {
         }
         rows.types.truncate(table.columns.len());
         apply_hints(&mut rows.plan, &scope, hints, name.position())?;
-        Ok(Changed { table, alias, rows, scope })
+        Ok(Changed { table, rows, scope })
+    }
+
+    /// Joins the rows that a statement changes with those of its FROM or USING.
+    fn join_changed(&mut self, changed: &mut Changed, tables: &[TableRef]) -> Result<()> {
+        if tables.is_empty() {
+            return Ok(());
+        }
+        let (rows, scope) = self.bind_from(tables)?;
+        let own = std::mem::take(&mut changed.scope);
+        changed.scope = own.join(scope, changed.rows.types.len())?;
+        changed.rows.join(rows, JoinKind::Inner, boolean(true));
+        Ok(())
     }
 
     /// Binds UPDATE.
     pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Update> {
         let with = update.with.as_ref().map(|with| self.open_with(with)).transpose()?;
-        let Changed { table, alias, mut rows, scope } =
-            self.changed(&update.table, update.alias.as_ref(), &update.hints)?;
+        let mut changed = self.changed(&update.table, update.alias.as_ref(), &update.hints)?;
+        self.join_changed(&mut changed, &update.from)?;
+        let Changed { table, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(&table, &update.assignments)?;
             let predicate = binder.bind_selection(update.selection.as_ref())?;
@@ -76,36 +91,43 @@ impl Binder<'_> {
         };
         let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
         let (mut assignments, predicate) = bound;
-        let recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
+        let mut recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
         for assignment in &mut assignments {
             assignment.value = rows.place(assignment.value.clone(), &level.subqueries);
         }
+        let mut returning = self.bind_returning(level.scope, &update.returning)?;
+        let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
+        let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
+        narrow(&mut rows, table.columns.len(), values.chain(shown).chain(&mut recheck).collect());
         if let Some(with) = with {
             rows.plan = self.close_with(with, rows.plan);
         }
-        let returning = self.bind_returning(&table, &alias, &update.returning)?;
-        Ok(Update { table, source: rows.plan, recheck, assignments, returning })
+        let repeats = !update.from.is_empty();
+        Ok(Update { table, source: rows.plan, recheck, assignments, repeats, returning })
     }
 
     /// Binds DELETE.
     pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Delete> {
         let with = delete.with.as_ref().map(|with| self.open_with(with)).transpose()?;
-        let Changed { table, alias, mut rows, scope } =
-            self.changed(&delete.table, delete.alias.as_ref(), &delete.hints)?;
+        let mut changed = self.changed(&delete.table, delete.alias.as_ref(), &delete.hints)?;
+        self.join_changed(&mut changed, &delete.using)?;
+        let Changed { table, mut rows, scope } = changed;
         let bind = |binder: &mut Self| binder.bind_selection(delete.selection.as_ref());
         let (predicate, level) =
             self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
-        let recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
+        let mut recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
+        let mut returning = self.bind_returning(level.scope, &delete.returning)?;
+        let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
+        narrow(&mut rows, table.columns.len(), shown.chain(&mut recheck).collect());
         if let Some(with) = with {
             rows.plan = self.close_with(with, rows.plan);
         }
-        let returning = self.bind_returning(&table, &alias, &delete.returning)?;
         Ok(Delete { table, source: rows.plan, recheck, returning })
     }
 
@@ -116,14 +138,12 @@ impl Binder<'_> {
     /// Binds RETURNING over the row in table order.
     pub(super) fn bind_returning(
         &mut self,
-        table: &Arc<Table>,
-        alias: &str,
+        scope: Scope,
         items: &[SelectItem],
     ) -> Result<Option<Returning>> {
         if items.is_empty() {
             return Ok(None);
         }
-        let scope = Scope::of(Relation::of_table(alias, table, 0));
         let bind = |binder: &mut Self| {
             let mut targets = binder.bind_items(items, 1)?;
             for target in &mut targets {
@@ -139,6 +159,28 @@ impl Binder<'_> {
         let columns = targets.iter().map(Target::column).collect();
         let expressions = targets.into_iter().map(|target| target.value.expr).collect();
         Ok(Some(Returning { expressions, columns }))
+    }
+}
+
+/// Keeps, behind the columns of the table, only those that the expressions use.
+fn narrow(rows: &mut Rows, width: usize, mut expressions: Vec<&mut Expr>) {
+    let mut used = BTreeSet::new();
+    for expr in &expressions {
+        for_each_column(expr, &mut |index| {
+            if index >= width {
+                used.insert(index);
+            }
+        });
+    }
+    if used.len() + width == rows.types.len() {
+        return;
+    }
+    let kept: Vec<usize> = (0..width).chain(used).collect();
+    let column = |&index: &usize| Expr::column(index, rows.types[index]);
+    let columns = kept.iter().map(column).collect();
+    rows.project(columns);
+    for expr in &mut expressions {
+        map_columns(expr, &|index| kept.binary_search(&index).unwrap_or(index));
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
             continue;
         };
         writer.delete(target.key, previous(table, &mut cells), context)?;
-        returned.add(&row[..table.columns.len()], context)?;
+        returned.add(&row, context)?;
         row_count += 1;
     }
     writer.flush(context)?;

@@ -130,7 +130,7 @@ impl<'a> Returned<'a> {
         Returned { returning: returning.as_ref(), rows: Vec::new(), batches: Vec::new() }
     }
 
-    /// Adds a row in table order.
+    /// Adds a row in table order, with what comes after it.
     pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
         let Some(returning) = self.returning else { return Ok(()) };
         let mut values = Vec::with_capacity(returning.expressions.len());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ahash::AHashSet;
 use store::CellBatch;
 use types::Datum;
 
@@ -9,7 +10,7 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::target::{Returned, Targets, take_target};
-use crate::exec::{Context, ModifyOutcome};
+use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
 
@@ -21,7 +22,16 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut returned = Returned::new(&plan.returning);
     let mut cells = CellBatch::new();
     let mut row_count = 0;
+    let mut seen = AHashSet::new();
+    let mut seen_bytes = 0;
     while let Some(mut target) = targets.next()? {
+        if plan.repeats {
+            seen_bytes += target.key.len() + size_of::<Vec<u8>>();
+            memory::check(seen_bytes, context.work_mem)?;
+            if !seen.insert(target.key.clone()) {
+                continue;
+            }
+        }
         writer.flush_row(&target.key, context)?;
         let Some(row) = take_target(table, &mut target, &plan.recheck, &mut cells, context)? else {
             continue;
@@ -29,6 +39,9 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
         let mut new = row[..table.columns.len()].to_vec();
         assign(&plan.assignments, &row, &mut new, context)?;
         write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
+        if plan.returning.is_some() {
+            new.extend_from_slice(&row[table.columns.len()..]);
+        }
         returned.add(&new, context)?;
         row_count += 1;
     }

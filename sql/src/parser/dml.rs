@@ -8,7 +8,7 @@ use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
     Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement,
-    Update, Upsert,
+    TableRef, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -198,14 +198,11 @@ impl Cursor<'_> {
         let alias = self.target_alias("set")?;
         self.expect_words(&["set"])?;
         let assignments = self.assignments()?;
-        if self.is_word("from") {
-            return Err(ParseError::unsupported("UPDATE … FROM", self.position())
-                .with_hint("Use a subquery: SET a = (SELECT …) WHERE … IN (SELECT …)."));
-        }
+        let from = self.table_refs("from")?;
         let selection = self.selection()?;
         let returning = self.returning()?;
         let with = None;
-        let update = Update { with, table, alias, assignments, selection, returning, hints };
+        let update = Update { with, table, alias, assignments, from, selection, returning, hints };
         Ok(Statement::Update(Box::new(update)))
     }
 
@@ -218,10 +215,7 @@ impl Cursor<'_> {
         }
         let table = self.table_name()?;
         let alias = self.target_alias("where")?;
-        if self.is_word("using") {
-            return Err(ParseError::unsupported("DELETE … USING", self.position())
-                .with_hint("Use a subquery: WHERE … IN (SELECT …)."));
-        }
+        let using = self.table_refs("using")?;
         let selection = self.selection()?;
         if self.is_word("order") || self.is_word("limit") {
             return Err(ParseError::unsupported("DELETE … LIMIT", self.position())
@@ -229,7 +223,7 @@ impl Cursor<'_> {
         }
         let returning = self.returning()?;
         let with = None;
-        let delete = Delete { with, table, alias, selection, returning, hints };
+        let delete = Delete { with, table, alias, using, selection, returning, hints };
         Ok(Statement::Delete(Box::new(delete)))
     }
 
@@ -243,6 +237,18 @@ impl Cursor<'_> {
                 .iter()
                 .any(|word| self.is_word(word));
         if is_alias { self.name().map(Some) } else { Ok(None) }
+    }
+
+    /// Reads the tables behind a word, if it is there.
+    fn table_refs(&mut self, word: &str) -> Result<Vec<TableRef>> {
+        if !self.take_word(word) {
+            return Ok(Vec::new());
+        }
+        self.list(|cursor| {
+            let table = cursor.parser.parse_table_and_joins();
+            let table = table.map_err(|error| cursor.translate(error))?;
+            cursor.joins(table)
+        })
     }
 
     fn selection(&mut self) -> Result<Option<Expr>> {

@@ -451,6 +451,8 @@ pub struct UpdatePlan {
     pub recheck: Option<Expr>,
     /// Over the row in table order, followed by [`TargetRows::extra_types`] columns.
     pub assignments: Vec<Assignment>,
+    /// Whether a row may come more than once, of which the first time counts.
+    pub repeats: bool,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -471,7 +473,7 @@ pub struct DeletePlan {
 /// The rows that UPDATE and DELETE change.
 #[derive(Debug)]
 pub struct TargetRows {
-    /// Yields the key columns in key order, then the columns that subqueries added.
+    /// Yields the key columns in key order, then the columns that FROM and subqueries added.
     pub node: Node,
     /// Types of the latter.
     pub extra_types: Vec<DataType>,

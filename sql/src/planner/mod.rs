@@ -135,6 +135,7 @@ fn plan_update(update: &Update, statistics: &dyn Statistics) -> Plan {
         source: target_rows(&update.table, &update.source, &mut count, statistics),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
+        repeats: update.repeats,
         returning: update.returning.clone(),
     });
     Plan::new(root, columns_of(&update.returning), count, None)
