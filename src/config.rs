@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sql::attach::SERVER_PRIORITY;
 use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
-use store::options::AdmissionOptions;
+use sql::settings::parse_time;
+use store::options::{AdmissionOptions, CoprocessorLimits};
 
 use crate::error::{Error, Result};
 
@@ -47,6 +48,12 @@ pub struct Source {
     /// Part of the handlers of reads that long scans have to themselves, 0 to 1; by default 0.25
     #[arg(long, value_name = "RATIO", env = "BENNU_SCAN_RATIO")]
     pub scan_ratio: Option<f64>,
+    /// Time that a call of a coprocessor may take, for example 500ms; 0: any; by default 5s
+    #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
+    pub coprocessor_time_limit: Option<String>,
+    /// Failures in a row after which a coprocessor is suspended; by default 10
+    #[arg(long, value_name = "COUNT", env = "BENNU_COPROCESSOR_FAILURES_MAX")]
+    pub coprocessor_failures_max: Option<u32>,
     /// Certificate chain for TLS, PEM
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
@@ -112,6 +119,8 @@ pub struct Config {
     pub memory_bytes: u64,
     /// How many statements work at a time.
     pub admission: AdmissionOptions,
+    /// How much is borne with coprocessors.
+    pub coprocessor_limits: CoprocessorLimits,
     /// TLS, if it is to be offered.
     pub tls: Option<TlsFiles>,
     /// The password that clients must give; `None`: none is asked for.
@@ -157,6 +166,10 @@ impl Source {
             handlers: self.handlers.or(lower.handlers),
             read_ratio: self.read_ratio.or(lower.read_ratio),
             scan_ratio: self.scan_ratio.or(lower.scan_ratio),
+            coprocessor_time_limit: self.coprocessor_time_limit.or(lower.coprocessor_time_limit),
+            coprocessor_failures_max: self
+                .coprocessor_failures_max
+                .or(lower.coprocessor_failures_max),
             tls_cert: self.tls_cert.or(lower.tls_cert),
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
@@ -187,6 +200,27 @@ impl Source {
         })
     }
 
+    fn coprocessor_limits(&self) -> Result<CoprocessorLimits> {
+        let default = CoprocessorLimits::default();
+        let time = match &self.coprocessor_time_limit {
+            None => default.time,
+            Some(text) => {
+                let time = parse_time(text).ok_or_else(|| {
+                    let message =
+                        format!("bad coprocessor_time_limit \"{text}\"; an example is 500ms");
+                    Error::Usage(message)
+                })?;
+                (!time.is_zero()).then_some(time)
+            }
+        };
+        let failures_max = self.coprocessor_failures_max.unwrap_or(default.failures_max);
+        if failures_max == 0 {
+            let message = "coprocessor_failures_max is 0; it must be at least 1";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        Ok(CoprocessorLimits { time, failures_max })
+    }
+
     /// Checks the settings and fills in the defaults.
     ///
     /// # Errors
@@ -200,6 +234,7 @@ impl Source {
             None => DEFAULT_MEMORY_BYTES,
         };
         let admission = self.admission()?;
+        let coprocessor_limits = self.coprocessor_limits()?;
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
@@ -226,6 +261,7 @@ impl Source {
             listen,
             memory_bytes,
             admission,
+            coprocessor_limits,
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
@@ -350,6 +386,20 @@ mod tests {
         assert!(parse_size("5MB").is_err());
         assert!(parse_size("many").is_err());
         assert!(toml::from_str::<Source>("lisen = 'x'").is_err());
+    }
+
+    #[test]
+    fn the_limits_of_coprocessors_are_checked() {
+        let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
+        let limits = |text: &str| source(text).unwrap().coprocessor_limits;
+        assert_eq!(limits(""), CoprocessorLimits::default());
+        let both = "coprocessor_time_limit = '1500ms'\ncoprocessor_failures_max = 3";
+        let time = Some(std::time::Duration::from_millis(1_500));
+        assert_eq!(limits(both), CoprocessorLimits { time, failures_max: 3 });
+        assert_eq!(limits("coprocessor_time_limit = '0'").time, None);
+        for bad in ["coprocessor_time_limit = 'soon'", "coprocessor_failures_max = 0"] {
+            assert!(source(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -120,7 +120,11 @@ fn open(config: &Config) -> Result<Database> {
         server_coprocessors: config.coprocessors.clone(),
         ..EngineOptions::default()
     };
-    let options = Options { admission: config.admission, ..server::options(config.memory_bytes) };
+    let options = Options {
+        admission: config.admission,
+        coprocessors: config.coprocessor_limits.clone(),
+        ..server::options(config.memory_bytes)
+    };
     Database::open_with(&config.data, options, engine)
 }
 

@@ -59,6 +59,7 @@ impl TestServer {
             listen: "127.0.0.1:0".parse().unwrap(),
             memory_bytes: MEMORY_BYTES,
             admission,
+            coprocessor_limits: store::options::CoprocessorLimits::default(),
             tls: setup.tls,
             password: setup.password,
             tls_required: false,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::options::AdmissionOptions;
+use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::TimeZone;
 use types::text::TextStyle;
 
@@ -83,6 +83,20 @@ const SPECS: &[Spec] = &[
         Kind::Word(&["STRONG", "TIMELINE"]),
         false,
         "Whether reads may go to a region replica when the primary does not answer.",
+    ),
+    spec(
+        "coprocessor_failures_max",
+        "",
+        Kind::Fixed,
+        false,
+        "Failures in a row after which a coprocessor is suspended.",
+    ),
+    spec(
+        "coprocessor_time_limit",
+        "",
+        Kind::Fixed,
+        false,
+        "Time that a call of a coprocessor may take; 0: no limit.",
     ),
     spec(
         "DateStyle",
@@ -200,8 +214,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the defaults for a user of a server that admits statements like that.
-    pub fn new(user: &str, admission: AdmissionOptions) -> Settings {
+    /// Returns the defaults for a user of a server that admits statements like that, and bears so
+    /// much with coprocessors.
+    pub fn new(
+        user: &str,
+        admission: AdmissionOptions,
+        coprocessors: &CoprocessorLimits,
+    ) -> Settings {
         let mut settings = Settings {
             values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
             style: TextStyle::default(),
@@ -209,6 +228,8 @@ impl Settings {
         let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
         let of_server = [
             ("session_authorization", user.to_owned()),
+            ("coprocessor_failures_max", coprocessors.failures_max.to_string()),
+            ("coprocessor_time_limit", print_time(coprocessors.time.unwrap_or_default())),
             ("handlers", handlers.to_string()),
             ("read_ratio", read_ratio.to_string()),
             ("scan_ratio", scan_ratio.to_string()),
@@ -257,6 +278,9 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let index = position(name).ok_or_else(|| unknown(name))?;
         let spec = &SPECS[index];
+        if matches!(spec.kind, Kind::Fixed) && value.is_none() {
+            return Ok(());
+        }
         let canonical = canonical(spec, value.unwrap_or(spec.default))?;
         match spec.name {
             "TimeZone" => {
@@ -391,7 +415,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
                 format!("The only value is \"{}\".", spec.default),
             ))
         }
-        Kind::Fixed if value == spec.default => Ok(value.to_owned()),
+        Kind::Fixed if value == spec.default && !value.is_empty() => Ok(value.to_owned()),
         Kind::Fixed => {
             Err(Error::new("55P02", format!("parameter \"{}\" cannot be changed", spec.name)))
         }
@@ -453,6 +477,17 @@ fn parse_quantity(text: &str, units: Units) -> Option<i64> {
     number.checked_mul(size).map(|small| small / base)
 }
 
+/// Reads a time, such as `500ms` or `2min`; a bare number is of milliseconds.
+pub fn parse_time(text: &str) -> Option<Duration> {
+    let millis = parse_quantity(text, TIME_UNITS)?;
+    u64::try_from(millis).ok().map(Duration::from_millis)
+}
+
+/// Prints a time as [`parse_time`] reads it.
+fn print_time(time: Duration) -> String {
+    print_quantity(i64::try_from(time.as_millis()).unwrap_or(i64::MAX), TIME_UNITS)
+}
+
 /// Prints a quantity in the largest unit that divides it.
 fn print_quantity(quantity: i64, units: Units) -> String {
     let base = units[0].1;
@@ -471,18 +506,23 @@ fn print_quantity(quantity: i64, units: Units) -> String {
 mod tests {
     use super::*;
 
+    fn settings() -> Settings {
+        Settings::new("bennu", AdmissionOptions::default(), &CoprocessorLimits::default())
+    }
+
     #[test]
     fn specs_are_sorted_and_their_defaults_are_valid() {
         let names: Vec<_> = SPECS.iter().map(|spec| spec.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted());
         for spec in SPECS {
-            assert!(canonical(spec, spec.default).is_ok(), "{}", spec.name);
+            let of_server = matches!(spec.kind, Kind::Fixed) && spec.default.is_empty();
+            assert!(of_server || canonical(spec, spec.default).is_ok(), "{}", spec.name);
         }
     }
 
     #[test]
     fn quantities_print_in_their_largest_unit() {
-        let mut settings = Settings::new("bennu", AdmissionOptions::default());
+        let mut settings = settings();
         settings.set("statement_timeout", Some("1500")).unwrap();
         assert_eq!(settings.show("statement_timeout").unwrap().1, "1500ms");
         settings.set("statement_timeout", Some("120 s")).unwrap();
@@ -511,8 +551,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_server_was_started_with_stays() {
+        let time = Some(Duration::from_millis(1_500));
+        let limits = CoprocessorLimits { time, failures_max: 7 };
+        let mut settings = Settings::new("ann", AdmissionOptions::default(), &limits);
+        for value in [Some("1s"), Some(""), None] {
+            let refused = settings.set("coprocessor_time_limit", value).err();
+            assert_eq!(refused.map(|error| error.sqlstate), value.map(|_| "55P02".into()));
+        }
+        settings.reset_all();
+        let shown = |name| settings.value(name).to_owned();
+        assert_eq!(shown("coprocessor_time_limit"), "1500ms");
+        assert_eq!(shown("coprocessor_failures_max"), "7");
+        let any = CoprocessorLimits { time: None, ..limits };
+        let settings = Settings::new("ann", AdmissionOptions::default(), &any);
+        assert_eq!(settings.value("coprocessor_time_limit"), "0");
+    }
+
+    #[test]
     fn what_has_no_effect_is_refused() {
-        let mut settings = Settings::new("bennu", AdmissionOptions::default());
+        let mut settings = settings();
         let code = |result: Result<()>| result.unwrap_err().sqlstate;
         assert_eq!(code(settings.set("nothing", Some("1"))), "42704");
         assert_eq!(code(settings.set("client_encoding", Some("LATIN1"))), "0A000");

@@ -267,3 +267,27 @@ fn rows_expire_when_their_column_says() {
     ask("FLUSH t; MAJOR COMPACT t");
     assert_eq!(ask("SELECT count(*) FROM cells('t', true, 9)"), "4\n");
 }
+
+#[test]
+fn the_limits_are_those_of_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let time = Some(std::time::Duration::from_millis(1_500));
+    let coprocessors = store::observer::CoprocessorLimits { time, failures_max: 2 };
+    let options = store::Options { coprocessors, ..store::Options::default() };
+    let store = store::Store::open(directory.path(), options).unwrap();
+    let engine = sql::engine::Engine::open(store, with_refuse()).unwrap();
+    let user = "ann".to_owned();
+    let mut session = sql::session::Session::open(&engine, sql::session::SessionOptions { user });
+    let mut ask = |sql: &str| crate::server::answer(&mut session, sql);
+    let shown =
+        "SELECT name, setting FROM bennu.settings WHERE name LIKE 'coprocessor%' ORDER BY 1";
+    assert_eq!(ask(shown), "coprocessor_failures_max|2\ncoprocessor_time_limit|1500ms\n");
+    assert_eq!(ask("SHOW coprocessor_time_limit"), "1500ms\n");
+    assert!(ask("SET coprocessor_failures_max = 3").starts_with("error 55P02"));
+    ask("CREATE TABLE t (id int PRIMARY KEY)");
+    ask("ALTER TABLE t ATTACH COPROCESSOR refuse WITH (message = 'panic')");
+    for _ in 0..2 {
+        assert!(ask("INSERT INTO t VALUES (1)").starts_with("error 38000"));
+    }
+    assert_eq!(ask("INSERT INTO t VALUES (1)"), "ok\n", "it is suspended");
+}

@@ -1,5 +1,6 @@
 //! The integration tests of the crate, in one binary so that it is linked once.
 
+mod attach_crash;
 mod binder;
 mod columnar;
 mod coprocessors;

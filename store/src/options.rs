@@ -65,7 +65,7 @@ pub struct CompactionLimits {
 }
 
 /// How much is borne with coprocessors.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoprocessorLimits {
     /// Time that a hook may take for itself, by the clock; what the store does for it (reads,
     /// locks, added mutations) is not counted. Looked at when the hook has returned. Default 5 s;

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::family_store::StoreContext;
 use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
 use crate::observer::RewriteKind;
-use crate::options::{AdmissionOptions, Options};
+use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
 use crate::quota::Quota;
 use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap, Upkeep};
@@ -409,6 +409,11 @@ impl Store {
     /// Returns how many statements work at a time.
     pub fn admission_options(&self) -> AdmissionOptions {
         self.engine.options().admission
+    }
+
+    /// Returns how much is borne with coprocessors.
+    pub fn coprocessor_limits(&self) -> &CoprocessorLimits {
+        &self.engine.options().coprocessors
     }
 
     /// Returns the open snapshots, oldest first: who keeps old versions from being forgotten.

@@ -143,7 +143,9 @@ pub struct Session {
 impl Session {
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
-        let settings = Settings::new(&options.user, engine.store().admission_options());
+        let store = engine.store();
+        let settings =
+            Settings::new(&options.user, store.admission_options(), store.coprocessor_limits());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
         let sequences = SessionSequences::new(engine);
         Session {

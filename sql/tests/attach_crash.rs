@@ -1,0 +1,149 @@
+//! The machine dies while a coprocessor is attached or detached: after every number of operations
+//! on the disk, and between the statement and its commit. The table is whole then: the coprocessor
+//! is attached or it is not, and the summary that it keeps is right.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sql::engine::Engine;
+use sql::session::{Session, SessionOptions};
+use sql::{EngineOptions, Error};
+use store::env::fault::{FaultEnv, Unsynced};
+use store::{Options, Store};
+
+use crate::server::{answer, rows};
+
+const ATTACH: &str = "ALTER TABLE t ATTACH COPROCESSOR summary \
+                      WITH (table = 's', group_by = 'g', sum = 'v')";
+const DETACH: &str = "ALTER TABLE t DETACH COPROCESSOR summary";
+const FILL: &str = "CREATE TABLE t (id int PRIMARY KEY, g int, v int); \
+                    INSERT INTO t SELECT n, n % 3, n FROM generate_series(1, 20) AS n";
+
+fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
+    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
+    Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
+}
+
+fn session(engine: &Arc<Engine>) -> Session {
+    Session::open(engine, SessionOptions { user: "ann".to_owned() })
+}
+
+fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    rows(session, sql, &mut |row| found.push(row))?;
+    Ok(found)
+}
+
+fn query(session: &mut Session, sql: &str) -> Vec<String> {
+    run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn is_attached(session: &mut Session) -> bool {
+    let sql = "SELECT state FROM bennu.coprocessors WHERE table_name = 't' AND name = 'summary'";
+    match query(session, sql).as_slice() {
+        [] => false,
+        [state] => {
+            assert_eq!(state, "active");
+            true
+        }
+        more => panic!("{more:?}"),
+    }
+}
+
+fn check_summary(session: &mut Session) {
+    let kept = query(session, "SELECT g, row_count, v_count, v_sum FROM s ORDER BY g");
+    let counted = "SELECT g, count(*), count(v), sum(v) FROM t GROUP BY g ORDER BY g";
+    assert_eq!(kept, query(session, counted));
+    assert!(!kept.is_empty());
+}
+
+/// Checks that the table is whole, and goes on being so.
+fn check(engine: &Arc<Engine>) -> bool {
+    let session = &mut session(engine);
+    let attached = is_attached(session);
+    if attached {
+        check_summary(session);
+        let refused = answer(session, "DELETE FROM s");
+        assert!(refused.starts_with("error 55000"), "{refused}");
+    }
+    query(session, "INSERT INTO t VALUES (100, 7, 1); DELETE FROM t WHERE id = 1");
+    if attached {
+        check_summary(session);
+        query(session, DETACH);
+    }
+    // What is left of it is in nobody's way.
+    query(session, "DROP TABLE IF EXISTS s");
+    query(session, ATTACH);
+    check_summary(session);
+    attached
+}
+
+/// Stops the disk after every number of operations that a statement makes.
+fn at_every_step(before: &str, statement: &str, attached_after: bool) {
+    let mut seen = [false; 2];
+    for step in 0.. {
+        let env = FaultEnv::new(step);
+        let engine = open(&env).unwrap();
+        let mut session = session(&engine);
+        query(&mut session, FILL);
+        query(&mut session, before);
+        env.fail_after(step);
+        let done = run(&mut session, statement).is_ok();
+        let written = run(&mut session, "INSERT INTO t VALUES (50, 5, 5)").is_ok();
+        drop(session);
+        drop(engine);
+        for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept] {
+            let engine = open(&env.after_crash(unsynced)).unwrap();
+            let mut session = self::session(&engine);
+            let found = query(&mut session, "SELECT count(*) FROM t WHERE id = 50");
+            assert!(!written || found == ["1"], "step {step}: an acknowledged row is lost");
+            let attached = check(&engine);
+            assert!(!done || attached == attached_after, "step {step}: it was acknowledged");
+            seen[usize::from(attached)] = true;
+        }
+        if done && written {
+            break;
+        }
+        assert!(step < 500, "there is no end to it");
+    }
+    assert_eq!(seen, [true, true], "both states were found");
+}
+
+#[test]
+fn a_crash_at_every_step_of_attach_leaves_the_table_whole() {
+    at_every_step("SELECT 1", ATTACH, true);
+}
+
+#[test]
+fn a_crash_at_every_step_of_detach_leaves_the_table_whole() {
+    at_every_step(ATTACH, DETACH, false);
+}
+
+#[test]
+fn a_crash_before_the_commit_undoes_it() {
+    for (before, statement) in [("SELECT 1", ATTACH), (ATTACH, DETACH)] {
+        for flushes in [false, true] {
+            let env = FaultEnv::new(7);
+            let engine = open(&env).unwrap();
+            let mut session = session(&engine);
+            query(&mut session, FILL);
+            query(&mut session, before);
+            let was_attached = is_attached(&mut session);
+            query(&mut session, &format!("BEGIN; {statement}; INSERT INTO t VALUES (50, 5, 5)"));
+            assert_ne!(is_attached(&mut session), was_attached);
+            if flushes {
+                // Files and the manifest change meanwhile.
+                query(&mut self::session(&engine), "FLUSH t");
+            }
+            env.crash();
+            drop(session);
+            drop(engine);
+            let engine = open(&env.after_crash(Unsynced::Kept)).unwrap();
+            let count = query(&mut self::session(&engine), "SELECT count(*) FROM t");
+            assert_eq!(count, ["20"]);
+            assert_eq!(check(&engine), was_attached, "{statement}");
+        }
+    }
+}
