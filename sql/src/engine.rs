@@ -98,8 +98,27 @@ impl Engine {
             quotas: Quotas::default(),
             timer: Timer::default(),
         };
+        let catalog = engine.catalog();
+        for record in catalog.tables().iter().filter_map(|table| catalog.record(&table.name)) {
+            // The server may have died between a commit and what follows from it.
+            engine.apply_split_options(record)?;
+        }
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
+    }
+
+    /// Has the store split the regions of a table and of its indexes as the catalog says.
+    pub(crate) fn apply_split_options(&self, record: &TableRecord) -> store::Result<()> {
+        let known = self.store.tables();
+        let indexes = record.indexes.iter().map(|index| &index.descriptor);
+        for wanted in std::iter::once(&record.descriptor).chain(indexes) {
+            let found = known.iter().find(|known| known.id == wanted.id);
+            if let Some(found) = found.filter(|found| found.split != wanted.split) {
+                let split = wanted.split.clone();
+                self.store.alter_table(TableDescriptor { split, ..found.as_ref().clone() })?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the store.

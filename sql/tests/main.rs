@@ -11,5 +11,6 @@ mod replanning;
 mod scripts;
 mod server;
 mod spill;
+mod split_options;
 mod summary;
 mod tally;

@@ -236,7 +236,11 @@ impl Store {
             region.alter(&descriptor, &*self.engine)?;
             self.engine.schedule.want(region);
         }
+        let splits_otherwise = table.descriptor().split != descriptor.split;
         table.set_descriptor(Arc::new(descriptor));
+        if splits_otherwise {
+            table.regions().all().iter().for_each(|region| self.engine.splits.want(region.id()));
+        }
         self.set_replicas(&table)
     }
 

@@ -181,6 +181,15 @@ pub struct DropIndex {
     pub cascade: bool,
 }
 
+/// `ALTER INDEX i SPLIT …`, `ALTER INDEX i MERGE REGIONS …`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterIndex {
+    /// The index.
+    pub name: TableName,
+    /// What is to be done with its regions.
+    pub action: RegionAction,
+}
+
 /// `ALTER TABLE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterTable {
@@ -193,6 +202,15 @@ pub struct AlterTable {
 /// What ALTER TABLE does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterTableAction {
+    /// `SPLIT …`, `MERGE REGIONS …`
+    Regions(RegionAction),
+    /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
+    Coprocessor(AlterCoprocessor),
+}
+
+/// What is done with the regions of a table or an index.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RegionAction {
     /// `SPLIT [REGION n] [AT (…), …]`
     Split {
         /// The region to be split; all, if none is named.
@@ -202,8 +220,6 @@ pub enum AlterTableAction {
     },
     /// `MERGE REGIONS n, m, …`
     MergeRegions(Vec<u64>),
-    /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
-    Coprocessor(AlterCoprocessor),
 }
 
 /// What ALTER TABLE does with the coprocessors of a table.

@@ -24,10 +24,10 @@ pub mod window;
 pub mod with;
 
 pub use ddl::{
-    AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
+    AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, CreateView, DropIndex, DropTable,
-    DropView, IndexKey, KeyColumn, OptionValue, QuotaChange, QuotaOwner, TableConstraint,
-    TableOption,
+    DropView, IndexKey, KeyColumn, OptionValue, QuotaChange, QuotaOwner, RegionAction,
+    TableConstraint, TableOption,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
@@ -122,6 +122,8 @@ pub enum Statement {
     DropIndex(DropIndex),
     /// `ALTER TABLE`
     AlterTable(Box<AlterTable>),
+    /// `ALTER INDEX`
+    AlterIndex(Box<AlterIndex>),
     /// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
     AlterQuota(Box<AlterQuota>),
     /// `ALTER SESSION SET name = value`; the name in lower case.
@@ -223,6 +225,7 @@ impl Statement {
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {
                 QuotaOwner::Table(_) => "ALTER TABLE",
                 QuotaOwner::Role(_) => "ALTER ROLE",

@@ -19,6 +19,7 @@ mod dependency;
 mod sequence;
 mod view;
 mod coprocessor;
+mod split_options;
 mod quota;
 mod statistics;
 
@@ -54,6 +55,8 @@ pub struct Changes {
     dropped_sequences: Vec<u32>,
     /// Names of tables whose observers were changed.
     touched: Vec<String>,
+    /// Names of tables whose regions are split otherwise after the commit.
+    split_anew: Vec<String>,
     /// States to go back to.
     savepoints: Vec<(Savepoint, Mark)>,
 }
@@ -64,6 +67,7 @@ struct Mark {
     created: usize,
     dropped: usize,
     dropped_sequences: usize,
+    split_anew: usize,
 }
 
 impl Changes {
@@ -93,6 +97,7 @@ impl Changes {
             created: self.created.len(),
             dropped: self.dropped.len(),
             dropped_sequences: self.dropped_sequences.len(),
+            split_anew: self.split_anew.len(),
         };
         self.savepoints.push((savepoint, mark));
     }
@@ -106,6 +111,7 @@ impl Changes {
         self.catalog.clone_from(&mark.catalog);
         self.dropped.truncate(mark.dropped);
         self.dropped_sequences.truncate(mark.dropped_sequences);
+        self.split_anew.truncate(mark.split_anew);
         let created = self.created.split_off(mark.created);
         self.restore_observers(engine);
         drop_tables(engine, &created);
@@ -126,6 +132,7 @@ impl Changes {
     pub fn publish(&mut self, engine: &Engine) {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
+            split_options::apply(engine, &catalog, &changes.split_anew);
             engine.publish(catalog);
         }
         drop_tables(engine, &changes.dropped);

@@ -109,10 +109,7 @@ impl TableOptions {
             "memstore_flushsize" => {
                 self.memstore_flush_bytes = Some(integer(option, 1 << 16, i64::MAX)? as u64);
             }
-            "split_policy" => self.split.policy = split_policy(option)?,
-            "max_filesize" => {
-                self.split.max_file_bytes = integer(option, 1 << 16, i64::MAX)? as u64;
-            }
+            "split_policy" | "max_filesize" => set_split_option(&mut self.split, option)?,
             "split_algorithm" => {
                 self.split_algorithm = Some(match word(option)?.as_str() {
                     "hex" => SplitAlgorithm::Hex,
@@ -162,6 +159,22 @@ impl TableOptions {
             None => Ok(family),
         }
     }
+}
+
+/// Sets `split_policy` or `max_filesize`.
+///
+/// # Errors
+///
+/// 22023 for a bad value, and for an option of a family.
+pub fn set_split_option(split: &mut SplitOptions, option: &TableOption) -> Result<()> {
+    if option.family.is_some() {
+        return Err(bad(option, "it is an option of the table, not of a column family"));
+    }
+    match option.name.value.as_str() {
+        "split_policy" => split.policy = split_policy(option)?,
+        _ => split.max_file_bytes = integer(option, 1 << 16, i64::MAX)? as u64,
+    }
+    Ok(())
 }
 
 fn is_block_size(option: &TableOption) -> bool {

@@ -1,4 +1,5 @@
-//! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET, of quotas.
+//! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET, of quotas; of a table also of what
+//! [`split_options`](crate::ddl::split_options) changes.
 
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use crate::ast::{AlterQuota, OptionValue, QuotaChange, QuotaOwner, TableOption};
 use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::catalog::table::Table;
+use crate::ddl::split_options::{SplitChange, is_split_option};
 use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;
@@ -26,10 +29,37 @@ impl Ddl<'_> {
                 let table = catalog.table(&name.name.value).ok_or_else(|| undefined_table(name))?;
                 // Whoever writes to it goes on; nobody drops it meanwhile.
                 lock_table(self.transaction, table.id, LockMode::Shared)?;
-                QuotaSubject::Table(table.id)
+                return self.alter_options(&table.clone(), &statement.change);
             }
         };
         self.change_quota(&catalog, subject, &statement.change)
+    }
+
+    /// Changes options of a table: quotas, and how it is split.
+    fn alter_options(&mut self, table: &Table, change: &QuotaChange) -> Result<()> {
+        let (splits, quotas) = match change {
+            QuotaChange::Set(options) => {
+                let (splits, quotas): (Vec<_>, Vec<_>) =
+                    options.iter().partition(|option| is_split_option(&option.name));
+                let quotas: Vec<TableOption> = quotas.into_iter().cloned().collect();
+                let splits: Vec<_> = splits.into_iter().map(SplitChange::Set).collect();
+                (splits, (!quotas.is_empty()).then_some(QuotaChange::Set(quotas)))
+            }
+            QuotaChange::Reset(names) => {
+                let (splits, quotas): (Vec<_>, Vec<_>) =
+                    names.iter().partition(|name| is_split_option(name));
+                let quotas: Vec<ast::Ident> = quotas.into_iter().cloned().collect();
+                let splits: Vec<_> = splits.into_iter().map(SplitChange::Reset).collect();
+                (splits, (!quotas.is_empty()).then_some(QuotaChange::Reset(quotas)))
+            }
+            QuotaChange::ResetAll => (Vec::new(), Some(QuotaChange::ResetAll)),
+        };
+        if !splits.is_empty() {
+            self.change_split_options(table, &splits)?;
+        }
+        let catalog = self.changes.catalog(self.engine);
+        let subject = QuotaSubject::Table(table.id);
+        quotas.map_or(Ok(()), |quotas| self.change_quota(&catalog, subject, &quotas))
     }
 
     fn change_quota(
@@ -89,7 +119,10 @@ fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
             let names = QuotaKind::ALL.map(QuotaKind::name).join(", ");
             let error = Error::not_supported(
                 format!("changing \"{}\"", name.value),
-                format!("What can be changed are quotas: {names}."),
+                format!(
+                    "What can be changed are quotas ({names}), and of a table split_policy and \
+                     max_filesize."
+                ),
             );
             Err(error.at(name.position))
         }

@@ -5,8 +5,8 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterCoprocessor, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor, Ident,
-    OptionValue, QuotaChange, QuotaOwner, Statement, TableOption,
+    AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
+    Ident, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement, TableOption,
 };
 
 impl Cursor<'_> {
@@ -21,6 +21,9 @@ impl Cursor<'_> {
         }
         if self.take_word("sequence") {
             return self.alter_sequence();
+        }
+        if self.take_word("index") {
+            return self.alter_index(position);
         }
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
@@ -63,8 +66,8 @@ impl Cursor<'_> {
     fn alter_table(&mut self, position: usize) -> Result<Statement> {
         let name = self.table_name()?;
         let action = match self.peek_word().as_str() {
-            "split" => self.split_regions()?,
-            "merge" => self.merge_regions()?,
+            "split" => AlterTableAction::Regions(self.split_regions()?),
+            "merge" => AlterTableAction::Regions(self.merge_regions()?),
             "attach" if self.is_words(&["attach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Attach(self.attach_coprocessor()?))
             }
@@ -97,18 +100,32 @@ impl Cursor<'_> {
         Ok(Statement::AlterTable(Box::new(AlterTable { name, action })))
     }
 
+    /// Reads what comes after ALTER INDEX.
+    fn alter_index(&mut self, position: usize) -> Result<Statement> {
+        let name = self.table_name()?;
+        let action = match self.peek_word().as_str() {
+            "split" => self.split_regions()?,
+            "merge" => self.merge_regions()?,
+            "" => return Err(self.unexpected()),
+            word => {
+                let construct = format!("ALTER INDEX … {}", word.to_uppercase());
+                return Err(unsupported(construct, position));
+            }
+        };
+        Ok(Statement::AlterIndex(Box::new(AlterIndex { name, action })))
+    }
+
     /// Reads `SPLIT [REGION n] [AT (…), …]`.
-    fn split_regions(&mut self) -> Result<AlterTableAction> {
+    fn split_regions(&mut self) -> Result<RegionAction> {
         self.expect_words(&["split"])?;
         let region = if self.take_word("region") { Some(self.region_id()?) } else { None };
         let points = match self.take_word("at") {
             true => self.list(Self::split_point)?,
             false => Vec::new(),
         };
-        Ok(AlterTableAction::Split { region, points })
+        Ok(RegionAction::Split { region, points })
     }
 
-    /// Reads `MERGE REGIONS n, m, …`.
     /// `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`
     fn alter_role(&mut self, position: usize) -> Result<Statement> {
         if self.is_word("all") {
@@ -145,9 +162,10 @@ impl Cursor<'_> {
         Ok(name)
     }
 
-    fn merge_regions(&mut self) -> Result<AlterTableAction> {
+    /// Reads `MERGE REGIONS n, m, …`.
+    fn merge_regions(&mut self) -> Result<RegionAction> {
         self.expect_words(&["merge", "regions"])?;
-        Ok(AlterTableAction::MergeRegions(self.list(Self::region_id)?))
+        Ok(RegionAction::MergeRegions(self.list(Self::region_id)?))
     }
 
     /// Reads `ATTACH COPROCESSOR name [AS alias] [PRIORITY n] [WITH (…)]`.

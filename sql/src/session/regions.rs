@@ -1,41 +1,109 @@
-//! ALTER TABLE … SPLIT and MERGE REGIONS: takes effect at once, whatever becomes of the
-//! transaction, as FLUSH and COMPACT do.
+//! ALTER TABLE and ALTER INDEX … SPLIT and MERGE REGIONS: takes effect at once, whatever becomes
+//! of the transaction, as FLUSH and COMPACT do.
 
 use store::TableId;
 use store::descriptor::RegionId;
 use store::store::SplitPoint;
 
-use crate::ast::{AlterTable, AlterTableAction, Expr};
-use crate::catalog::table::Table;
+use crate::ast::{Expr, RegionAction, TableName};
+use crate::ddl;
 use crate::ddl::pre_split::{SplitKey, point};
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
+
+/// A table or an index, as far as its regions are concerned.
+struct Place {
+    store_table: TableId,
+    salt_buckets: u8,
+    key: Vec<SplitKey>,
+}
 
 impl Session {
     /// Splits or merges regions of a table.
     ///
     /// # Errors
     ///
-    /// 22023 where they cannot be split or merged so; nothing is split or merged then, but what
-    /// stands before it in the statement.
-    pub(super) fn run_alter_table(&mut self, alter: &AlterTable) -> Result<()> {
-        let table = self.table(&alter.name)?;
-        match &alter.action {
-            AlterTableAction::Split { region, points } => {
-                self.split_regions(&table, *region, points)
-            }
-            AlterTableAction::MergeRegions(regions) => {
+    /// 42P01 if there is none. 22023 where they cannot be split or merged so; nothing is split or
+    /// merged then, but what stands before it in the statement.
+    pub(super) fn alter_table_regions(
+        &mut self,
+        name: &TableName,
+        action: &RegionAction,
+    ) -> Result<()> {
+        let place = self.place_of_table(name)?;
+        self.alter_regions(&place, action)
+    }
+
+    /// Splits or merges regions of an index.
+    ///
+    /// # Errors
+    ///
+    /// 42704 if there is none; else as for a table.
+    pub(super) fn alter_index_regions(
+        &mut self,
+        name: &TableName,
+        action: &RegionAction,
+    ) -> Result<()> {
+        let place = self.place_of_index(name)?;
+        self.alter_regions(&place, action)
+    }
+
+    fn place_of_table(&self, name: &TableName) -> Result<Place> {
+        let table = self.table(name)?;
+        let key = table.layout.key.iter().map(|key| SplitKey {
+            sql_type: table.columns[key.column].sql_type,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            nullable: !table.columns[key.column].not_null,
+        });
+        Ok(Place {
+            store_table: table.id,
+            salt_buckets: table.layout.salt_buckets,
+            key: key.collect(),
+        })
+    }
+
+    /// Returns the place of an index: its key is its own columns, then those of the table's key if
+    /// it is not unique.
+    fn place_of_index(&self, name: &TableName) -> Result<Place> {
+        ddl::check_schema(name)?;
+        let index = self.with_planning(|planning| {
+            let table = planning.catalog.table_of_index(&name.name.value);
+            let mut indexes = table.iter().flat_map(|table| &table.indexes);
+            let index = indexes.find(|index| index.name == name.name.value).cloned();
+            index.ok_or_else(|| {
+                let message = format!("index \"{}\" does not exist", name.name.value);
+                Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position())
+            })
+        })?;
+        let layout = &index.spec.layout;
+        let key = layout.key.iter().map(|key| SplitKey {
+            sql_type: layout.columns[key.column].data_type.into(),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            nullable: true,
+        });
+        Ok(Place {
+            store_table: index.spec.store_table,
+            salt_buckets: layout.salt_buckets,
+            key: key.collect(),
+        })
+    }
+
+    fn alter_regions(&mut self, place: &Place, action: &RegionAction) -> Result<()> {
+        match action {
+            RegionAction::Split { region, points } => self.split_regions(place, *region, points),
+            RegionAction::MergeRegions(regions) => {
                 let regions: Vec<RegionId> = regions.iter().copied().map(RegionId).collect();
-                let merged = self.engine.store().merge_regions(table.id, &regions);
+                let merged = self.engine.store().merge_regions(place.store_table, &regions);
                 merged.map(drop).map_err(refused)
             }
-            AlterTableAction::Coprocessor(_) => unreachable!("the caller runs it as DDL"),
         }
     }
 
     fn split_regions(
         &mut self,
-        table: &Table,
+        place: &Place,
         region: Option<u64>,
         points: &[Vec<Expr>],
     ) -> Result<()> {
@@ -43,16 +111,16 @@ impl Session {
         match (points, region) {
             ([], Some(region)) => {
                 let middle = SplitPoint::Middle(RegionId(region));
-                store.split_region(table.id, middle).map(drop).map_err(refused)
+                store.split_region(place.store_table, middle).map(drop).map_err(refused)
             }
-            ([], None) => self.split_all(table.id),
+            ([], None) => self.split_all(place.store_table),
             (points, region) => {
-                for row in self.rows(table, points)? {
+                for row in self.rows(place, points)? {
                     let store = self.engine.store();
                     if let Some(region) = region {
-                        check_inside(&store.regions(table.id)?, RegionId(region), &row)?;
+                        check_inside(&store.regions(place.store_table)?, RegionId(region), &row)?;
                     }
-                    store.split_region(table.id, SplitPoint::At(row)).map_err(refused)?;
+                    store.split_region(place.store_table, SplitPoint::At(row)).map_err(refused)?;
                 }
                 Ok(())
             }
@@ -78,28 +146,17 @@ impl Session {
     }
 
     /// Returns the row keys that begin with the values of points.
-    fn rows(&mut self, table: &Table, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
-        let layout = &table.layout;
-        if layout.salt_buckets > 0 {
+    fn rows(&mut self, place: &Place, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
+        if place.salt_buckets > 0 {
             return Err(Error::not_supported(
-                "SPLIT AT of a salted table",
+                "SPLIT AT of what is salted",
                 "A key says its bucket only as a whole: use SPLIT REGION n, or SPLIT.",
             ));
         }
-        let key: Vec<SplitKey> = layout
-            .key
-            .iter()
-            .map(|key| SplitKey {
-                sql_type: table.columns[key.column].sql_type,
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-                nullable: false,
-            })
-            .collect();
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
-        points.iter().map(|values| point(values, &key, &eval)).collect()
+        points.iter().map(|values| point(values, &place.key, &eval)).collect()
     }
 }
 

@@ -80,8 +80,13 @@ impl Session {
             }
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Coprocessor(_) => self.run_ddl(statement)?,
-                _ => self.run_alter_table(alter)?,
+                AlterTableAction::Regions(action) => {
+                    self.alter_table_regions(&alter.name, action)?;
+                }
             },
+            Statement::AlterIndex(alter) => {
+                self.alter_index_regions(&alter.name, &alter.action)?;
+            }
             Statement::Vacuum { tables, full, analyze } => {
                 self.run_vacuum(tables, *full, *analyze)?;
             }

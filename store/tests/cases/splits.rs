@@ -151,6 +151,25 @@ fn regions_that_have_grown_are_split_by_their_policy() {
     store.alter_table(disabled).unwrap();
 }
 
+#[test]
+fn another_policy_is_kept_to_at_once() {
+    let env = FaultEnv::new(1);
+    let settings = Options { memstore_flush_bytes: 4 << 10, ..options(&env) };
+    let store = Store::open(std::path::Path::new("/data"), settings).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    for row in 0..400 {
+        let value: String = (0..8).map(|n| format!("{:016x}", noise(row * 8 + n))).collect();
+        put(&store, &format!("r{row:03}"), &value);
+    }
+    store.flush(TABLE).unwrap();
+    assert_eq!(store.regions(TABLE).unwrap().len(), 1);
+    // No flush and no compaction comes after it.
+    let split = SplitOptions { policy: SplitPolicy::ConstantSize, max_file_bytes: 16 << 10 };
+    store.alter_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
+    await_regions(&store, 2);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 400);
+}
+
 fn noise(n: u64) -> u64 {
     let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)

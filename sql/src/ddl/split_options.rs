@@ -1,0 +1,81 @@
+//! `ALTER TABLE t SET (split_policy = …, max_filesize = …)` and RESET: how the regions of a table
+//! and of its indexes are split by themselves.
+//!
+//! The catalog says how, in the transaction of the statement; the store is told when it is
+//! committed, or when the server starts again if it died in between.
+
+use std::sync::Arc;
+
+use store::Mutation;
+use store::descriptor::SplitOptions;
+
+use crate::assemble;
+use crate::ast::{Ident, TableOption};
+use crate::catalog::Catalog;
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, table_key};
+use crate::catalog::table::Table;
+use crate::ddl::Ddl;
+use crate::ddl::options::set_split_option;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+
+/// What is to be changed.
+pub(super) enum SplitChange<'a> {
+    /// To what was written.
+    Set(&'a TableOption),
+    /// To the default.
+    Reset(&'a Ident),
+}
+
+/// Returns whether an option is one of these.
+pub(super) fn is_split_option(name: &Ident) -> bool {
+    matches!(name.value.as_str(), "split_policy" | "max_filesize")
+}
+
+impl Ddl<'_> {
+    /// Changes how the regions of a table and of its indexes are split.
+    pub(super) fn change_split_options(
+        &mut self,
+        table: &Table,
+        changes: &[SplitChange<'_>],
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let record = catalog.record(&table.name).cloned().ok_or_else(|| {
+            let message = format!("no catalog record of table \"{}\"", table.name);
+            Error::new(sqlstate::INTERNAL_ERROR, message)
+        })?;
+        let mut record = TableRecord::clone(&record);
+        let mut split = record.descriptor.split.clone();
+        let default = SplitOptions::default();
+        for change in changes {
+            match change {
+                SplitChange::Set(option) => set_split_option(&mut split, option)?,
+                SplitChange::Reset(name) if name.value == "split_policy" => {
+                    split.policy = default.policy.clone();
+                }
+                SplitChange::Reset(_) => split.max_file_bytes = default.max_file_bytes,
+            }
+        }
+        for index in &mut record.indexes {
+            index.descriptor.split = split.clone();
+        }
+        record.descriptor.split = split;
+        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), encode(&record));
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.split_anew.push(table.name.clone());
+        self.changes.catalog = Some(Arc::new(catalog.with_stored(changed, record)));
+        Ok(())
+    }
+}
+
+/// Has the store split the regions of tables of these names as the catalog says. What fails is
+/// tried again at the next start.
+pub(super) fn apply(engine: &Engine, catalog: &Catalog, names: &[String]) {
+    for record in names.iter().filter_map(|name| catalog.record(name)) {
+        if let Err(error) = engine.apply_split_options(record) {
+            let table = &record.name;
+            tracing::error!(table, %error, "could not change how regions are split");
+        }
+    }
+}
