@@ -19,6 +19,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::feed::{with_salt, with_salts};
 use crate::exec::hash_join::KeyIndex;
 use crate::exec::key_range::{Keys, resolve, united};
+use crate::exec::measured::measured;
 use crate::exec::pairs::{Collected, JoinParts, PairJoin};
 use crate::exec::part_reader::RowStage;
 use crate::exec::project::columns_of;
@@ -138,7 +139,7 @@ impl LookupJoin {
         let parts = JoinParts {
             kind: node.kind,
             left: Box::new(OneBatch(Some(batch))),
-            right: Box::new(right),
+            right: measured(node.right.address(), Box::new(right), &self.context),
             candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
             on: node.residual.clone(),
             left_types: node.left_types.clone(),

@@ -9,6 +9,7 @@
 //! ([`memory`]) a statement fails with 53200.
 
 mod memory;
+mod measured;
 mod key_range;
 mod range_reader;
 mod decode;
@@ -62,6 +63,8 @@ use types::{Batch, Datum};
 
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::measured::measured;
+use crate::plan::profile::Profile;
 use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
 
@@ -83,6 +86,8 @@ pub struct Context {
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
     pub ordered: bool,
+    /// Where steps note what they do, for EXPLAIN ANALYZE.
+    pub profile: Option<Arc<Profile>>,
     /// Rows of the named queries that can be read; empty at first.
     pub named: NamedRows,
     /// Bytes that a step may keep in memory.
@@ -199,6 +204,10 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
 
 /// Opens a step.
 fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
+    Ok(measured(node.address(), open_step(node, context)?, context))
+}
+
+fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     Ok(match node {
         Node::Scan(node) => Box::new(scan::TableScan::open(node, context)?),
         Node::RegionAggregate(node) => {

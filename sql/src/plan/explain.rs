@@ -18,15 +18,17 @@ use crate::plan::{Node, Plan, RegionAggregateNode, RegionTopNNode, Root, SystemR
 pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
 
 /// A step, its columns' names, and the steps below it.
-struct Step {
-    line: String,
-    names: Vec<String>,
-    inputs: Vec<Step>,
+pub(super) struct Step {
+    pub line: String,
+    pub names: Vec<String>,
+    pub inputs: Vec<Step>,
+    /// Of its [`Node`], if it is one.
+    pub address: Option<usize>,
 }
 
-/// Returns the plan's lines.
-pub(super) fn lines(plan: &Plan, regions: Regions<'_>) -> Vec<String> {
-    let step = match &plan.root {
+/// Returns the plan's steps, the last one at the root.
+pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
+    match &plan.root {
         Root::Query(node) => named(node, plan, regions),
         Root::Insert(insert) => {
             let conflict = match &insert.on_conflict {
@@ -41,7 +43,12 @@ pub(super) fn lines(plan: &Plan, regions: Regions<'_>) -> Vec<String> {
                 "Insert"
             };
             let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&insert.source, regions)] }
+            Step {
+                line,
+                names: Vec::new(),
+                inputs: vec![step(&insert.source, regions)],
+                address: None,
+            }
         }
         Root::Update(update) => {
             let columns: Vec<&str> = update
@@ -52,16 +59,23 @@ pub(super) fn lines(plan: &Plan, regions: Regions<'_>) -> Vec<String> {
             let columns = columns.join(", ");
             let line =
                 format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&update.source.node, regions)] }
+            Step {
+                line,
+                names: Vec::new(),
+                inputs: vec![step(&update.source.node, regions)],
+                address: None,
+            }
         }
         Root::Delete(delete) => {
             let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
-            Step { line, names: Vec::new(), inputs: vec![step(&delete.source.node, regions)] }
+            Step {
+                line,
+                names: Vec::new(),
+                inputs: vec![step(&delete.source.node, regions)],
+                address: None,
+            }
         }
-    };
-    let mut lines = Vec::new();
-    draw(&step, "", "", &mut lines);
-    lines
+    }
 }
 
 /// Returns the plan in one line.
@@ -102,15 +116,6 @@ fn upkeep(table: &Table) -> String {
     format!(", keeps {} in the regions", names.join(", "))
 }
 
-fn draw(step: &Step, first: &str, rest: &str, lines: &mut Vec<String>) {
-    lines.push(format!("{first}{}", step.line));
-    for (position, input) in step.inputs.iter().enumerate() {
-        let last = position + 1 == step.inputs.len();
-        let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        draw(input, &format!("{rest}{branch}"), &format!("{rest}{stem}"), lines);
-    }
-}
-
 /// The root step: a projection is shown with the names that the client sees.
 fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
     let mut step = step(node, regions);
@@ -120,8 +125,12 @@ fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
     step
 }
 
-#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn step(node: &Node, regions: Regions<'_>) -> Step {
+    Step { address: Some(node.address()), ..described(node, regions) }
+}
+
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
+fn described(node: &Node, regions: Regions<'_>) -> Step {
     let inputs: Vec<Step> = node.inputs().into_iter().map(|input| step(input, regions)).collect();
     let names: Vec<String> = inputs.iter().flat_map(|input| input.names.iter().cloned()).collect();
     match node {
@@ -130,23 +139,23 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
         Node::RegionTopN(top) => region_top_n_step(top, regions),
         Node::SystemRows(rows) => {
             let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
-            Step { line: system_rows_line(rows, regions), names, inputs }
+            Step { line: system_rows_line(rows, regions), names, inputs, address: None }
         }
         Node::Values(values) => {
             let count = values.rows.len();
             let line = format!("Values: {count} row{}", plural(count));
             let names =
                 (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
-            Step { line, names, inputs }
+            Step { line, names, inputs, address: None }
         }
         Node::Filter(filter) => {
             let line = format!("Filter: {}, in the session", text(&filter.predicate, &names));
-            Step { line, names, inputs }
+            Step { line, names, inputs, address: None }
         }
         Node::Project(project) => {
             let names: Vec<String> =
                 project.expressions.iter().map(|expression| text(expression, &names)).collect();
-            Step { line: format!("Project: {}", names.join(", ")), names, inputs }
+            Step { line: format!("Project: {}", names.join(", ")), names, inputs, address: None }
         }
         Node::HashJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
@@ -160,7 +169,7 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             let on = join.on.as_ref().map_or("all pairs".to_owned(), |on| text(on, &names));
             let line = format!("Loop join: {}{on}, in the session", kind_name(join.kind));
             let names = if is_half(join.kind) { inputs[0].names.clone() } else { names };
-            Step { line, names, inputs }
+            Step { line, names, inputs, address: None }
         }
         Node::Apply(apply) => {
             let (what, name) = match &apply.kind {
@@ -172,11 +181,21 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
             let mut names = inputs[0].names.clone();
             names.push(name.to_owned());
-            Step { line: format!("Apply: {what}, {how}, in the session"), names, inputs }
+            Step {
+                line: format!("Apply: {what}, {how}, in the session"),
+                names,
+                inputs,
+                address: None,
+            }
         }
         Node::Aggregate(aggregate) => {
             let (line, names) = aggregate_text(&aggregate.group_by, &aggregate.aggregates, &names);
-            Step { line: format!("Aggregate: {line}, in the session"), names, inputs }
+            Step {
+                line: format!("Aggregate: {line}, in the session"),
+                names,
+                inputs,
+                address: None,
+            }
         }
         Node::Sort(sort) => {
             let top = match &sort.goal {
@@ -184,7 +203,7 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
                 None => String::new(),
             };
             let line = format!("Sort: {top}{}, in the session", sort_text(&sort.keys, &names));
-            Step { line, names, inputs }
+            Step { line, names, inputs, address: None }
         }
         Node::Limit(limit) => {
             let mut parts = Vec::new();
@@ -195,14 +214,14 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             if !limit.ties.is_empty() {
                 parts.push(format!("with ties of {}", texts(&limit.ties, &names)));
             }
-            Step { line: format!("Limit: {}", parts.join(", ")), names, inputs }
+            Step { line: format!("Limit: {}", parts.join(", ")), names, inputs, address: None }
         }
         Node::Distinct(distinct) => {
             let on = match distinct.on.len() == names.len() {
                 true => String::new(),
                 false => format!("on {}, ", texts(&distinct.on, &names)),
             };
-            Step { line: format!("Distinct: {on}in the session"), names, inputs }
+            Step { line: format!("Distinct: {on}in the session"), names, inputs, address: None }
         }
         Node::WindowAgg(window) => {
             let calls: Vec<String> = window
@@ -211,20 +230,23 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
                 .map(|function| window_call(function, window, &names))
                 .collect();
             let line = format!("WindowAgg: {}, in the session", calls.join(", "));
-            Step { line, names: names.into_iter().chain(calls).collect(), inputs }
+            Step { line, names: names.into_iter().chain(calls).collect(), inputs, address: None }
         }
-        Node::With(with) => {
-            Step { line: format!("CTE: {}", with.name), names: inputs[1].names.clone(), inputs }
-        }
+        Node::With(with) => Step {
+            line: format!("CTE: {}", with.name),
+            names: inputs[1].names.clone(),
+            inputs,
+            address: None,
+        },
         Node::CteScan(scan) => {
             let kind = if scan.is_work_table { "WorkTable Scan" } else { "CTE Scan" };
             let line = format!("{kind}: {}", scan.name);
-            Step { line, names: scan.names.clone(), inputs }
+            Step { line, names: scan.names.clone(), inputs, address: None }
         }
         Node::RecursiveUnion(union) => {
             let distinct = if union.all { "" } else { ", distinct" };
             let line = format!("Recursive Union: {}{distinct}, in the session", union.name);
-            Step { line, names: inputs[0].names.clone(), inputs }
+            Step { line, names: inputs[0].names.clone(), inputs, address: None }
         }
         Node::SetOperation(operation) => {
             let kind = match operation.kind {
@@ -233,11 +255,11 @@ fn step(node: &Node, regions: Regions<'_>) -> Step {
             };
             let all = if operation.all { " All" } else { "" };
             let line = format!("HashSetOp: {kind}{all}, in the session");
-            Step { line, names: inputs[0].names.clone(), inputs }
+            Step { line, names: inputs[0].names.clone(), inputs, address: None }
         }
         Node::Append(_) => {
             let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
-            Step { line: format!("Append: {} inputs", inputs.len()), names, inputs }
+            Step { line: format!("Append: {} inputs", inputs.len()), names, inputs, address: None }
         }
     }
 }
@@ -263,7 +285,7 @@ fn join_step(
         line.push_str(&format!(", filter: {}", text(residual, &names)));
     }
     let names = if is_half(kind) { left } else { names };
-    Step { line: line + ", in the session", names, inputs }
+    Step { line: line + ", in the session", names, inputs, address: None }
 }
 
 fn plural(count: usize) -> &'static str {
@@ -399,7 +421,7 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     }
     line.push_str(&region_text(scan, regions));
     let names = scan.output.iter().map(|&position| names[position].clone()).collect();
-    Step { line, names, inputs: Vec::new() }
+    Step { line, names, inputs: Vec::new(), address: None }
 }
 
 /// `, index t_city, range scan, key: city = 'Oslo'`
@@ -493,7 +515,12 @@ fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> St
     let (line, output) = aggregate_text(&node.group_by, &node.aggregates, &names);
     let place = place_text(&node.table, &node.path, regions);
     let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
-    Step { line: format!("Aggregate: {line}, {place}"), names: output, inputs: vec![scan] }
+    Step {
+        line: format!("Aggregate: {line}, {place}"),
+        names: output,
+        inputs: vec![scan],
+        address: None,
+    }
 }
 
 fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
@@ -503,7 +530,7 @@ fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
     let output = node.output.iter().map(|&position| names[position].clone()).collect();
     let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
     let line = format!("Sort: first {limit} by {keys}, {place}");
-    Step { line, names: output, inputs: vec![scan] }
+    Step { line, names: output, inputs: vec![scan], address: None }
 }
 
 /// The regions of a path.
@@ -531,5 +558,5 @@ fn scan_in_regions(
         line.push_str(&format!(", filter: {}", text(filter, &names)));
     }
     line.push_str(", in the regions");
-    Step { line, names, inputs: Vec::new() }
+    Step { line, names, inputs: Vec::new(), address: None }
 }

@@ -13,6 +13,8 @@
 pub mod scan;
 mod expression;
 mod explain;
+pub mod profile;
+mod render;
 mod window;
 
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use crate::logical::{
     SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
+
+pub use crate::plan::render::Shown;
 
 pub(crate) use crate::plan::expression::constant as literal;
 
@@ -517,7 +521,27 @@ impl Plan {
     /// Returns the plan as text, a line for each step, the last step first. `regions` tells how
     /// many a table of the store has now; where it does not, the text is of those at first.
     pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
-        explain::lines(self, regions)
+        self.explain_run(regions, Shown::default())
+    }
+
+    /// As [`Plan::explain`], with what its steps did when it ran.
+    pub fn explain_run(
+        &self,
+        regions: &dyn Fn(TableId) -> Option<usize>,
+        shown: Shown<'_>,
+    ) -> Vec<String> {
+        render::text(&explain::tree(self, regions), shown)
+    }
+
+    /// Returns the plan as JSON, as [`Plan::explain_run`] shows it; `summary` has other members, in
+    /// milliseconds.
+    pub fn explain_json(
+        &self,
+        regions: &dyn Fn(TableId) -> Option<usize>,
+        shown: Shown<'_>,
+        summary: &[(&str, f64)],
+    ) -> String {
+        render::json(&explain::tree(self, regions), shown, summary)
     }
 
     /// Returns the plan in one line: how rows are found, and what happens to them.
@@ -540,6 +564,33 @@ impl Node {
             Node::Values(values) => values.rows.len() <= FEW_ROWS,
             Node::Project(project) => project.input.is_few_values(),
             _ => false,
+        }
+    }
+
+    /// Returns what tells the step from all others of its plan.
+    pub fn address(&self) -> usize {
+        match self {
+            Node::Scan(node) => Arc::as_ptr(node) as usize,
+            Node::RegionAggregate(node) => Arc::as_ptr(node) as usize,
+            Node::RegionTopN(node) => Arc::as_ptr(node) as usize,
+            Node::SystemRows(node) => Arc::as_ptr(node) as usize,
+            Node::Values(node) => Arc::as_ptr(node) as usize,
+            Node::Filter(node) => Arc::as_ptr(node) as usize,
+            Node::Project(node) => Arc::as_ptr(node) as usize,
+            Node::HashJoin(node) => Arc::as_ptr(node) as usize,
+            Node::LookupJoin(node) => Arc::as_ptr(node) as usize,
+            Node::LoopJoin(node) => Arc::as_ptr(node) as usize,
+            Node::Apply(node) => Arc::as_ptr(node) as usize,
+            Node::Aggregate(node) => Arc::as_ptr(node) as usize,
+            Node::Sort(node) => Arc::as_ptr(node) as usize,
+            Node::Limit(node) => Arc::as_ptr(node) as usize,
+            Node::Distinct(node) => Arc::as_ptr(node) as usize,
+            Node::SetOperation(node) => Arc::as_ptr(node) as usize,
+            Node::WindowAgg(node) => Arc::as_ptr(node) as usize,
+            Node::With(node) => Arc::as_ptr(node) as usize,
+            Node::CteScan(node) => Arc::as_ptr(node) as usize,
+            Node::RecursiveUnion(node) => Arc::as_ptr(node) as usize,
+            Node::Append(node) => Arc::as_ptr(node) as usize,
         }
     }
 

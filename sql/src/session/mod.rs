@@ -398,6 +398,7 @@ impl Session {
             cancelled: Arc::clone(&self.stop.stop),
             system: Arc::new(system),
             ordered: false,
+            profile: None,
             named: exec::NamedRows::default(),
             work_mem: self.settings.work_mem_bytes(),
             spill: self.engine.spill.begin(self.settings.temp_file_limit()),

@@ -227,11 +227,7 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
 
 /// Refuses EXPLAIN options that are not there.
 pub(crate) fn check_explain(explain: &ast::Explain) -> Result<()> {
-    let refused = [
-        ("VERBOSE", explain.verbose),
-        ("BUFFERS", explain.buffers == Some(true)),
-        ("FORMAT JSON", explain.format == ast::ExplainFormat::Json),
-    ];
+    let refused = [("VERBOSE", explain.verbose), ("BUFFERS", explain.buffers == Some(true))];
     for (option, given) in refused {
         if given {
             return Err(Error::not_supported(

@@ -21,6 +21,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
+use crate::plan::Shown;
+use crate::plan::profile::Profile;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
@@ -321,9 +323,8 @@ impl Session {
         let began = Instant::now();
         let PlannedStatement { planned, parameter_types, .. } =
             self.with_planning(|planning| planning.plan(&explain.statement, &[]))?;
-        let store = self.engine.store();
-        let regions = |table| store.regions(table).ok().map(|regions| regions.len());
-        let mut lines = planned.plan.explain(&regions);
+        let mut shown = Shown::default();
+        let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         if explain.analyze {
             if !parameter_types.is_empty() {
                 return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
@@ -332,17 +333,31 @@ impl Session {
             let began = Instant::now();
             let parameters = vec![Datum::Null; planned.parameter_count];
             let (row_count, spilled) =
-                self.run_for_count(&planned, parameters, explain.statement.tag())?;
+                self.run_for_count(&planned, parameters, explain.statement.tag(), &profile)?;
+            shown = Shown { profile: Some(&profile), timing: explain.timing != Some(false) };
             lines.push(format!("Rows: {row_count}"));
             if spilled > 0 {
                 lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
+                summary.push(("Temp Written", spilled.div_ceil(1024) as f64));
             }
             if explain.timing != Some(false) && explain.summary != Some(false) {
-                lines.push(format!("Planning Time: {:.3} ms", planning.as_secs_f64() * 1e3));
-                lines
-                    .push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1e3));
+                let execution = began.elapsed();
+                for (name, time) in [("Planning Time", planning), ("Execution Time", execution)] {
+                    lines.push(format!("{name}: {:.3} ms", time.as_secs_f64() * 1e3));
+                    summary.push((name, time.as_secs_f64() * 1e3));
+                }
             }
         }
+        let store = self.engine.store();
+        let regions = |table| store.regions(table).ok().map(|regions| regions.len());
+        let lines = match explain.format {
+            ast::ExplainFormat::Text => {
+                let mut plan = planned.plan.explain_run(&regions, shown);
+                plan.append(&mut lines);
+                plan
+            }
+            ast::ExplainFormat::Json => vec![planned.plan.explain_json(&regions, shown, &summary)],
+        };
         let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
         let tag = Tag::Fixed("EXPLAIN".to_owned());
         Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
@@ -354,7 +369,9 @@ impl Session {
         planned: &super::Planned,
         parameters: Vec<Datum>,
         tag: &str,
+        profile: &Arc<Profile>,
     ) -> Result<(u64, u64)> {
+        let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
         let open = self.begin_request();
         if let Some(table) = planned.writes {
             if open.modes.read_only {
@@ -363,14 +380,14 @@ impl Session {
             let _turn = open.transaction.turn(Work::Write)?;
             self.lock_for_write(table)?;
             let open = self.open.as_ref().expect("a statement was begun");
-            let context = self.context(open, parameters);
+            let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
             let outcome = exec::modify(&planned.plan, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn(Work::Read)?;
-        let context = self.context(open, parameters);
+        let context = profiled(self.context(open, parameters));
         let spill = Arc::clone(&context.spill);
         let mut operator = exec::open(&planned.plan, context)?;
         let mut row_count = 0;

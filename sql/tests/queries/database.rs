@@ -276,6 +276,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         cancelled: Arc::new(AtomicBool::new(false)),
         system: Arc::new(System),
         ordered: false,
+        profile: None,
         named: NamedRows::default(),
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),

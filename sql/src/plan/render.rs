@@ -1,0 +1,162 @@
+//! EXPLAIN's steps as lines of text and as JSON.
+
+use std::fmt::Write as _;
+
+use crate::plan::explain::Step;
+use crate::plan::profile::Profile;
+
+/// What is shown beside the plan.
+#[derive(Clone, Copy, Default)]
+pub struct Shown<'a> {
+    /// What the steps did, if they ran.
+    pub profile: Option<&'a Profile>,
+    /// How long they took, too.
+    pub timing: bool,
+}
+
+/// Returns a line for each step, the last step first.
+pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    draw(step, "", "", shown, &mut lines);
+    lines
+}
+
+fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<String>) {
+    lines.push(format!("{first}{}{}", step.line, actual(step, shown)));
+    for (position, input) in step.inputs.iter().enumerate() {
+        let last = position + 1 == step.inputs.len();
+        let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        draw(input, &format!("{rest}{branch}"), &format!("{rest}{stem}"), shown, lines);
+    }
+}
+
+/// ` (actual time=0.120 rows=4 loops=1)`; rows and time of a loop, as PostgreSQL gives them.
+fn actual(step: &Step, shown: Shown<'_>) -> String {
+    let (Some(profile), Some(address)) = (shown.profile, step.address) else {
+        return String::new();
+    };
+    let figures = profile.of(address);
+    if figures.loops == 0 {
+        return " (never executed)".to_owned();
+    }
+    let loops = figures.loops;
+    let time = match shown.timing {
+        true => format!("time={:.3} ", figures.time.as_secs_f64() * 1e3 / loops as f64),
+        false => String::new(),
+    };
+    format!(" (actual {time}rows={:.0} loops={loops})", figures.rows as f64 / loops as f64)
+}
+
+/// Returns the plan as JSON: an array of one object, in the manner of PostgreSQL. `summary`: other
+/// members of the object, each with its number.
+pub(super) fn json(step: &Step, shown: Shown<'_>, summary: &[(&str, f64)]) -> String {
+    let mut out = String::from("[\n  {\n    \"Plan\": ");
+    write_step(step, 4, shown, &mut out);
+    for (name, number) in summary {
+        let _ = write!(out, ",\n    {}: {}", quoted(name), plain(*number));
+    }
+    out + "\n  }\n]"
+}
+
+/// A number with at most three places.
+fn plain(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
+    let pad = " ".repeat(indent + 2);
+    let (kind, rest) = step.line.split_once(": ").unwrap_or((&step.line, ""));
+    let _ = write!(out, "{{\n{pad}\"Node Type\": {}", quoted(kind));
+    if !rest.is_empty() {
+        let _ = write!(out, ",\n{pad}\"Description\": {}", quoted(rest));
+    }
+    if let (Some(profile), Some(address)) = (shown.profile, step.address) {
+        let figures = profile.of(address);
+        let loops = figures.loops.max(1) as f64;
+        if shown.timing {
+            let time = plain(figures.time.as_secs_f64() * 1e3 / loops);
+            let _ = write!(out, ",\n{pad}\"Actual Total Time\": {time}");
+        }
+        let rows = (figures.rows as f64 / loops).round();
+        let _ = write!(out, ",\n{pad}\"Actual Rows\": {rows}");
+        let _ = write!(out, ",\n{pad}\"Actual Loops\": {}", figures.loops);
+    }
+    if !step.inputs.is_empty() {
+        let _ = write!(out, ",\n{pad}\"Plans\": [");
+        for (position, input) in step.inputs.iter().enumerate() {
+            let comma = if position > 0 { "," } else { "" };
+            let _ = write!(out, "{comma}\n{pad}  ");
+            write_step(input, indent + 4, shown, out);
+        }
+        let _ = write!(out, "\n{pad}]");
+    }
+    let _ = write!(out, "\n{}}}", " ".repeat(indent));
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            control if u32::from(control) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            character => out.push(character),
+        }
+    }
+    out + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn step(line: &str, address: Option<usize>, inputs: Vec<Step>) -> Step {
+        Step { line: line.to_owned(), names: Vec::new(), inputs, address }
+    }
+
+    #[test]
+    fn steps_are_shown_with_what_they_did() {
+        let scan = step("Scan: t, filter: a = 'x\"y'", Some(2), Vec::new());
+        let other = step("Scan: u", Some(3), Vec::new());
+        let plan = step("Loop join: all pairs", Some(1), vec![scan, other]);
+        let profile = Profile::default();
+        profile.open(1);
+        profile.add(1, 4, Duration::from_micros(1_500));
+        (0..2).for_each(|_| profile.open(2));
+        profile.add(2, 6, Duration::from_micros(1_000));
+        let shown = Shown { profile: Some(&profile), timing: true };
+        assert_eq!(
+            text(&plan, shown),
+            [
+                "Loop join: all pairs (actual time=1.500 rows=4 loops=1)",
+                "├─ Scan: t, filter: a = 'x\"y' (actual time=0.500 rows=3 loops=2)",
+                "└─ Scan: u (never executed)",
+            ]
+        );
+        let wanted = r#"[
+  {
+    "Plan": {
+      "Node Type": "Loop join",
+      "Description": "all pairs",
+      "Plans": [
+        {
+          "Node Type": "Scan",
+          "Description": "t, filter: a = 'x\"y'"
+        },
+        {
+          "Node Type": "Scan",
+          "Description": "u"
+        }
+      ]
+    },
+    "Planning Time": 0.25
+  }
+]"#;
+        assert_eq!(json(&plan, Shown::default(), &[("Planning Time", 0.25)]), wanted);
+    }
+}
