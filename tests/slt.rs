@@ -87,6 +87,7 @@ async fn scripts_through_simple_queries() {
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "arrays",
+    "alter_table",
     "create_table",
     "delete",
     "distinct",

@@ -6,6 +6,7 @@ use coprocessors::constraint::{Check, ConstraintSpec};
 use coprocessors::index::IndexSpec;
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
+use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::binder;
@@ -14,8 +15,8 @@ use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::error::Result;
 use crate::parser;
 
-/// Version written into packed rows; grows when columns can change.
-const SCHEMA_VERSION: u32 = 1;
+/// Version written into the packed rows of indexes, whose columns do not change.
+const INDEX_SCHEMA_VERSION: u32 = 1;
 
 /// Returns the table that a record describes, with what is attached to it.
 ///
@@ -84,18 +85,19 @@ pub fn base_layout(record: &TableRecord) -> Result<RowLayout> {
                 Place::Packed { family, slot: slots[family] - 1 }
             }
         };
-        columns.push(LayoutColumn {
-            data_type: column.sql_type()?.base,
-            place,
-            missing: Datum::Null,
-        });
+        let data_type = column.sql_type()?.base;
+        let missing = match &column.missing {
+            None => Datum::Null,
+            Some(text) => types::text::parse(text, data_type, &TextStyle::default())?,
+        };
+        columns.push(LayoutColumn { data_type, place, missing });
     }
     Ok(RowLayout {
         columns,
         key: record.primary_key.iter().map(key_column).collect(),
         family_count: record.descriptor.families.len(),
         salt_buckets: record.salt_buckets,
-        schema_version: SCHEMA_VERSION,
+        schema_version: record.schema_version,
     })
 }
 
@@ -179,7 +181,7 @@ fn index(
         key,
         family_count: 1,
         salt_buckets: record.salt_buckets,
-        schema_version: SCHEMA_VERSION,
+        schema_version: INDEX_SCHEMA_VERSION,
     };
     let spec = IndexSpec {
         name: record.name.clone(),

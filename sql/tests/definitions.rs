@@ -78,3 +78,27 @@ fn sessions_share_sequences_and_not_what_they_got() {
     server.run("a", "ROLLBACK");
     assert_eq!(server.run("a", "INSERT INTO t (v) VALUES ('a') RETURNING id"), "3\n");
 }
+
+#[test]
+fn added_columns_are_there_after_a_restart() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one')");
+    server.run("a", "ALTER TABLE t ADD COLUMN c numeric DEFAULT 1.50");
+    server.run("a", "ALTER TABLE t ALTER COLUMN c SET DEFAULT 2; INSERT INTO t VALUES (2)");
+    server.restart();
+    assert_eq!(server.run("a", "SELECT * FROM t ORDER BY a"), "1|one|1.50\n2|NULL|2\n");
+}
+
+#[test]
+fn a_writer_that_waited_for_a_new_column_writes_it() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)");
+    server.run("a", "BEGIN; ALTER TABLE t ADD COLUMN b int DEFAULT 5; UPDATE t SET b = 6");
+    let mut writer = server.session();
+    let waiting =
+        std::thread::spawn(move || crate::server::answer(&mut writer, "UPDATE t SET a = a + 1"));
+    // It waits for the table's lock, or comes later: it must not matter.
+    server.run("a", "COMMIT");
+    assert_eq!(waiting.join().unwrap(), "ok\n");
+    assert_eq!(server.run("a", "SELECT * FROM t"), "2|6\n");
+}

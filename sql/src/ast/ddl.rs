@@ -204,6 +204,22 @@ pub struct AlterTable {
 pub enum AlterTableAction {
     /// `SPLIT …`, `MERGE REGIONS …`
     Regions(RegionAction),
+    /// `ADD COLUMN`
+    AddColumn {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// The column.
+        column: Box<ColumnDefinition>,
+    },
+    /// `ALTER COLUMN c SET DEFAULT …`, `ALTER COLUMN c DROP DEFAULT`
+    ColumnDefault {
+        /// The column.
+        column: Ident,
+        /// Its new default, if it has one.
+        default: Option<SourceExpr>,
+    },
+    /// `ALTER COLUMN c DROP NOT NULL`
+    DropNotNull(Ident),
     /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
     Coprocessor(AlterCoprocessor),
 }

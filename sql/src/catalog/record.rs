@@ -131,6 +131,8 @@ pub struct TableRecord {
     pub indexes: Vec<IndexRecord>,
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
+    /// Grows with every change of the columns; written into packed rows.
+    pub schema_version: u32,
     /// Id, families and their rules. The first split points of a salted table are its buckets.
     pub descriptor: TableDescriptor,
 }
@@ -152,6 +154,8 @@ pub struct ColumnRecord {
     pub family: u8,
     /// Whether it is an identity column, and of which kind.
     pub identity: Option<IdentityRecord>,
+    /// Text of the value that the column has in rows from before it was added; `None` for NULL.
+    pub missing: Option<String>,
 }
 
 /// Who may give a value to an identity column; its DEFAULT takes from its sequence.

@@ -22,10 +22,10 @@ use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 /// The name of the family of columns that name none.
-const DEFAULT_FAMILY: &str = "0";
+pub(super) const DEFAULT_FAMILY: &str = "0";
 
 /// Most columns of a table, as in PostgreSQL.
-const COLUMNS_MAX: usize = 1_600;
+pub(super) const COLUMNS_MAX: usize = 1_600;
 
 /// Returns the record of a table to be created. `ids` gives ids for the table and the indexes that
 /// its UNIQUE constraints need; `eval` is what the values of SPLIT ON are computed with.
@@ -65,6 +65,7 @@ pub fn record(
         checks: Vec::new(),
         indexes: Vec::new(),
         salt_buckets: options.salt_buckets,
+        schema_version: 1,
         descriptor: TableDescriptor {
             id: ids(),
             name: table_name,
@@ -121,6 +122,7 @@ fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<V
                 ast::IdentityKind::Always => IdentityRecord::Always,
                 ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
             }),
+            missing: None,
         });
     }
     Ok(columns)
@@ -136,6 +138,7 @@ fn row_id_column() -> ColumnRecord {
         default: None,
         family: 0,
         identity: None,
+        missing: None,
     }
 }
 

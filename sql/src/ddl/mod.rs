@@ -15,6 +15,7 @@ pub mod options;
 pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
+mod alter_column;
 mod dependency;
 mod sequence;
 mod view;

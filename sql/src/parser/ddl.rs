@@ -12,7 +12,7 @@ use crate::ast::{
 };
 
 /// The words that start a constraint of a table.
-const CONSTRAINT_WORDS: &[&str] =
+pub(super) const CONSTRAINT_WORDS: &[&str] =
     &["constraint", "primary", "unique", "check", "foreign", "exclude", "like"];
 
 impl Cursor<'_> {
@@ -97,7 +97,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
-    fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
+    pub(super) fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
         if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
             let constraint = self.table_constraint()?;
             table.constraints.push(constraint);
@@ -320,7 +320,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the expression of DEFAULT: without NOT NULL, which belongs to the column.
-    fn default_expr(&mut self) -> Result<SourceExpr> {
+    pub(super) fn default_expr(&mut self) -> Result<SourceExpr> {
         let start = self.byte();
         // Above IS, so that `DEFAULT 1 NOT NULL` ends before NOT.
         const ABOVE_LIKE: u8 = 60;

@@ -448,7 +448,7 @@ impl Session {
         let tag = prepared.parsed.statement.tag();
         match planned.writes {
             None => self.run_query(prepared, &planned, parameters),
-            Some(table) => self.run_change(prepared, &planned, parameters, table, tag),
+            Some(table) => self.run_change(prepared, planned, parameters, table, tag),
         }
     }
 
@@ -475,9 +475,9 @@ impl Session {
     fn run_change(
         &mut self,
         prepared: &Prepared,
-        planned: &Planned,
-        parameters: Vec<Datum>,
-        table: store::TableId,
+        mut planned: Arc<Planned>,
+        mut parameters: Vec<Datum>,
+        mut table: store::TableId,
         tag: &str,
     ) -> Result<Execution> {
         let open = self.begin_request();
@@ -486,6 +486,15 @@ impl Session {
         }
         let _turn = open.transaction.turn(Work::Write)?;
         self.lock_for_write(table)?;
+        // Whoever changed the table while this waited for it has made the plan stale.
+        while let Some(again) = self.planned_again(prepared, &planned)? {
+            parameters.resize(again.parameter_count, Datum::Null);
+            planned = again;
+            if let Some(now) = planned.writes.filter(|now| *now != table) {
+                table = now;
+                self.lock_for_write(table)?;
+            }
+        }
         let open = self.open.as_ref().expect("a statement was begun");
         let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;
         let tag = match tag {
@@ -501,6 +510,22 @@ impl Session {
                 Ok(Execution::Rows(rows))
             }
         }
+    }
+
+    /// Returns another plan if the catalog is not the one that a plan was made for. The table that
+    /// it writes to is locked.
+    fn planned_again(&self, prepared: &Prepared, old: &Planned) -> Result<Option<Arc<Planned>>> {
+        let PreparedKind::Planned(state) = &prepared.kind else { return Ok(None) };
+        // Who gave the table's lock back publishes its catalog right after.
+        if self.engine.publishing.is_locked() {
+            drop(self.engine.publishing.lock());
+        }
+        self.with_planning(|planning| {
+            if planning.private || planning.catalog.version == old.catalog_version {
+                return Ok(None);
+            }
+            prepared.planned(state, planning).map(Some)
+        })
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {

@@ -81,10 +81,10 @@ impl Session {
                 self.for_each_store_table(&table, |store, id| store.compact(id, *major))?;
             }
             Statement::AlterTable(alter) => match &alter.action {
-                AlterTableAction::Coprocessor(_) => self.run_ddl(statement)?,
                 AlterTableAction::Regions(action) => {
                     self.alter_table_regions(&alter.name, action)?;
                 }
+                _ => self.run_ddl(statement)?,
             },
             Statement::AlterIndex(alter) => {
                 self.alter_index_regions(&alter.name, &alter.action)?;
@@ -210,7 +210,10 @@ impl Session {
         };
         let notices = match statement {
             Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),
-            Statement::AlterTable(alter) => ddl.alter_table(alter)?,
+            Statement::AlterTable(alter) => match &alter.action {
+                AlterTableAction::Coprocessor(_) => ddl.alter_table(alter)?,
+                _ => ddl.alter_columns(alter)?,
+            },
             Statement::DropTable(drop) => ddl.drop_table(drop)?,
             Statement::CreateView(create) => {
                 let catalog = ddl.lock_catalog()?;
