@@ -94,10 +94,13 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
 fn ask(transaction: &Transaction, request: &AggregateRequest) -> Batch {
     let ranges = [(Vec::new(), None)];
     let mut groups = Groups::new(&request.group_by, &request.aggregates);
-    let called =
-        transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, request, |response| {
-            groups.merge(&response.groups).map_err(|error| value_error("merge", error))
-        });
+    let called = transaction.call_endpoint(
+        &transaction.reader(TABLE).unwrap(),
+        &ranges,
+        &AggregateEndpoint,
+        request,
+        |response| groups.merge(&response.groups).map_err(|error| value_error("merge", error)),
+    );
     called.unwrap();
     groups.finish(0..groups.group_count()).unwrap()
 }
@@ -222,11 +225,17 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
     let mut groups = Groups::new(&request.group_by, &request.aggregates);
     let (mut largest, mut pages) = (0, 0);
     let ranges = [(Vec::new(), None)];
-    let called = transaction.call_endpoint(TABLE, &ranges, &AggregateEndpoint, &request, |page| {
-        pages += 1;
-        largest = largest.max(page.rows_scanned);
-        groups.merge(&page.groups).map_err(|error| value_error("merge", error))
-    });
+    let called = transaction.call_endpoint(
+        &transaction.reader(TABLE).unwrap(),
+        &ranges,
+        &AggregateEndpoint,
+        &request,
+        |page| {
+            pages += 1;
+            largest = largest.max(page.rows_scanned);
+            groups.merge(&page.groups).map_err(|error| value_error("merge", error))
+        },
+    );
     called.unwrap();
     assert!(pages > 3 && largest < 6_000, "{pages} pages, {largest} rows in one");
     assert_eq!(groups.finish(0..1).unwrap().row(0), [Datum::Int8(5_999)]);

@@ -51,10 +51,16 @@ fn request(layout: &Arc<RowLayout>, descending: bool, two_keys: bool) -> TopNReq
 fn ask(transaction: &Transaction, request: &TopNRequest) -> Vec<i32> {
     let mut merger = Merger::new(request);
     let ranges = [(Vec::new(), None)];
-    let called = transaction.call_endpoint(TABLE, &ranges, &TopNEndpoint, request, |response| {
-        merger.add(response);
-        Ok::<(), store::Error>(())
-    });
+    let called = transaction.call_endpoint(
+        &transaction.reader(TABLE).unwrap(),
+        &ranges,
+        &TopNEndpoint,
+        request,
+        |response| {
+            merger.add(response);
+            Ok::<(), store::Error>(())
+        },
+    );
     called.unwrap();
     let (columns, order) = merger.finish();
     let ids = columns[0].take(&order);

@@ -148,7 +148,7 @@ impl RowFeed {
         let layout = &path.layout;
         let buckets = layout.salt_buckets;
         let stopped: Arc<AtomicBool> = Arc::default();
-        let table = Arc::new(context.transaction.reader(path.store_table)?.until(&stopped));
+        let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
         let source = match resolve(path, &context.eval)? {
             Keys::Points(mut points) => {
                 if options.reverse {

@@ -60,7 +60,7 @@ impl LookupJoin {
         };
         Ok(LookupJoin {
             left: build(&node.left, context)?,
-            table: Arc::new(context.transaction.reader(scan.path.store_table)?),
+            table: Arc::new(context.reader(scan.path.store_table)?),
             stage,
             options,
             scan: Arc::clone(scan),

@@ -53,10 +53,10 @@ mod delete;
 mod modify;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use store::transaction::RowRange;
+use store::transaction::{RowRange, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr};
 use types::{Batch, Datum};
@@ -94,6 +94,8 @@ pub struct Context {
     pub work_mem: usize,
     /// Where it sets aside what is more.
     pub spill: Arc<Spill>,
+    /// What the statement sees, however late a step is opened; known once the plan is.
+    pub view: OnceLock<StatementView>,
 }
 
 /// What the server gives to plans: rows of system views and table functions, row numbers.
@@ -177,7 +179,15 @@ impl Context {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
         self.ordered = !matches!(plan.root, Root::Query(_));
+        self.view.get_or_init(|| self.transaction.view());
         self
+    }
+
+    /// Returns a reader of a table that sees what the statement saw when it began: other statements
+    /// of the session may run before a cursor comes to its end.
+    fn reader(&self, table: TableId) -> Result<TableReader> {
+        let view = self.view.get_or_init(|| self.transaction.view());
+        Ok(self.transaction.reader_of(view, table)?)
     }
 
     /// Computes an expression without columns.

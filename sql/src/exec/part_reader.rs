@@ -71,7 +71,7 @@ impl RowStage {
         let lookup = match &node.lookup {
             None => None,
             Some(lookup) => Some(RowLookup {
-                table: context.transaction.reader(node.table.id)?,
+                table: context.reader(node.table.id)?,
                 decoder: Decoder::new(&node.table.layout, &lookup.read),
             }),
         };

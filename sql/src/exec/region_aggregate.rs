@@ -45,7 +45,7 @@ impl RegionAggregate {
         let mut groups = SpillingGroups::new(&node.group_by, &node.aggregates, context);
         if !ranges.is_empty() {
             context.transaction.call_endpoint(
-                node.path.store_table,
+                &context.reader(node.path.store_table)?,
                 &ranges,
                 &AggregateEndpoint,
                 &request,

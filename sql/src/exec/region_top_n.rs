@@ -116,8 +116,8 @@ impl RegionTopN {
                 merger.add(response);
                 if merger.byte_count() > context.work_mem { Err(Stop::TooLarge) } else { Ok(()) }
             };
-            let table = node.path.store_table;
-            context.transaction.call_endpoint(table, &ranges, &TopNEndpoint, &request, take)?;
+            let table = context.reader(node.path.store_table)?;
+            context.transaction.call_endpoint(&table, &ranges, &TopNEndpoint, &request, take)?;
         }
         let (columns, order) = merger.finish();
         Ok(Sorted { columns, order, next: 0 })

@@ -14,8 +14,8 @@ mod sequences;
 mod transaction;
 mod utility;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ahash::AHashMap;
 use store::admission::Work;
@@ -402,6 +402,7 @@ impl Session {
             named: exec::NamedRows::default(),
             work_mem: self.settings.work_mem_bytes(),
             spill: self.engine.spill.begin(self.settings.temp_file_limit()),
+            view: OnceLock::new(),
         }
     }
 

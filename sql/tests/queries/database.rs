@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
@@ -280,6 +280,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         named: NamedRows::default(),
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
+        view: OnceLock::new(),
     }
 }
 

@@ -76,20 +76,20 @@ struct PageCall<'a, E: Endpoint> {
 impl Transaction {
     /// Calls an endpoint for the rows of the ranges (half-open, ascending, disjoint; a `None` stop
     /// is open) and gives every answer to `take`, in any order. Each row is in exactly one of them;
-    /// how many rows are, is the store's choice. Sees what the present statement sees.
+    /// how many rows are, is the store's choice. Sees what `reader` sees.
     ///
     /// # Errors
     ///
     /// The first error of any region, or of `take`; what runs elsewhere is stopped then.
     pub fn call_endpoint<E: Endpoint, F: From<Error>>(
         &self,
-        table: TableId,
+        reader: &TableReader,
         ranges: &[RowRange],
         endpoint: &E,
         request: &E::Request,
         take: impl FnMut(E::Response) -> std::result::Result<(), F>,
     ) -> std::result::Result<(), F> {
-        self.call_watched((table, None), ranges, endpoint, request, take)
+        self.call_watched((reader, None), ranges, endpoint, request, take)
     }
 
     /// Begins a call of the endpoint that is attached to a table by this name, with an
@@ -110,18 +110,18 @@ impl Transaction {
 
     fn call_watched<E: Endpoint, F: From<Error>>(
         &self,
-        (table, watch): (TableId, Option<&EndpointWatch>),
+        (reader, watch): (&TableReader, Option<&EndpointWatch>),
         ranges: &[RowRange],
         endpoint: &E,
         request: &E::Request,
         mut take: impl FnMut(E::Response) -> std::result::Result<(), F>,
     ) -> std::result::Result<(), F> {
         let stopped = Arc::new(AtomicBool::new(false));
-        let reader = self.reader(table)?.until(&stopped);
+        let reader = reader.clone().until(&stopped);
         let parts = cut(ranges, &reader.regions());
         let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
             call: 0,
-            table,
+            table: reader.table(),
             endpoint: watch.map_or_else(|| endpoint.name(), EndpointWatch::name).to_owned(),
             transaction: self.owner.0,
             started_micros: self.engine.options().env.now_micros(),
@@ -240,7 +240,8 @@ impl AttachedEndpoint<'_> {
         mut take: impl FnMut(E::Response) -> Result<()>,
     ) -> Result<()> {
         let take = |answer| self.run(|| take(answer));
-        let place = (self.table, Some(&self.watch));
+        let reader = self.transaction.reader(self.table)?;
+        let place = (&reader, Some(&self.watch));
         self.transaction.call_watched(place, ranges, endpoint, request, take)
     }
 

@@ -46,7 +46,7 @@ pub use crate::mutation::{
 };
 pub use crate::scanner::Scanner;
 pub use endpoint::{AttachedEndpoint, RowRange};
-pub use reader::{Parallelism, ReadAhead, TableReader};
+pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 
 /// Which snapshot statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

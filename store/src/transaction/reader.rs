@@ -46,6 +46,13 @@ pub struct TableReader {
     charged: Charged,
 }
 
+/// What a statement sees. Keeps its snapshot open.
+#[derive(Clone)]
+pub struct StatementView {
+    snapshot: Arc<Snapshot>,
+    spec: ReadSpec,
+}
+
 /// How a transaction may read regions side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallelism {
@@ -149,6 +156,11 @@ impl TableReader {
         Scanner::open(self.regions(), scan, &self.table.descriptor(), rules)
     }
 
+    /// Returns the table.
+    pub(super) fn table(&self) -> TableId {
+        self.table.id()
+    }
+
     /// Returns the regions of the table now.
     pub(super) fn regions(&self) -> Arc<RegionMap> {
         Arc::clone(&self.table.regions())
@@ -186,6 +198,18 @@ pub(super) fn get_in(
 }
 
 impl Transaction {
+    /// Returns what the present statement sees, for readers that are made later, when perhaps
+    /// another statement has begun.
+    pub fn view(&self) -> StatementView {
+        let mut statement = self.statement.lock();
+        let snapshot = match &statement.snapshot {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => self.take_snapshot(&mut statement),
+        };
+        let spec = statement.spec(snapshot.sequence());
+        StatementView { snapshot, spec }
+    }
+
     /// Returns a reader of a table that sees what the present statement sees.
     ///
     /// # Errors
@@ -193,21 +217,21 @@ impl Transaction {
     /// [`Error::NoSuchTable`](crate::Error::NoSuchTable);
     /// [`Error::QuotaExceeded`](crate::Error::QuotaExceeded).
     pub fn reader(&self, table: TableId) -> Result<TableReader> {
+        self.reader_of(&self.view(), table)
+    }
+
+    /// Returns a reader of a table that sees what a statement of the transaction saw.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Transaction::reader`].
+    pub fn reader_of(&self, view: &StatementView, table: TableId) -> Result<TableReader> {
         let table = self.engine.table(table)?;
         let charged = self.touch(&table, Access::Read)?;
-        let (snapshot, spec) = {
-            let mut statement = self.statement.lock();
-            let snapshot = match &statement.snapshot {
-                Some(snapshot) => Arc::clone(snapshot),
-                None => self.take_snapshot(&mut statement),
-            };
-            let spec = statement.spec(snapshot.sequence());
-            (snapshot, spec)
-        };
         Ok(TableReader {
             path: Arc::clone(&self.engine.reads),
-            snapshot,
-            spec,
+            snapshot: Arc::clone(&view.snapshot),
+            spec: view.spec,
             staged: self.staged_of(table.id()).unwrap_or_default(),
             consistency: self.options.consistency,
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),

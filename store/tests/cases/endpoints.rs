@@ -94,10 +94,16 @@ fn pages(
     request: &Request,
 ) -> Result<Vec<Vec<Vec<u8>>>> {
     let mut pages = Vec::new();
-    transaction.call_endpoint(TABLE, ranges, &Rows::default(), request, |page| {
-        pages.push(page);
-        Ok::<(), Error>(())
-    })?;
+    transaction.call_endpoint(
+        &transaction.reader(TABLE).unwrap(),
+        ranges,
+        &Rows::default(),
+        request,
+        |page| {
+            pages.push(page);
+            Ok::<(), Error>(())
+        },
+    )?;
     Ok(pages)
 }
 
@@ -220,7 +226,15 @@ fn regions_split_and_merge_between_two_pages() {
         found.extend(page);
         Ok::<(), Error>(())
     };
-    transaction.call_endpoint(TABLE, &everything(), &endpoint, &Request::default(), take).unwrap();
+    transaction
+        .call_endpoint(
+            &transaction.reader(TABLE).unwrap(),
+            &everything(),
+            &endpoint,
+            &Request::default(),
+            take,
+        )
+        .unwrap();
     let mut expected: Vec<&str> = rows.to_vec();
     expected.insert(4, "dd");
     assert_eq!(found, keys(&expected));
@@ -250,7 +264,7 @@ fn errors_and_panics_end_the_call() {
             assert_eq!(veto.message, message);
         }
         let refused = transaction.call_endpoint(
-            TABLE,
+            &transaction.reader(TABLE).unwrap(),
             &everything(),
             &Rows::default(),
             &Request::default(),
@@ -277,7 +291,13 @@ fn a_cancelled_call_stops_within_a_page() {
     let request =
         Request { marked: Some(b"b"), then: Then::Cancel(Arc::clone(&cancelled), 0.into()) };
     let endpoint = Rows::default();
-    let stopped = transaction.call_endpoint(TABLE, &everything(), &endpoint, &request, |_| Ok(()));
+    let stopped = transaction.call_endpoint(
+        &transaction.reader(TABLE).unwrap(),
+        &everything(),
+        &endpoint,
+        &request,
+        |_| Ok(()),
+    );
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     assert_eq!(endpoint.regions.lock().len(), 1, "no other region was asked");
     let Then::Cancel(_, rows) = request.then else { unreachable!() };
@@ -303,7 +323,13 @@ fn a_running_call_tells_how_far_it_is() {
         Ok::<(), Error>(())
     };
     transaction
-        .call_endpoint(TABLE, &everything(), &Rows::default(), &Request::default(), take)
+        .call_endpoint(
+            &transaction.reader(TABLE).unwrap(),
+            &everything(),
+            &Rows::default(),
+            &Request::default(),
+            take,
+        )
         .unwrap();
     assert_eq!(seen, [(2, 1, 0), (3, 2, 1), (5, 3, 2)]);
     assert!(store.endpoint_calls().is_empty());
@@ -375,7 +401,7 @@ proptest! {
             Ok::<(), Error>(())
         };
         let request = Request::default();
-        transaction.call_endpoint(TABLE, &ranges, &Rows::default(), &request, take).unwrap();
+        transaction.call_endpoint(&transaction.reader(TABLE).unwrap(), &ranges, &Rows::default(), &request, take).unwrap();
         found.sort();
         prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
     }
