@@ -101,6 +101,7 @@ const PORTABLE: &[&str] = &[
     "keys",
     "no_primary_key",
     "order_limit",
+    "pairs",
     "select",
     "sequences",
     "set_operations",

@@ -170,7 +170,7 @@ fn aggregates_answer_as_postgres_does() {
     check(include_str!("postgres/aggregates.golden"), |fields| {
         let data_type = DataType::from_name(&fields[1]).expect("a type");
         let (kind, taken, result) =
-            aggregate::resolve(&fields[0], Some(data_type)).expect("an aggregate");
+            aggregate::resolve(&fields[0], &[data_type]).expect("an aggregate");
         let call = Aggregate {
             kind,
             arguments: vec![Expr::column(0, taken)],

@@ -282,8 +282,8 @@ impl Binder<'_> {
         let (arguments, filter) = self.bind_aggregate_parts(call)?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let resolved = match (call.star, types.as_slice()) {
-            (true, []) => aggregate::resolve(name, None),
-            (false, [only]) => aggregate::resolve(name, Some(*only)),
+            (true, []) => aggregate::resolve(name, &[]),
+            (false, [_, ..]) => aggregate::resolve(name, &types),
             _ => None,
         };
         let Some((kind, taken, data_type)) = resolved else {

@@ -13,7 +13,7 @@
 //! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
 //! are remembered by the outer values, so there are no more than different values.
 
-use types::aggregate::{Aggregate, AggregateKind};
+use types::aggregate::{Aggregate, AggregateKind, PairStatistic};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
@@ -152,15 +152,32 @@ fn summary(plan: &Logical) -> Option<Summary<'_>> {
 /// Returns what an aggregate makes of no rows; `None` if that is not known here.
 fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
     use AggregateKind::{
-        ApproxCountDistinct, Avg, BoolAnd, BoolOr, Count, CountRows, Max, Min, StddevPop,
-        StddevSamp, Sum, VarPop, VarSamp,
+        AnyValue, ApproxCountDistinct, ApproxPercentile, Avg, BitAnd, BitOr, BitXor, BoolAnd,
+        BoolOr, Count, CountRows, Max, Min, Pairs, StddevPop, StddevSamp, Sum, VarPop, VarSamp,
     };
-    if matches!(aggregate.kind, CountRows | Count | ApproxCountDistinct) {
+    let counted = Pairs(PairStatistic::Count);
+    if matches!(aggregate.kind, CountRows | Count | ApproxCountDistinct)
+        || aggregate.kind == counted
+    {
         return Some(Datum::Int8(0));
     }
     let null = matches!(
         aggregate.kind,
-        Sum | Avg | Min | Max | BoolAnd | BoolOr | StddevPop | StddevSamp | VarPop | VarSamp
+        Sum | Avg
+            | Min
+            | Max
+            | BoolAnd
+            | BoolOr
+            | StddevPop
+            | StddevSamp
+            | VarPop
+            | VarSamp
+            | ApproxPercentile
+            | BitAnd
+            | BitOr
+            | BitXor
+            | AnyValue
+            | Pairs(_)
     );
     null.then_some(Datum::Null)
 }

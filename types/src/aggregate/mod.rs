@@ -7,9 +7,12 @@
 //! [`AggregateStates`] holds the states of all groups side by side, typed, and is fed batches;
 //! [`GroupTable`] says which group a row belongs to.
 
+mod bits;
 mod extreme;
 mod group_table;
 mod groups;
+mod pairs;
+mod percentile;
 mod sketch;
 mod sum;
 mod variance;
@@ -27,9 +30,13 @@ use crate::vector::Vector;
 
 pub use group_table::{GroupTable, key_hashes};
 pub use groups::{Groups, PartialGroups};
+pub use pairs::PairStatistic;
 pub use states::{AggregateStates, PartialStates};
 
+use bits::{AnyValue, Bits};
 use extreme::{Extreme, Truth};
+use pairs::PairMoments;
+use percentile::Percentiles;
 use sketch::DistinctSketches;
 use sum::{Count, FloatSum, IntegerSum, IntervalSum, NumericSum};
 use variance::{FloatVariance, NumericVariance};
@@ -63,6 +70,29 @@ pub enum AggregateKind {
     VarSamp,
     /// `approx_count_distinct(x)`
     ApproxCountDistinct,
+    /// `approx_percentile(x, fraction)`
+    ApproxPercentile,
+    /// `bit_and(x)`
+    BitAnd,
+    /// `bit_or(x)`
+    BitOr,
+    /// `bit_xor(x)`
+    BitXor,
+    /// `any_value(x)`
+    AnyValue,
+    /// `regr_…(y, x)`, `corr`, `covar_…`
+    Pairs(PairStatistic),
+}
+
+impl AggregateKind {
+    /// Returns the number of arguments; that of `count` is 1.
+    fn argument_count(self) -> usize {
+        match self {
+            AggregateKind::CountRows => 0,
+            AggregateKind::ApproxPercentile | AggregateKind::Pairs(_) => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// One aggregate call, bound.
@@ -80,25 +110,40 @@ pub struct Aggregate {
     pub data_type: DataType,
 }
 
-/// Resolves an aggregate by name and argument type: the kind, the type the argument is cast to, and
-/// the type of the result. `None` if there is no such aggregate for the type.
+/// Resolves an aggregate by name and argument types: the kind, the type that all arguments are cast
+/// to, and the type of the result. `None` if there is no such aggregate for the types.
 ///
 /// The cast is one that happens by itself (`varchar` to `text`, for one). An argument of type
-/// `unknown` counts as text.
-pub fn resolve(
-    name: &str,
-    argument: Option<DataType>,
-) -> Option<(AggregateKind, DataType, DataType)> {
+/// `unknown` counts as text, or as a number where only numbers are taken.
+pub fn resolve(name: &str, arguments: &[DataType]) -> Option<(AggregateKind, DataType, DataType)> {
     let kind = AggregateKind::from_name(name)?;
-    let Some(argument) = argument else {
+    let Some(&argument) = arguments.first() else {
         return (kind == AggregateKind::Count).then_some((
             AggregateKind::CountRows,
             DataType::Int8,
             DataType::Int8,
         ));
     };
+    if arguments.len() != kind.argument_count() {
+        return None;
+    }
     let (taken, result) = match kind {
         AggregateKind::CountRows => return None,
+        AggregateKind::ApproxPercentile | AggregateKind::Pairs(_) => {
+            if !arguments.iter().all(|argument| is_number(*argument)) {
+                return None;
+            }
+            let counts = kind == AggregateKind::Pairs(PairStatistic::Count);
+            (DataType::Float8, if counts { DataType::Int8 } else { DataType::Float8 })
+        }
+        AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
+            DataType::Int2 | DataType::Int4 | DataType::Int8 => (argument, argument),
+            _ => return None,
+        },
+        AggregateKind::AnyValue if argument == DataType::Unknown => {
+            (DataType::Text, DataType::Text)
+        }
+        AggregateKind::AnyValue => (argument, argument),
         AggregateKind::Count => (argument, DataType::Int8),
         AggregateKind::ApproxCountDistinct if argument == DataType::Unknown => {
             (DataType::Text, DataType::Int8)
@@ -141,7 +186,12 @@ impl AggregateKind {
             "var_pop" => AggregateKind::VarPop,
             "var_samp" | "variance" => AggregateKind::VarSamp,
             "approx_count_distinct" => AggregateKind::ApproxCountDistinct,
-            _ => return None,
+            "approx_percentile" => AggregateKind::ApproxPercentile,
+            "bit_and" => AggregateKind::BitAnd,
+            "bit_or" => AggregateKind::BitOr,
+            "bit_xor" => AggregateKind::BitXor,
+            "any_value" => AggregateKind::AnyValue,
+            name => return PairStatistic::from_name(name).map(AggregateKind::Pairs),
         })
     }
 
@@ -154,6 +204,9 @@ impl AggregateKind {
                 | AggregateKind::BoolAnd
                 | AggregateKind::BoolOr
                 | AggregateKind::ApproxCountDistinct
+                | AggregateKind::BitAnd
+                | AggregateKind::BitOr
+                | AggregateKind::AnyValue
         )
     }
 
@@ -172,8 +225,28 @@ impl AggregateKind {
             AggregateKind::VarPop => "var_pop",
             AggregateKind::VarSamp => "var_samp",
             AggregateKind::ApproxCountDistinct => "approx_count_distinct",
+            AggregateKind::ApproxPercentile => "approx_percentile",
+            AggregateKind::BitAnd => "bit_and",
+            AggregateKind::BitOr => "bit_or",
+            AggregateKind::BitXor => "bit_xor",
+            AggregateKind::AnyValue => "any_value",
+            AggregateKind::Pairs(statistic) => statistic.name(),
         }
     }
+}
+
+/// Returns whether values of a type become double precision by themselves.
+fn is_number(argument: DataType) -> bool {
+    matches!(
+        argument,
+        DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Numeric
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Unknown
+    )
 }
 
 fn sum_type(argument: DataType) -> Option<DataType> {
@@ -249,6 +322,12 @@ impl Aggregate {
                 }
             }
             AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),
+            AggregateKind::ApproxPercentile => Box::new(Percentiles::default()),
+            AggregateKind::BitAnd => Box::new(Bits::new(argument, |a, b| a & b)),
+            AggregateKind::BitOr => Box::new(Bits::new(argument, |a, b| a | b)),
+            AggregateKind::BitXor => Box::new(Bits::new(argument, |a, b| a ^ b)),
+            AggregateKind::AnyValue => Box::new(AnyValue::default()),
+            AggregateKind::Pairs(statistic) => Box::new(PairMoments::new(statistic)),
             AggregateKind::Min => Box::new(Extreme::new(argument, Ordering::Less)),
             AggregateKind::Max => Box::new(Extreme::new(argument, Ordering::Greater)),
             AggregateKind::BoolAnd => Box::new(Truth::new(false)),
@@ -306,8 +385,13 @@ impl Aggregate {
                 DataType::Interval => vec![DataType::Int8, DataType::Interval],
                 _ => vec![DataType::Int8, DataType::Numeric],
             },
-            AggregateKind::Min | AggregateKind::Max => vec![argument],
+            AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => vec![argument],
             AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+                vec![DataType::Int8]
+            }
+            AggregateKind::ApproxPercentile => vec![DataType::Float8, DataType::Bytea],
+            AggregateKind::Pairs(_) => [&[DataType::Int8][..], &[DataType::Float8; 5]].concat(),
             AggregateKind::ApproxCountDistinct => vec![DataType::Bytea],
             AggregateKind::StddevPop
             | AggregateKind::StddevSamp

@@ -111,7 +111,7 @@ proptest! {
 fn feeding_filters_and_groups() {
     let late =
         Expr::compare(CompareOp::Gt, Expr::column(0, Int4), Expr::constant(Datum::Int4(1), Int4));
-    let (kind, taken, data_type) = resolve("sum", Some(Int4)).unwrap();
+    let (kind, taken, data_type) = resolve("sum", &[Int4]).unwrap();
     assert_eq!((kind, taken, data_type), (AggregateKind::Sum, Int4, Int8));
     let sum = Aggregate {
         kind,
@@ -131,7 +131,7 @@ fn feeding_filters_and_groups() {
     let results: Vec<Datum> = (0..3).map(|group| sums.datum(group)).collect();
     assert_eq!(results, [Datum::Int8(4), Datum::Int8(7), Datum::Null]);
 
-    let (kind, _, data_type) = resolve("count", None).unwrap();
+    let (kind, _, data_type) = resolve("count", &[]).unwrap();
     let count =
         Aggregate { kind, arguments: vec![], distinct: false, filter: Some(late), data_type };
     let mut state = AggregateStates::new(&count);
@@ -164,7 +164,7 @@ fn calls() -> Vec<Aggregate> {
                 "bool_and" | "bool_or" => Expr::IsNull(Box::new(Expr::column(column, of))),
                 _ => Expr::column(column, of),
             };
-            let (kind, _, data_type) = resolve(name, Some(argument.data_type())).unwrap();
+            let (kind, _, data_type) = resolve(name, &[argument.data_type()]).unwrap();
             for (distinct, is_filtered) in [(false, false), (true, false), (true, true)] {
                 let one = Expr::constant(Datum::Int8(1), Int8);
                 let late = Expr::compare(CompareOp::Gt, Expr::column(0, Int8), one);
@@ -176,6 +176,46 @@ fn calls() -> Vec<Aggregate> {
                     data_type,
                 });
             }
+        }
+    }
+    calls.extend(pair_calls());
+    calls
+}
+
+/// Calls with two arguments, and of integers alone.
+fn pair_calls() -> Vec<Aggregate> {
+    let integer = Expr::Cast {
+        operand: Box::new(Expr::column(0, Int8)),
+        from: Int8,
+        to: Float8.into(),
+        explicit: false,
+    };
+    let pair = vec![Expr::column(1, Float8), integer];
+    let half = Expr::constant(Datum::Float8(0.5), Float8);
+    let bits = ["bit_and", "bit_or", "bit_xor"].map(|name| (name, vec![Expr::column(0, Int8)]));
+    let pairs = [
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+    ]
+    .map(|name| (name, pair.clone()));
+    let percentile = ("approx_percentile", vec![Expr::column(1, Float8), half]);
+    let mut calls = Vec::new();
+    for (name, arguments) in bits.into_iter().chain(pairs).chain([percentile]) {
+        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+        let (kind, _, data_type) = resolve(name, &types).unwrap();
+        for distinct in [false, true] {
+            let arguments = arguments.clone();
+            calls.push(Aggregate { kind, arguments, distinct, filter: None, data_type });
         }
     }
     calls
@@ -273,13 +313,13 @@ fn distinct_floats_are_added_in_their_order() {
 
 #[test]
 fn aggregates_resolve_as_in_postgres() {
-    let varchar = resolve("min", Some(DataType::Varchar));
+    let varchar = resolve("min", &[DataType::Varchar]);
     assert_eq!(varchar, Some((AggregateKind::Min, Text, Text)));
-    let average = resolve("avg", Some(DataType::Float4));
+    let average = resolve("avg", &[DataType::Float4]);
     assert_eq!(average, Some((AggregateKind::Avg, DataType::Float4, Float8)));
     for (name, argument) in [("sum", Text), ("max", Bool), ("avg", DataType::Date)] {
-        assert_eq!(resolve(name, Some(argument)), None);
+        assert_eq!(resolve(name, &[argument]), None);
     }
-    assert_eq!(resolve("sum", None), None);
-    assert_eq!(resolve("median", Some(Int4)), None);
+    assert_eq!(resolve("sum", &[]), None);
+    assert_eq!(resolve("median", &[Int4]), None);
 }

@@ -1,0 +1,130 @@
+//! `bit_and`, `bit_or`, `bit_xor` and `any_value`.
+
+use super::Accumulator;
+use super::sum::{each_valid, expect_argument, unexpected};
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::vector::{Vector, VectorData};
+
+/// How two integers become one.
+pub(super) type Combine = fn(i64, i64) -> i64;
+
+/// Integers of which each bit is computed apart. Shorter ones are kept with their sign.
+pub(super) struct Bits {
+    data_type: DataType,
+    combine: Combine,
+    states: Vec<Option<i64>>,
+}
+
+impl Bits {
+    pub(super) fn new(data_type: DataType, combine: Combine) -> Bits {
+        Bits { data_type, combine, states: Vec::new() }
+    }
+
+    fn add<T: Copy + Into<i64>>(
+        &mut self,
+        groups: &[u32],
+        values: &[T],
+        validity: Option<&[bool]>,
+    ) {
+        let (states, combine) = (&mut self.states, self.combine);
+        each_valid(groups, values, validity, |group, value| {
+            let value: i64 = (*value).into();
+            let state = &mut states[group];
+            *state = Some(state.map_or(value, |state| combine(state, value)));
+        });
+    }
+}
+
+impl Accumulator for Bits {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, None);
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
+        let validity = argument.validity.as_deref();
+        match &argument.data {
+            VectorData::Int2(values) => self.add(groups, values, validity),
+            VectorData::Int4(values) => self.add(groups, values, validity),
+            VectorData::Int8(values) => self.add(groups, values, validity),
+            other => unexpected(other),
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.states[group].map_or(Datum::Null, Datum::Int8)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        if let Datum::Int8(value) = partial[0] {
+            let state = &mut self.states[group];
+            *state = Some(state.map_or(value, |state| (self.combine)(state, value)));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(match (self.states[group], self.data_type) {
+            (None, _) => Datum::Null,
+            (Some(value), DataType::Int2) => Datum::Int2(value as i16),
+            (Some(value), DataType::Int4) => Datum::Int4(value as i32),
+            (Some(value), _) => Datum::Int8(value),
+        })
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<Option<i64>>()
+    }
+}
+
+/// `any_value`: the first that comes.
+#[derive(Default)]
+pub(super) struct AnyValue {
+    values: Vec<Datum>,
+    heap_bytes: usize,
+}
+
+impl AnyValue {
+    fn offer(&mut self, group: usize, value: Datum) {
+        if self.values[group].is_null() {
+            self.heap_bytes += value.heap_bytes();
+            self.values[group] = value;
+        }
+    }
+}
+
+impl Accumulator for AnyValue {
+    fn resize(&mut self, group_count: usize) {
+        self.values.resize(group_count, Datum::Null);
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
+        for (row, &group) in groups.iter().enumerate() {
+            if self.values[group as usize].is_null() {
+                self.offer(group as usize, argument.datum(row));
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.values[group].clone()]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.offer(group, partial[0].clone());
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.values[group].clone())
+    }
+
+    fn byte_count(&self) -> usize {
+        self.values.capacity() * size_of::<Datum>() + self.heap_bytes
+    }
+}
