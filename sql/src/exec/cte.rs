@@ -1,6 +1,6 @@
 //! WITH: rows that are computed at most once, as far as somebody reads them, and kept.
 //!
-//! [`With`] makes the place where they are kept known to what is below it, in the [`Context`];
+//! `With` makes the place where they are kept known to what is below it, in the [`Context`];
 //! [`CteScan`] reads there. The work table of a recursive query is such a place, too.
 
 use std::sync::Arc;
