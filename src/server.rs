@@ -32,6 +32,10 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no resources for another client.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Stack of a thread that runs statements: plans are as deep as they have joins, and are walked by
+/// recursion. What is not used takes no memory.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Returns the threads that connections run on.
 ///
 /// # Errors
@@ -40,6 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub fn runtime() -> Result<Runtime> {
     let runtime = Builder::new_multi_thread()
         .thread_name("bennu-worker")
+        .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(WAITING_MAX)
         .enable_all()
         .build()?;
