@@ -10,6 +10,7 @@
 //! and a filter is not shown what it has jumped over. HBase's return codes are the pairs of the
 //! two.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -356,7 +357,11 @@ impl Node {
             | Node::Skip { inner, refused: failed } => {
                 let answer = inner.cell(cell);
                 *failed = !answer.include;
-                if *failed { CellAnswer::new(false, Jump::Row) } else { answer }
+                match *failed {
+                    true => CellAnswer::new(false, Jump::Row),
+                    // What it would leap over it refuses, and that decides.
+                    false => CellAnswer { jump: Jump::Next, ..answer },
+                }
             }
             Node::KeyOnly(kept) => CellAnswer { value: *kept, ..CellAnswer::new(true, Jump::Next) },
             Node::SingleColumn(single) => single.cell(cell),
@@ -385,8 +390,8 @@ impl Node {
             Node::ColumnValue { family, qualifier, test } => {
                 let column = (cell.family, cell.qualifier).cmp(&(*family, &qualifier[..]));
                 match column {
-                    std::cmp::Ordering::Equal => (test.passes(cell.value), Jump::Next),
-                    std::cmp::Ordering::Less if cell.family == *family => {
+                    Ordering::Equal => (test.passes(cell.value), Jump::Next),
+                    Ordering::Less if cell.family == *family => {
                         (false, Jump::To(Qualifier::from_slice(qualifier)))
                     }
                     _ => (false, Jump::Row),
@@ -411,11 +416,18 @@ impl Node {
             Node::WhileMatch { inner, .. } | Node::Skip { inner, .. } => {
                 inner.shortened(cell, jump)
             }
-            Node::SingleColumn(single) => match &single.condition {
-                column if single.matched.is_some() || column.family != cell.family => jump,
-                column if column.qualifier[..] <= *cell.qualifier => jump,
-                column => jump.min(Jump::To(Qualifier::from_slice(&column.qualifier))),
-            },
+            Node::SingleColumn(single) => {
+                let ColumnCondition { family, qualifier, any_version, .. } = &single.condition;
+                match (single.matched, qualifier[..].cmp(cell.qualifier)) {
+                    _ if *family != cell.family => jump,
+                    (None, Ordering::Greater) => {
+                        jump.min(Jump::To(Qualifier::from_slice(qualifier)))
+                    }
+                    // An older version may be the one.
+                    (Some(false), Ordering::Equal) if *any_version => Jump::Next,
+                    _ => jump,
+                }
+            }
             _ => jump,
         }
     }
