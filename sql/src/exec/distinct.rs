@@ -1,24 +1,78 @@
-//! The first row of each kind, in order of appearance: DISTINCT, DISTINCT ON.
+//! The first row of each kind: DISTINCT, DISTINCT ON.
+//!
+//! [`HashDistinct`] yields rows as they come, unless there are too many:
+//!
+//! ```text
+//!   rows -> not seen yet -> answer
+//!             |  once what was seen is more than work_mem
+//!             +--> partitions by key, on disk: each is done in the same way
+//! ```
+//!
+//! [`SortedDistinct`] is for rows that are sorted by what they must differ in; it keeps one.
 
 use std::sync::Arc;
 
-use types::aggregate::GroupTable;
+use types::aggregate::{GroupTable, key_hashes};
 use types::expr::Expr;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::DistinctNode;
+use crate::spill::SpillFile;
 
-/// Keeps what was seen in a hash table.
-pub(super) struct Distinct {
+/// Rows in any order, all columns of which count.
+pub(super) struct HashDistinct {
+    context: Arc<Context>,
+    types: Arc<[DataType]>,
+    /// The rows at hand.
+    input: Box<dyn Operator>,
+    /// How often these were cut before.
+    level: u32,
+    seen: GroupTable,
+    /// Rows that are not among those seen, once no more can be.
+    aside: Option<Partitions>,
+    /// Partitions to come, with their levels.
+    pending: Vec<(u32, Arc<SpillFile>)>,
+    /// Reused from batch to batch.
+    groups: Vec<u32>,
+}
+
+/// Rows sorted by what they must differ in.
+pub(super) struct SortedDistinct {
     node: Arc<DistinctNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
-    seen: GroupTable,
+    types: Vec<DataType>,
+    /// Of the last row.
+    last: Option<Vec<Vector>>,
     /// Reused from batch to batch.
     groups: Vec<u32>,
+}
+
+/// Opens it and what is below.
+pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
+    let input = build(&node.input, context)?;
+    let types: Vec<DataType> = node.on.iter().map(Expr::data_type).collect();
+    let (context, groups) = (Arc::clone(context), Vec::new());
+    Ok(match node.sorted {
+        true => {
+            let node = Arc::clone(node);
+            Box::new(SortedDistinct { node, context, input, types, last: None, groups })
+        }
+        false => Box::new(HashDistinct {
+            context,
+            input,
+            level: 0,
+            seen: GroupTable::new(&types),
+            types: types.into(),
+            aside: None,
+            pending: Vec::new(),
+            groups,
+        }),
+    })
 }
 
 /// Returns the positions of the rows whose group was not there before, the first of each.
@@ -35,29 +89,85 @@ pub(super) fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
     first
 }
 
-impl Distinct {
-    /// Opens it and what is below.
-    pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Distinct> {
-        let types: Vec<DataType> = node.on.iter().map(Expr::data_type).collect();
-        Ok(Distinct {
-            node: Arc::clone(node),
-            context: Arc::clone(context),
-            input: build(&node.input, context)?,
-            seen: GroupTable::new(&types),
-            groups: Vec::new(),
-        })
+impl HashDistinct {
+    /// Returns the rows of a batch that are new.
+    fn first_rows(&mut self, batch: &Batch) -> Result<Vec<u32>> {
+        let before = self.seen.group_count();
+        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+        self.seen.assign(&keys, batch.row_count, &mut self.groups);
+        let bytes = self.seen.byte_count();
+        if bytes > self.context.work_mem {
+            if self.level == LEVEL_MAX {
+                memory::check(bytes, self.context.work_mem)?;
+            } else {
+                self.aside = Some(Partitions::new(&self.types, self.level));
+            }
+        }
+        Ok(first_of_each(&self.groups, before))
+    }
+
+    /// Sets the rows aside that were not seen.
+    fn set_aside(&mut self, batch: &Batch, aside: &mut Partitions) -> Result<()> {
+        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+        self.seen.find(&keys, batch.row_count, &mut self.groups);
+        let count = self.seen.group_count() as u32;
+        let rows = (0u32..).zip(&self.groups).filter(|(_, group)| **group >= count);
+        let batch = batch.take(&rows.map(|(row, _)| row).collect::<Vec<u32>>());
+        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+        let hashes = key_hashes(&keys, &self.types, batch.row_count);
+        aside.add(&batch, &hashes, &self.context)
+    }
+
+    /// Goes on to the next partition; returns whether there is one.
+    fn turn(&mut self) -> Result<bool> {
+        if let Some(aside) = self.aside.take() {
+            let files = aside.finish()?.into_iter().flatten();
+            self.pending.extend(files.map(|file| (self.level + 1, file)));
+        }
+        let Some((level, file)) = self.pending.pop() else { return Ok(false) };
+        self.level = level;
+        self.seen = GroupTable::new(&self.types);
+        self.input = Box::new(SpillScan::open(Some(&file), &self.types, &self.context)?);
+        Ok(true)
     }
 }
 
-impl Operator for Distinct {
+impl Operator for HashDistinct {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            while let Some(batch) = self.input.next()? {
+                self.context.check()?;
+                if let Some(mut aside) = self.aside.take() {
+                    self.set_aside(&batch, &mut aside)?;
+                    self.aside = Some(aside);
+                    continue;
+                }
+                let first = self.first_rows(&batch)?;
+                if !first.is_empty() {
+                    return Ok(Some(batch.take(&first)));
+                }
+            }
+            if !self.turn()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Operator for SortedDistinct {
     fn next(&mut self) -> Result<Option<Batch>> {
         while let Some(batch) = self.input.next()? {
             self.context.check()?;
-            let before = self.seen.group_count();
+            let mut seen = GroupTable::new(&self.types);
+            if let Some(last) = &self.last {
+                seen.assign(&last.iter().collect::<Vec<_>>(), 1, &mut self.groups);
+            }
+            let before = seen.group_count();
             let keys = columns_of(&self.node.on, &batch, &self.context.eval)?;
             let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
-            self.seen.assign(&keys, batch.row_count, &mut self.groups);
-            memory::check(self.seen.byte_count(), self.context.work_mem)?;
+            seen.assign(&keys, batch.row_count, &mut self.groups);
+            let count = seen.group_count();
+            self.last = (count > 0).then(|| seen.keys(count - 1..count));
             let first = first_of_each(&self.groups, before);
             if !first.is_empty() {
                 return Ok(Some(batch.take(&first)));

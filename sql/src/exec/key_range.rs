@@ -4,6 +4,7 @@
 //! order, direction and the place of NULLs have become part of; so intersecting conditions is
 //! intersecting byte ranges, and `a > 3 and a > $1` needs no special case.
 
+use types::datum::Nested;
 use types::expr::EvalContext;
 use types::keycode::{self, prefix_end};
 use types::{DataType, Datum};
@@ -141,6 +142,15 @@ fn term_spans(
             let mut spans = Vec::with_capacity(values.len());
             for value in values {
                 spans.extend(equal(&value.eval_row(&[], context)?, condition)?);
+            }
+            Ok(unite(spans))
+        }
+        KeyTerm::InArray(array) => {
+            let mut spans = Vec::new();
+            if let Datum::Nested(Nested::Array(array)) = array.eval_row(&[], context)? {
+                for value in &array.elements {
+                    spans.extend(equal(value, condition)?);
+                }
             }
             Ok(unite(spans))
         }

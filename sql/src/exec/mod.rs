@@ -235,7 +235,7 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Aggregate(node) => Box::new(aggregate::HashAggregate::open(node, context)?),
         Node::Sort(node) => Box::new(sort::Sort::open(node, context)?),
         Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
-        Node::Distinct(node) => Box::new(distinct::Distinct::open(node, context)?),
+        Node::Distinct(node) => distinct::open(node, context)?,
         Node::SetOperation(node) => Box::new(set_operation::HashSetOp::open(node, context)?),
         Node::WindowAgg(node) => Box::new(window::WindowAgg::open(node, context)?),
         Node::With(node) => cte::open_with(node, context)?,

@@ -1,31 +1,52 @@
 //! INTERSECT and EXCEPT: a hash table counts the rows of the right side, and the rows of the left
 //! side are held against it as they come.
+//!
+//! ```text
+//!   right -> counts --more than work_mem--> both sides to partitions by row, on disk
+//!   left  -> answer                         partition after partition -> counts, answer
+//! ```
+//!
+//! EXCEPT without ALL yields a row as often as the left side has it: a step of its own makes them
+//! different.
 
 use std::sync::Arc;
 
-use types::aggregate::GroupTable;
-use types::{Batch, Vector};
+use types::aggregate::{GroupTable, key_hashes};
+use types::vector::{BATCH_ROWS, VectorData};
+use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::SetKind;
 use crate::plan::SetOperationNode;
+use crate::spill::SpillFile;
 
 /// See the module.
 pub(super) struct HashSetOp {
     node: Arc<SetOperationNode>,
     context: Arc<Context>,
+    /// The rows at hand.
     left: Box<dyn Operator>,
-    /// Until it was read.
+    /// Until it was read. The rows of a partition have their count behind them.
     right: Option<Box<dyn Operator>>,
+    types: Arc<[DataType]>,
+    /// How often the rows at hand were cut before.
+    level: u32,
+    /// Partitions to come.
+    pending: Vec<Pair>,
     groups: GroupTable,
-    /// Of each group: with ALL the rows of the right side that no row of the left side was set
-    /// against yet; else 1 until the group's fate is decided.
+    /// Of each group: the rows of the right side that no row of the left side was set against yet.
     counts: Vec<u64>,
-    /// The groups that are on the right side come before this one.
-    right_groups: usize,
     /// Reused from batch to batch.
     assigned: Vec<u32>,
+}
+
+/// Both sides of a partition.
+struct Pair {
+    level: u32,
+    left: Arc<SpillFile>,
+    right: Option<Arc<SpillFile>>,
 }
 
 impl HashSetOp {
@@ -34,74 +55,149 @@ impl HashSetOp {
         Ok(HashSetOp {
             left: build(&node.left, context)?,
             right: Some(build(&node.right, context)?),
+            types: node.types.clone().into(),
+            level: 0,
+            pending: Vec::new(),
             groups: GroupTable::new(&node.types),
             node: Arc::clone(node),
             context: Arc::clone(context),
             counts: Vec::new(),
-            right_groups: 0,
             assigned: Vec::new(),
         })
     }
 
-    /// Finds the group of each row of a batch.
-    fn assign(&mut self, batch: &Batch) -> Result<()> {
-        self.context.check()?;
-        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
-        self.groups.assign(&keys, batch.row_count, &mut self.assigned);
-        self.counts.resize(self.groups.group_count(), 0);
-        let bytes = self.groups.byte_count() + self.counts.capacity() * size_of::<u64>();
-        memory::check(bytes, self.context.work_mem)
+    fn counted_types(&self) -> Arc<[DataType]> {
+        self.types.iter().copied().chain([DataType::Int8]).collect()
     }
 
-    fn read_right(&mut self, right: &mut dyn Operator) -> Result<()> {
+    /// Counts the right side, or sets both sides aside.
+    fn read_right(&mut self, mut right: Box<dyn Operator>) -> Result<()> {
         while let Some(batch) = right.next()? {
-            self.assign(&batch)?;
-            for &group in &self.assigned {
-                self.counts[group as usize] += 1;
+            self.context.check()?;
+            let batch = self.counted(batch);
+            let (counts, keys) = parts(&batch);
+            self.groups.assign(&keys, batch.row_count, &mut self.assigned);
+            self.counts.resize(self.groups.group_count(), 0);
+            for (&group, &count) in self.assigned.iter().zip(counts) {
+                self.counts[group as usize] += count as u64;
+            }
+            let bytes = self.groups.byte_count() + self.counts.capacity() * size_of::<u64>();
+            if bytes <= self.context.work_mem {
+                continue;
+            }
+            if self.level == LEVEL_MAX {
+                memory::check(bytes, self.context.work_mem)?;
+                continue;
+            }
+            return self.set_aside(right.as_mut());
+        }
+        Ok(())
+    }
+
+    /// Returns rows of the right side with their counts.
+    fn counted(&self, mut batch: Batch) -> Batch {
+        if batch.columns.len() == self.types.len() {
+            let ones = VectorData::Int8(vec![1; batch.row_count]);
+            batch.columns.push(Arc::new(Vector { data: ones, validity: None }));
+        }
+        batch
+    }
+
+    /// Writes both sides, as far as they were not read yet, to partitions.
+    fn set_aside(&mut self, right: &mut dyn Operator) -> Result<()> {
+        let mut of_right = Partitions::new(&self.counted_types(), self.level);
+        let groups = std::mem::replace(&mut self.groups, GroupTable::new(&self.types));
+        let counts: Vec<i64> =
+            std::mem::take(&mut self.counts).into_iter().map(|count| count as i64).collect();
+        for from in (0..counts.len()).step_by(BATCH_ROWS) {
+            let range = from..counts.len().min(from + BATCH_ROWS);
+            let counts = VectorData::Int8(counts[range.clone()].to_vec());
+            let counts = Vector { data: counts, validity: None };
+            let row_count = range.len();
+            let columns = groups.keys(range).into_iter().chain([counts]).map(Arc::new).collect();
+            self.add(&mut of_right, &Batch { columns, row_count })?;
+        }
+        drop(groups);
+        while let Some(batch) = right.next()? {
+            self.add(&mut of_right, &self.counted(batch))?;
+        }
+        let mut of_left = Partitions::new(&self.types, self.level);
+        while let Some(batch) = self.left.next()? {
+            self.add(&mut of_left, &batch)?;
+        }
+        for (left, right) in of_left.finish()?.into_iter().zip(of_right.finish()?) {
+            if let Some(left) = left {
+                self.pending.push(Pair { level: self.level + 1, left, right });
             }
         }
-        self.right_groups = self.groups.group_count();
         Ok(())
+    }
+
+    fn add(&self, to: &mut Partitions, batch: &Batch) -> Result<()> {
+        let keys: Vec<&Vector> =
+            batch.columns[..self.types.len()].iter().map(Arc::as_ref).collect();
+        to.add(batch, &key_hashes(&keys, &self.types, batch.row_count), &self.context)
+    }
+
+    /// Goes on to the next partition; returns whether there is one.
+    fn turn(&mut self) -> Result<bool> {
+        let Some(Pair { level, left, right }) = self.pending.pop() else { return Ok(false) };
+        self.level = level;
+        self.groups = GroupTable::new(&self.types);
+        self.counts.clear();
+        self.left = Box::new(SpillScan::open(Some(&left), &self.types, &self.context)?);
+        let right = SpillScan::open(right.as_ref(), &self.counted_types(), &self.context)?;
+        self.right = Some(Box::new(right));
+        Ok(true)
     }
 
     /// Returns whether the next row of the left side, of this group, is in the answer.
     fn takes(&mut self, group: u32) -> bool {
-        let group = group as usize;
-        let on_right = group < self.right_groups;
-        match (self.node.kind, self.node.all) {
-            (SetKind::Intersect, false) => std::mem::take(&mut self.counts[group]) > 0,
-            (SetKind::Except, false) => {
-                let first = self.counts[group] == 0;
-                self.counts[group] = 1;
-                first && !on_right
-            }
-            (kind, true) => {
-                let paired = self.counts[group] > 0;
-                self.counts[group] -= u64::from(paired);
-                paired == (kind == SetKind::Intersect)
+        let intersects = self.node.kind == SetKind::Intersect;
+        let Some(count) = self.counts.get_mut(group as usize) else { return !intersects };
+        match (intersects, self.node.all) {
+            (true, false) => std::mem::take(count) > 0,
+            (false, false) => false,
+            (_, true) => {
+                let paired = *count > 0;
+                *count -= u64::from(paired);
+                paired == intersects
             }
         }
     }
 }
 
+/// Returns the counts of counted rows, and the rows.
+fn parts(batch: &Batch) -> (&[i64], Vec<&Vector>) {
+    let (counts, columns) = batch.columns.split_last().expect("the counts are there");
+    let VectorData::Int8(counts) = &counts.data else { unreachable!("counts are bigints") };
+    (counts, columns.iter().map(Arc::as_ref).collect())
+}
+
 impl Operator for HashSetOp {
     fn next(&mut self) -> Result<Option<Batch>> {
-        if let Some(mut right) = self.right.take() {
-            self.read_right(right.as_mut())?;
-        }
-        while let Some(batch) = self.left.next()? {
-            self.assign(&batch)?;
-            let assigned = std::mem::take(&mut self.assigned);
-            let rows = (0u32..).zip(&assigned).filter(|(_, group)| self.takes(**group));
-            let taken: Vec<u32> = rows.map(|(row, _)| row).collect();
-            self.assigned = assigned;
-            if taken.len() == batch.row_count {
-                return Ok(Some(batch));
+        loop {
+            if let Some(right) = self.right.take() {
+                self.read_right(right)?;
             }
-            if !taken.is_empty() {
-                return Ok(Some(batch.take(&taken)));
+            while let Some(batch) = self.left.next()? {
+                self.context.check()?;
+                let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
+                let mut assigned = std::mem::take(&mut self.assigned);
+                self.groups.find(&keys, batch.row_count, &mut assigned);
+                let rows = (0u32..).zip(&assigned).filter(|(_, group)| self.takes(**group));
+                let taken: Vec<u32> = rows.map(|(row, _)| row).collect();
+                self.assigned = assigned;
+                if taken.len() == batch.row_count {
+                    return Ok(Some(batch));
+                }
+                if !taken.is_empty() {
+                    return Ok(Some(batch.take(&taken)));
+                }
+            }
+            if !self.turn()? {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 }

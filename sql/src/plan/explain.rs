@@ -432,7 +432,11 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
         line.push_str(&format!(", index {} ({how})", index.name));
     }
     line.push_str(", ");
+    let unknown = path.conditions.iter().chain(path.branches.iter().flatten());
+    let unknown = unknown.clone().any(KeyCondition::has_array);
     line.push_str(&match path.shape {
+        PathShape::Points(_) if unknown => "multi get".to_owned(),
+        PathShape::Ranges(_) if unknown => "skip scan".to_owned(),
         PathShape::Points(1) => "point get".to_owned(),
         PathShape::Points(count) => format!("multi get ({count} keys)"),
         PathShape::Ranges(1) => "range scan".to_owned(),
@@ -497,6 +501,7 @@ fn term_text(name: &str, term: &KeyTerm) -> String {
     match term {
         KeyTerm::Equal(value) => format!("{name} = {}", text(value, &[])),
         KeyTerm::In(values) => format!("{name} IN ({})", texts(values, &[])),
+        KeyTerm::InArray(array) => format!("{name} = ANY ({})", text(array, &[])),
         KeyTerm::IsNull => format!("{name} IS NULL"),
         KeyTerm::IsNotNull => format!("{name} IS NOT NULL"),
         KeyTerm::Compare(comparison, value) => {

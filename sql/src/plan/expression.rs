@@ -1,6 +1,7 @@
 //! Expressions as text, for EXPLAIN.
 
 use types::expr::Expr;
+use types::function::{FunctionId, signature};
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
@@ -28,7 +29,7 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
         Expr::Column { index, .. } => name(names, *index),
         Expr::Parameter { index, .. } => format!("${}", index + 1),
         Expr::Call { function, arguments, .. } => {
-            let function = types::function::signature(*function).name;
+            let function = signature(*function).name;
             let is_operator = !function.starts_with(|c: char| c.is_alphabetic() || c == '_');
             match arguments.as_slice() {
                 [left, right] if is_operator => {
@@ -44,6 +45,15 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
                 }
                 [operand] if is_operator => {
                     wrap(format!("{function}{}", write(operand, names, true)))
+                }
+                [Expr::Constant { value: Datum::Int4(comparison), .. }, left, array]
+                    if matches!(function, "any of" | "all of") =>
+                {
+                    let comparison = u16::try_from(*comparison).map(FunctionId);
+                    let symbol = comparison.map_or("?", |comparison| signature(comparison).name);
+                    let word = if function == "any of" { "ANY" } else { "ALL" };
+                    let (left, array) = (write(left, names, true), write(array, names, false));
+                    wrap(format!("{left} {symbol} {word} ({array})"))
                 }
                 arguments => format!("{function}({})", list(arguments, names, ", ", false)),
             }

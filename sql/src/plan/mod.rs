@@ -322,9 +322,11 @@ pub struct DistinctNode {
     pub input: Node,
     /// What the rows must differ in.
     pub on: Vec<Expr>,
+    /// The rows are sorted by that. If not, it is all of their columns.
+    pub sorted: bool,
 }
 
-/// See [`Node::SetOperation`]. The right side is kept in memory.
+/// See [`Node::SetOperation`]. EXCEPT yields a row as often as the left side has it.
 #[derive(Debug)]
 pub struct SetOperationNode {
     /// Which.

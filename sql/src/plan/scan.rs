@@ -120,6 +120,8 @@ pub enum KeyTerm {
     Equal(Expr),
     /// `IN (values)`
     In(Vec<Expr>),
+    /// `= ANY (array)`
+    InArray(Expr),
     /// `IS NULL`
     IsNull,
     /// `IS NOT NULL`
@@ -131,6 +133,9 @@ pub enum KeyTerm {
     /// One of these holds.
     Any(Vec<KeyTerm>),
 }
+
+/// So many elements an array is taken to have before it is known: PostgreSQL's guess.
+pub const ARRAY_VALUES: usize = 10;
 
 /// An inequality, with the key column on the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,11 +163,13 @@ impl Comparison {
 }
 
 impl KeyTerm {
-    /// Returns how many values the term allows at most; `None` if it is not a list of values.
+    /// Returns how many values the term allows at most, of an array about how many; `None` if it is
+    /// not a list of values.
     pub fn point_count(&self) -> Option<usize> {
         match self {
             KeyTerm::Equal(_) | KeyTerm::IsNull => Some(1),
             KeyTerm::In(values) => Some(values.len()),
+            KeyTerm::InArray(_) => Some(ARRAY_VALUES),
             KeyTerm::Any(terms) => terms.iter().map(KeyTerm::point_count).sum(),
             KeyTerm::IsNotNull | KeyTerm::Compare(..) | KeyTerm::Like(_) => None,
         }
@@ -172,12 +179,22 @@ impl KeyTerm {
     pub fn range_count(&self) -> usize {
         match self {
             KeyTerm::In(values) => values.len(),
+            KeyTerm::InArray(_) => ARRAY_VALUES,
             KeyTerm::Any(terms) => terms.iter().map(KeyTerm::range_count).sum(),
             KeyTerm::Equal(_)
             | KeyTerm::IsNull
             | KeyTerm::IsNotNull
             | KeyTerm::Compare(..)
             | KeyTerm::Like(_) => 1,
+        }
+    }
+
+    /// Returns whether only the run tells how many values there are.
+    pub fn has_array(&self) -> bool {
+        match self {
+            KeyTerm::InArray(_) => true,
+            KeyTerm::Any(terms) => terms.iter().any(KeyTerm::has_array),
+            _ => false,
         }
     }
 
@@ -202,6 +219,11 @@ impl KeyCondition {
         // Intersecting sets of a and b ranges gives at most a + b - 1.
         let total: usize = self.terms.iter().map(KeyTerm::range_count).sum();
         self.point_count().unwrap_or(total + 1 - self.terms.len().max(1)).max(1)
+    }
+
+    /// Returns whether only the run tells how many values there are.
+    pub fn has_array(&self) -> bool {
+        self.terms.iter().any(KeyTerm::has_array)
     }
 
     /// Returns whether the column is fixed to one value.

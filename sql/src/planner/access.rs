@@ -244,7 +244,9 @@ fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> Leading {
     let mut done = vec![false; conjuncts.len()];
     let mut count = 1;
     for part in parts {
-        let Some(condition) = condition(part, conjuncts, &mut count, &mut done) else {
+        let has_array = conditions.iter().any(KeyCondition::has_array);
+        let conjuncts = Conjuncts { all: conjuncts, has_array };
+        let Some(condition) = condition(part, &conjuncts, &mut count, &mut done) else {
             break;
         };
         let fixed = condition.point_count().is_some();
@@ -315,17 +317,26 @@ fn branched(
     })
 }
 
+struct Conjuncts<'a> {
+    all: &'a [&'a Expr],
+    /// A column before this one is any value of an array. It may be long, and so this one is not
+    /// taken for each value of another array.
+    has_array: bool,
+}
+
 /// Gathers what the conjuncts say of a key column. Marks those that are answered in full.
 fn condition(
     part: &KeyPart,
-    conjuncts: &[&Expr],
+    conjuncts: &Conjuncts<'_>,
     count: &mut usize,
     done: &mut [bool],
 ) -> Option<KeyCondition> {
     let mut terms = Vec::new();
     let mut exact = Vec::new();
-    for (position, conjunct) in conjuncts.iter().enumerate() {
-        if let Some(matched) = key_term::of_conjunct(conjunct, &part.value) {
+    for (position, conjunct) in conjuncts.all.iter().enumerate() {
+        if let Some(matched) = key_term::of_conjunct(conjunct, &part.value)
+            && !(conjuncts.has_array && matched.term.has_array())
+        {
             terms.push(matched.term);
             if matched.exact {
                 exact.push(position);

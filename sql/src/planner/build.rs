@@ -11,7 +11,7 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::logical::{
-    ApplyKind, Join, JoinChoice, Logical, SetOperation, SortKey, Window, sort_keys,
+    ApplyKind, Join, JoinChoice, Logical, SetKind, SetOperation, SortKey, Window, sort_keys,
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, HashJoinNode,
@@ -94,15 +94,24 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             unordered(build_distinct(*input, wanted.goal.is_some()))
         }
         Logical::Distinct { input, on } => {
+            // DISTINCT ON sorts by what it names.
             let input = build(*input);
-            unordered(Node::Distinct(Arc::new(DistinctNode { input, on })))
+            unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: true })))
         }
         Logical::SetOperation(operation) => {
             let SetOperation { kind, all, left, right } = operation;
             let types = left.column_types();
             let (left, right) = (build(*left), build(*right));
+            let on = types.iter().enumerate().map(|(i, &t)| Expr::column(i, t)).collect();
             let node = SetOperationNode { kind, all, left, right, types };
-            unordered(Node::SetOperation(Arc::new(node)))
+            let node = Node::SetOperation(Arc::new(node));
+            unordered(match (kind, all) {
+                (SetKind::Except, false) => {
+                    let node = DistinctNode { input: node, on, sorted: false };
+                    Node::Distinct(Arc::new(node))
+                }
+                _ => node,
+            })
         }
         Logical::Window(window) => build_window(window, &wanted),
         Logical::With(with) => {
@@ -372,7 +381,7 @@ fn build_distinct(input: Logical, has_goal: bool) -> Node {
     }
     let on = all_columns(&input);
     let input = build(input);
-    Node::Distinct(Arc::new(DistinctNode { input, on }))
+    Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false }))
 }
 
 /// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use types::expr::Expr;
-use types::function::Volatility;
+use types::function::{FunctionId, Volatility, signature};
 use types::{DataType, Datum};
 
 /// A set of column positions.
@@ -72,7 +72,7 @@ pub(super) fn is_volatile(expression: &Expr) -> bool {
     let mut volatile = false;
     expression.walk(&mut |part| {
         if let Expr::Call { function, .. } = part {
-            volatile |= types::function::signature(*function).volatility == Volatility::Volatile;
+            volatile |= signature(*function).volatility == Volatility::Volatile;
         }
     });
     volatile
@@ -138,9 +138,21 @@ pub(super) fn uses_parameters(expression: &Expr, parameters: &Columns) -> bool {
 pub(super) fn as_operator(expression: &Expr) -> Option<(&'static str, &Expr, &Expr)> {
     match expression {
         Expr::Call { function, arguments, .. } => match arguments.as_slice() {
-            [left, right] => Some((types::function::signature(*function).name, left, right)),
+            [left, right] => Some((signature(*function).name, left, right)),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Takes `left = ANY (array)` apart.
+pub(super) fn as_equal_to_any(expression: &Expr) -> Option<(&Expr, &Expr)> {
+    let Expr::Call { function, arguments, .. } = expression else { return None };
+    let [Expr::Constant { value: Datum::Int4(comparison), .. }, left, array] = arguments.as_slice()
+    else {
+        return None;
+    };
+    let comparison = FunctionId(u16::try_from(*comparison).ok()?);
+    let is_so = signature(*function).name == "any of" && signature(comparison).name == "=";
+    is_so.then_some((left, array))
 }

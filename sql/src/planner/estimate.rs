@@ -11,7 +11,8 @@ use types::{DataType, Datum};
 use crate::catalog::statistics::{ColumnStatistics, form};
 use crate::catalog::table::Table;
 use crate::logical::{Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan};
-use crate::planner::conjunct::{as_operator, is_free};
+use crate::plan::scan::ARRAY_VALUES;
+use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
 /// Different values of a column of which nothing is known.
@@ -335,7 +336,9 @@ impl Estimator<'_> {
                 None => match as_operator(conjunct).map(|(symbol, ..)| symbol) {
                     Some("~~" | "~~*" | "~" | "~*") => MATCH,
                     Some("!~~" | "!~~*" | "!~" | "!~*") => 1.0 - MATCH,
-                    _ => UNKNOWN,
+                    _ => as_equal_to_any(conjunct).map_or(UNKNOWN, |(operand, _)| {
+                        (ARRAY_VALUES as f64 / self.distinct(operand, plan)).min(1.0)
+                    }),
                 },
             },
         }

@@ -8,7 +8,7 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::plan::scan::{Comparison, KeyTerm};
-use crate::planner::conjunct::{as_operator, boolean, is_free, is_volatile};
+use crate::planner::conjunct::{as_equal_to_any, as_operator, boolean, is_free, is_volatile};
 
 /// A term, and whether it says all that the conjunct says.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,13 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
             Matched::exact(KeyTerm::Equal(boolean(true)))
         }
         conjunct => {
+            if let Some((operand, array)) = as_equal_to_any(conjunct) {
+                let element = array.data_type().element()?;
+                let usable =
+                    is_key(operand) && is_known(array) && comparable(element, key.data_type());
+                return usable
+                    .then(|| Matched { term: KeyTerm::InArray(array.clone()), exact: true });
+            }
             let (symbol, left, right) = as_operator(conjunct)?;
             if is_key(left) && is_bound(right, key.data_type()) {
                 comparison(symbol, right, false)
@@ -121,7 +128,12 @@ pub(crate) fn like_prefix(pattern: &str) -> (String, &str) {
 
 /// Whether the value can be compared with a key column of this type by its key form.
 fn is_bound(value: &Expr, key: DataType) -> bool {
-    is_free(value) && !is_volatile(value) && comparable(value.data_type(), key)
+    is_known(value) && comparable(value.data_type(), key)
+}
+
+/// Whether the value is the same for all rows.
+fn is_known(value: &Expr) -> bool {
+    is_free(value) && !is_volatile(value)
 }
 
 fn comparable(value: DataType, key: DataType) -> bool {
