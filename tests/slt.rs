@@ -86,6 +86,7 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "aggregates",
     "arrays",
     "alter_table",
     "create_table",

@@ -130,7 +130,7 @@ struct RegionState<'a> {
 
 impl<'a> RegionState<'a> {
     fn new(request: &'a AggregateRequest) -> RegionState<'a> {
-        let groups = Groups::new(&request.group_by, &request.aggregates);
+        let groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
         let vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
         RegionState { request, groups, vectors, rows_scanned: 0 }
     }
@@ -200,6 +200,7 @@ mod tests {
             kind,
             arguments: (kind != AggregateKind::CountRows).then(|| at(0)).into_iter().collect(),
             distinct: false,
+            order_by: Vec::new(),
             filter: None,
             data_type,
         };
@@ -232,7 +233,7 @@ mod tests {
         request: &AggregateRequest,
         responses: impl IntoIterator<Item = AggregateResponse>,
     ) -> types::Result<Batch> {
-        let mut groups = Groups::new(&request.group_by, &request.aggregates);
+        let mut groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
         responses.into_iter().try_for_each(|response| groups.merge(&response.groups))?;
         groups.finish(0..groups.group_count())
     }

@@ -70,6 +70,7 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
             .into_iter()
             .collect(),
         distinct: false,
+        order_by: vec![],
         filter: None,
         data_type,
     };
@@ -93,7 +94,7 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
 
 fn ask(transaction: &Transaction, request: &AggregateRequest) -> Batch {
     let ranges = [(Vec::new(), None)];
-    let mut groups = Groups::new(&request.group_by, &request.aggregates);
+    let mut groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
     let called = transaction.call_endpoint(
         &transaction.reader(TABLE).unwrap(),
         &ranges,
@@ -222,7 +223,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
     };
-    let mut groups = Groups::new(&request.group_by, &request.aggregates);
+    let mut groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
     let (mut largest, mut pages) = (0, 0);
     let ranges = [(Vec::new(), None)];
     let called = transaction.call_endpoint(

@@ -20,6 +20,19 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
+impl SortKey {
+    /// Returns the key as text, its expression as `text` has it.
+    pub fn describe_with(&self, text: &dyn Fn(&Expr) -> String) -> String {
+        let direction = if self.descending { " DESC" } else { "" };
+        let nulls = match (self.nulls_first, self.descending) {
+            (true, false) => " NULLS FIRST",
+            (false, true) => " NULLS LAST",
+            _ => "",
+        };
+        format!("{}{direction}{nulls}", text(&self.expression))
+    }
+}
+
 /// How the values of one key are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyOrder {

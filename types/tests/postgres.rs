@@ -169,12 +169,13 @@ fn casts_answer_as_postgres_does() {
 fn aggregates_answer_as_postgres_does() {
     check(include_str!("postgres/aggregates.golden"), |fields| {
         let data_type = DataType::from_name(&fields[1]).expect("a type");
-        let (kind, taken, result) =
-            aggregate::resolve(&fields[0], &[data_type]).expect("an aggregate");
+        let found = aggregate::resolve(&fields[0], &[data_type]).expect("an aggregate");
+        let (taken, result) = (found.arguments[0], found.data_type);
         let call = Aggregate {
-            kind,
+            kind: found.kind,
             arguments: vec![Expr::column(0, taken)],
             distinct: false,
+            order_by: Vec::new(),
             filter: None,
             data_type: result,
         };
@@ -182,14 +183,14 @@ fn aggregates_answer_as_postgres_does() {
             .iter()
             .map(|value| Ok(vec![parse(value, data_type)?]))
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut whole = AggregateStates::new(&call);
+        let context = context();
+        let mut whole = AggregateStates::new(&call, &context);
         whole.resize(1);
         let batch = Batch::from_rows(&[taken], &rows);
-        let context = EvalContext::default();
         whole.feed(&vec![0; rows.len()], &batch, &context)?;
 
         // Each row in a group of its own, all merged into one: the same but for rounding.
-        let mut parts = AggregateStates::new(&call);
+        let mut parts = AggregateStates::new(&call, &context);
         parts.resize(rows.len());
         let groups: Vec<u32> = (0..rows.len() as u32).collect();
         parts.feed(&groups, &batch, &context)?;
@@ -201,7 +202,7 @@ fn aggregates_answer_as_postgres_does() {
         for (datum, data_type) in states.iter().zip(call.partial_types().iter().cycle()) {
             assert!(datum.is_null() || datum.fits(*data_type), "{fields:?}: {states:?}");
         }
-        let mut merged = AggregateStates::new(&call);
+        let mut merged = AggregateStates::new(&call, &context);
         merged.resize(1);
         merged.merge(&partial, &vec![0; rows.len()])?;
         let answer = whole.finish(0..1)?.datum(0);

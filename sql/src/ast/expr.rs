@@ -9,7 +9,7 @@
 use types::datatype::SqlType;
 
 use super::Ident;
-use super::query::Query;
+use super::query::{OrderItem, Query};
 use super::window::Over;
 
 /// An expression together with its SQL text, for what is stored in the catalog.
@@ -378,6 +378,10 @@ pub struct FunctionCall {
     pub star: bool,
     /// `f(DISTINCT …)`
     pub distinct: bool,
+    /// `f(… ORDER BY …)`, or WITHIN GROUP
+    pub order_by: Vec<OrderItem>,
+    /// Whether that order is `WITHIN GROUP (ORDER BY …)`.
+    pub within_group: bool,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
     /// `OVER …`

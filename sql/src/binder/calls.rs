@@ -1,16 +1,14 @@
-//! Calls of functions and aggregates.
+//! Calls of functions.
 
-use types::aggregate::{self, Aggregate, AggregateKind};
 use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
-use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
-use crate::binder::parameters::Parameters;
+use crate::binder::aggregates::is_aggregate;
+use crate::binder::level::Binder;
 use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
-use crate::binder::tree::{for_each_column, walk};
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
 use crate::error::{Error, Result, sqlstate};
@@ -32,21 +30,23 @@ impl Binder<'_> {
         if let Some(over) = &call.over {
             return self.bind_window_call(call, over, position);
         }
+        if is_aggregate(call) {
+            return self.bind_aggregate(name, call, position);
+        }
         if is_window_function(name) {
             let message = format!("window function {name} requires an OVER clause");
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
-        }
-        if AggregateKind::from_name(name).is_some() {
-            return self.bind_aggregate(name, call, position);
         }
         let nullary = |signature: &types::function::Signature| signature.arguments.is_empty();
         if call.star && !types::function::overloads(name).iter().any(nullary) {
             return self.function(name, Vec::new(), position);
         }
-        if call.star || call.distinct || call.filter.is_some() {
+        if call.star || call.distinct || call.filter.is_some() || !call.order_by.is_empty() {
             let what = match call {
                 FunctionCall { star: true, .. } => format!("{name}(*) specified"),
                 FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),
+                FunctionCall { within_group: true, .. } => "WITHIN GROUP specified".to_owned(),
+                _ if !call.order_by.is_empty() => "ORDER BY specified".to_owned(),
                 _ => "FILTER specified".to_owned(),
             };
             let message = format!("{what}, but {name} is not an aggregate function");
@@ -242,93 +242,6 @@ impl Binder<'_> {
         });
         self.function(name, precision.into_iter().collect(), position)
     }
-
-    fn bind_aggregate(
-        &mut self,
-        name: &str,
-        call: &FunctionCall,
-        position: usize,
-    ) -> Result<Typed> {
-        let level = self.level();
-        if level.in_aggregate {
-            let message = "aggregate function calls cannot be nested";
-            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
-        }
-        if !level.clause.allows_aggregates() {
-            return Err(aggregate_not_allowed(level.clause).at(position));
-        }
-        level.in_aggregate = true;
-        let bound = self.resolve_aggregate(name, call, position);
-        self.level().in_aggregate = false;
-        let found = bound?;
-        self.refuse_outer_aggregate(&found.arguments, position)?;
-        let data_type = found.data_type;
-        let aggregates = &mut self.level().aggregates;
-        let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
-            aggregates.push(found);
-            aggregates.len() - 1
-        });
-        let expr = Expr::Column { index: AGGREGATE + index, data_type };
-        Ok(Typed::new(expr, data_type, position))
-    }
-
-    /// Returns the aggregate that a call means.
-    pub(super) fn resolve_aggregate(
-        &mut self,
-        name: &str,
-        call: &FunctionCall,
-        position: usize,
-    ) -> Result<Aggregate> {
-        let (arguments, filter) = self.bind_aggregate_parts(call)?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let resolved = match (call.star, types.as_slice()) {
-            (true, []) => aggregate::resolve(name, &[]),
-            (false, [_, ..]) => aggregate::resolve(name, &types),
-            _ => None,
-        };
-        let Some((kind, taken, data_type)) = resolved else {
-            return Err(no_aggregate(name, call, &types).at(position));
-        };
-        let mut bound = Vec::new();
-        for value in arguments {
-            bound.push(match taken {
-                DataType::Unknown if value.is_unknown() => self.known(value)?.expr,
-                taken => self.implicit(value, taken)?,
-            });
-        }
-        Ok(Aggregate { kind, arguments: bound, distinct: call.distinct, filter, data_type })
-    }
-
-    fn bind_aggregate_parts(&mut self, call: &FunctionCall) -> Result<(Vec<Typed>, Option<Expr>)> {
-        let mut arguments = Vec::new();
-        for argument in &call.arguments {
-            arguments.push(self.bind_expr(&argument.value)?);
-        }
-        let Some(filter) = &call.filter else { return Ok((arguments, None)) };
-        let clause = std::mem::replace(&mut self.level().clause, Clause::Filter);
-        let filter = self.bind_expr(filter);
-        self.level().clause = clause;
-        let filter = self.condition(filter?, "FILTER")?;
-        Ok((arguments, Some(filter)))
-    }
-
-    /// An aggregate over nothing but outer columns would belong to the outer query.
-    fn refuse_outer_aggregate(&self, arguments: &[Expr], position: usize) -> Result<()> {
-        let (mut local, mut outer) = (false, false);
-        for argument in arguments {
-            for_each_column(argument, &mut |_| local = true);
-            walk(argument, &mut |node| {
-                outer |= matches!(node, Expr::Parameter { index, .. }
-                    if Parameters::is_outer(*index));
-            });
-        }
-        if outer && !local {
-            let what = "an aggregate of an outer query inside a subquery";
-            let hint = "Compute the aggregate in a subquery in FROM.";
-            return Err(Error::not_supported(what, hint).at(position));
-        }
-        Ok(())
-    }
 }
 
 fn sql_value_name(function: SqlValueFunction) -> &'static str {
@@ -368,7 +281,8 @@ fn boolean_text(value: Expr) -> Expr {
     }
 }
 
-fn undefined_function(call: &str, position: usize) -> Error {
+/// Returns the error of a function that is not there.
+pub(super) fn undefined_function(call: &str, position: usize) -> Error {
     Error::new(sqlstate::UNDEFINED_FUNCTION, format!("function {call} does not exist"))
         .with_hint(
             "No function matches the given name and argument types. \
@@ -386,20 +300,8 @@ fn to_json(name: &str) -> Option<&'static str> {
     }
 }
 
-fn call_text(name: &str, types: &[DataType]) -> String {
+/// Returns a call as messages show it.
+pub(super) fn call_text(name: &str, types: &[DataType]) -> String {
     let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
     format!("{name}({})", types.join(", "))
-}
-
-fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType]) -> Error {
-    if !call.star && types.is_empty() && name == "count" {
-        let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
-    }
-    let text = if call.star { format!("{name}()") } else { call_text(name, types) };
-    let message = format!("function {text} does not exist");
-    Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
-        "No function matches the given name and argument types. \
-         You might need to add explicit type casts.",
-    )
 }

@@ -46,6 +46,27 @@ impl Groups {
         self.map_within(expr, level, false)
     }
 
+    /// Checks that the direct arguments of ordered-set aggregates are constant within a group.
+    ///
+    /// # Errors
+    ///
+    /// 42803 if they are not.
+    pub(super) fn check_direct_arguments(&mut self, level: &mut Level) -> Result<()> {
+        let aggregates = level.aggregates.clone();
+        let ordered = aggregates.iter().filter(|aggregate| aggregate.kind.is_ordered_set());
+        for aggregate in ordered {
+            for direct in &aggregate.arguments[..aggregate.direct_count()] {
+                self.map(&mut direct.clone(), level).map_err(|error| {
+                    error.with_detail(
+                        "Direct arguments of an ordered-set aggregate must use only grouped \
+                         columns.",
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Maps the calls of window functions and what they are over.
     pub(super) fn map_windows(&mut self, level: &mut Level) -> Result<()> {
         let mut result = Ok(());

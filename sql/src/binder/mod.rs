@@ -36,6 +36,7 @@ mod bound_query;
 mod coercion;
 mod operators;
 mod calls;
+mod aggregates;
 mod columns;
 mod arrays;
 mod expressions;

@@ -16,7 +16,7 @@ use crate::binder::locks::{apply_hints, apply_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::tree::{for_each_column, identity};
-use crate::binder::typed::Typed;
+use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::binder::window::{check_names, map_windows, place_windows, window_not_allowed};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SortKey};
@@ -133,6 +133,9 @@ impl Binder<'_> {
             if resolve || distinct != Distinct::No || index >= visible {
                 target.value = self.known(target.value.clone())?;
             }
+            if distinct == Distinct::All {
+                check_told_apart(&target.value)?;
+            }
         }
         Ok(Parts { targets, visible, selection, having, order, group_by, distinct })
     }
@@ -220,6 +223,7 @@ impl Binder<'_> {
             }
         };
         targets[target].value = self.known(targets[target].value.clone())?;
+        check_ordered(&targets[target].value)?;
         Ok(target)
     }
 
@@ -287,11 +291,14 @@ impl Binder<'_> {
             let key = match named {
                 Some(target) => {
                     targets[target].value = self.known(targets[target].value.clone())?;
+                    check_told_apart(&targets[target].value)?;
                     targets[target].value.expr.clone()
                 }
                 None => {
                     let value = self.bind_expr(item)?;
-                    self.known(value)?.expr
+                    let value = self.known(value)?;
+                    check_told_apart(&value)?;
+                    value.expr
                 }
             };
             let (mut has_aggregate, mut has_window) = (false, false);
@@ -438,6 +445,7 @@ fn plan_select(
     }
     if grouped {
         let mut groups = Groups::new(rows, std::mem::take(&mut parts.group_by), level);
+        groups.check_direct_arguments(level)?;
         for target in &mut parts.targets {
             groups.map(&mut target.value.expr, level)?;
         }

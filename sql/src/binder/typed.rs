@@ -7,6 +7,8 @@ use types::cast::{CastContext, cast_context};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
+use crate::error::{Error, Result, sqlstate};
+
 /// A bound expression with what is known of it besides.
 ///
 /// Quoted literals and bare NULLs are constants of type [`DataType::Unknown`] until a context
@@ -46,6 +48,36 @@ impl Typed {
     pub(super) fn is_unknown(&self) -> bool {
         self.base() == DataType::Unknown
     }
+}
+
+/// Checks that values can be sorted.
+///
+/// # Errors
+///
+/// 42883 if their type has no order.
+pub(super) fn check_ordered(value: &Typed) -> Result<()> {
+    if value.base().is_ordered() {
+        return Ok(());
+    }
+    let name = value.base().sql_name();
+    let message = format!("could not identify an ordering operator for type {name}");
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+        .with_hint("Use an explicit ordering operator or modify the query.")
+        .at(value.position))
+}
+
+/// Checks that values can be told apart, for groups and DISTINCT.
+///
+/// # Errors
+///
+/// 42883 if their type knows no equality.
+pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
+    if value.base().is_ordered() {
+        return Ok(());
+    }
+    let name = value.base().sql_name();
+    let message = format!("could not identify an equality operator for type {name}");
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).at(value.position))
 }
 
 /// Returns a NULL constant.

@@ -16,7 +16,7 @@ use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCal
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::select::direction;
 use crate::binder::tree::{for_each_column, map_columns};
-use crate::binder::typed::{Typed, can_coerce};
+use crate::binder::typed::{Typed, can_coerce, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Exclusion, Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction,
@@ -80,8 +80,16 @@ impl Binder<'_> {
             );
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
+        if call.within_group {
+            let message = format!("OVER is not supported for ordered-set aggregate {name}");
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+        }
         let refused = [
             (call.distinct, "DISTINCT is not implemented for window functions"),
+            (
+                !call.order_by.is_empty(),
+                "aggregate ORDER BY is not implemented for window functions",
+            ),
             (
                 call.filter.is_some() && !is_aggregate,
                 "FILTER is not implemented for non-aggregate window functions",
@@ -208,7 +216,9 @@ impl Binder<'_> {
         let mut partition_by = Vec::new();
         for expr in &definition.partition_by {
             let value = self.bind_expr(expr)?;
-            let key = self.known(value)?.expr;
+            let value = self.known(value)?;
+            check_told_apart(&value)?;
+            let key = value.expr;
             if !partition_by.contains(&key) {
                 partition_by.push(key);
             }
@@ -218,6 +228,7 @@ impl Binder<'_> {
         for item in &definition.order_by {
             let value = self.bind_expr(&item.expr)?;
             let value = self.known(value)?;
+            check_ordered(&value)?;
             let (descending, nulls_first) = direction(item);
             first.get_or_insert_with(|| value.clone());
             if !order_by.iter().any(|key| key.expression == value.expr) {

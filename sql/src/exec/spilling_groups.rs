@@ -47,31 +47,26 @@ struct Shape {
 struct Aside<F> {
     /// Keys, then states of the aggregates that have some.
     states: F,
-    /// Of each aggregate that keeps rows, with its number: keys, then arguments.
+    /// Of each aggregate that keeps rows, with its number: keys, then what it keeps.
     rows: Vec<(usize, F)>,
 }
 
 impl Shape {
-    /// Returns whether what an aggregate gathers are the rows themselves.
-    fn keeps_rows(aggregate: &Aggregate) -> bool {
-        aggregate.distinct && !aggregate.kind.ignores_duplicates()
-    }
-
     /// Returns the numbers of these aggregates.
     fn keeping_rows(&self) -> impl Iterator<Item = usize> {
         let aggregates = self.aggregates.iter().enumerate();
-        aggregates.filter(|(_, aggregate)| Self::keeps_rows(aggregate)).map(|(number, _)| number)
+        aggregates.filter(|(_, aggregate)| aggregate.keeps_rows()).map(|(number, _)| number)
     }
 
     fn state_types(&self) -> Arc<[DataType]> {
-        let states = self.aggregates.iter().filter(|aggregate| !Self::keeps_rows(aggregate));
+        let states = self.aggregates.iter().filter(|aggregate| !aggregate.keeps_rows());
         let states = states.flat_map(Aggregate::partial_types);
         self.key_types.iter().copied().chain(states).collect()
     }
 
     fn row_types(&self, aggregate: usize) -> Arc<[DataType]> {
-        let arguments = self.aggregates[aggregate].arguments.iter().map(Expr::data_type);
-        self.key_types.iter().copied().chain(arguments).collect()
+        let kept = self.aggregates[aggregate].kept_types().into_iter().skip(1);
+        self.key_types.iter().copied().chain(kept).collect()
     }
 }
 
@@ -89,7 +84,7 @@ impl SpillingGroups {
                 key_types: group_by.iter().map(Expr::data_type).collect(),
             },
             context: Arc::clone(context),
-            groups: Groups::new(group_by, aggregates),
+            groups: Groups::new(group_by, aggregates, &context.eval),
             level: 0,
             aside: None,
             pending: Vec::new(),
@@ -124,7 +119,7 @@ impl SpillingGroups {
     }
 
     fn set_aside(&mut self) -> Result<()> {
-        let part = self.groups.take_partial();
+        let part = self.groups.take_partial(&self.context.eval);
         let keys: Vec<&Vector> = part.keys.iter().collect();
         let hashes = key_hashes(&keys, &self.shape.key_types, part.group_count);
         let (shape, level) = (&self.shape, self.level);
@@ -174,10 +169,13 @@ impl SpillingGroups {
             let to = self.groups.group_count().min(from + BATCH_ROWS);
             self.next = Some(to);
             if from < to {
-                return Ok(Some(self.groups.finish(from..to)?));
+                let batch = self.groups.finish(from..to)?;
+                memory::check(self.groups.byte_count(), self.context.work_mem)?;
+                return Ok(Some(batch));
             }
             let Some((level, partition)) = self.pending.pop() else { return Ok(None) };
-            self.groups = Groups::new(&self.shape.group_by, &self.shape.aggregates);
+            let eval = &self.context.eval;
+            self.groups = Groups::new(&self.shape.group_by, &self.shape.aggregates, eval);
             (self.level, self.next) = (level, None);
             self.read(&partition)?;
         }
@@ -206,7 +204,7 @@ impl SpillingGroups {
 
     /// Adds a partition.
     fn read(&mut self, partition: &Aside<Option<Arc<SpillFile>>>) -> Result<()> {
-        let none = |aggregate: &Aggregate| match Shape::keeps_rows(aggregate) {
+        let none = |aggregate: &Aggregate| match aggregate.keeps_rows() {
             true => PartialStates::Rows(no_rows(aggregate)),
             false => PartialStates::States(Vec::new()),
         };
@@ -260,7 +258,7 @@ fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
     let mut columns = batch.columns.into_iter();
     let keys = columns.by_ref().take(shape.key_types.len()).map(Arc::unwrap_or_clone).collect();
     let partial = |aggregate: &Aggregate| {
-        if Shape::keeps_rows(aggregate) {
+        if aggregate.keeps_rows() {
             return PartialStates::Rows(no_rows(aggregate));
         }
         let width = aggregate.partial_types().len();
@@ -272,8 +270,7 @@ fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
     PartialGroups { keys, partials, group_count }
 }
 
-/// Returns the columns of no row of an aggregate with DISTINCT.
+/// Returns the columns of no row of an aggregate that keeps rows.
 fn no_rows(aggregate: &Aggregate) -> Vec<Vector> {
-    let arguments = aggregate.arguments.iter().map(Expr::data_type);
-    std::iter::once(DataType::Int8).chain(arguments).map(|t| Vector::new(t, 0)).collect()
+    aggregate.kept_types().into_iter().map(|data_type| Vector::new(data_type, 0)).collect()
 }

@@ -7,7 +7,8 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::{Placed, sql_value_function};
 use crate::ast::{
-    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax, Over,
+    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax, OrderItem,
+    Over,
 };
 
 /// The arguments of a call, lowered.
@@ -15,6 +16,8 @@ struct Arguments {
     list: Vec<FunctionArgument>,
     star: bool,
     distinct: bool,
+    order_by: Vec<OrderItem>,
+    within_group: bool,
 }
 
 impl Cursor<'_> {
@@ -27,6 +30,8 @@ impl Cursor<'_> {
             arguments,
             star: false,
             distinct: false,
+            order_by: Vec::new(),
+            within_group: false,
             filter: None,
             over: None,
         }))
@@ -77,8 +82,6 @@ impl Cursor<'_> {
             Some("ODBC call syntax")
         } else if !matches!(parameters, parsed::FunctionArguments::None) {
             Some("a call with parameters before its arguments")
-        } else if !within_group.is_empty() {
-            Some("WITHIN GROUP")
         } else if null_treatment.is_some() {
             Some("IGNORE NULLS or RESPECT NULLS")
         } else {
@@ -97,7 +100,17 @@ impl Cursor<'_> {
             }
             parsed::FunctionArguments::List(list) => list,
         };
-        let arguments = self.arguments(list, start)?;
+        let mut arguments = self.arguments(list, start)?;
+        if !within_group.is_empty() {
+            if arguments.distinct || !arguments.order_by.is_empty() {
+                let other =
+                    if arguments.distinct { "DISTINCT" } else { "multiple ORDER BY clauses" };
+                let message = format!("cannot use {other} with WITHIN GROUP");
+                return Err(ParseError::syntax(message, start));
+            }
+            arguments.order_by = self.order_items(within_group)?;
+            arguments.within_group = true;
+        }
         let filter = filter.map(|filter| self.lower(*filter)).transpose()?;
         let arguments = if name.name.value == "normalize" && !quoted {
             normal_form(arguments)
@@ -127,17 +140,22 @@ impl Cursor<'_> {
 
     fn arguments(&mut self, list: parsed::FunctionArgumentList, start: usize) -> Result<Arguments> {
         let parsed::FunctionArgumentList { duplicate_treatment, args, clauses } = list;
-        if let Some(clause) = clauses.first() {
+        let mut order_by = Vec::new();
+        for clause in clauses {
             let construct = match clause {
-                parsed::FunctionArgumentClause::OrderBy(_) => "ORDER BY within a call",
+                parsed::FunctionArgumentClause::OrderBy(items) => {
+                    order_by = self.order_items(items)?;
+                    continue;
+                }
                 parsed::FunctionArgumentClause::Limit(_) => "LIMIT within a call",
                 _ => "a clause within a call",
             };
             return Err(ParseError::unsupported(construct, start));
         }
         let distinct = matches!(duplicate_treatment, Some(parsed::DuplicateTreatment::Distinct));
+        let list = Vec::with_capacity(args.len());
         let mut arguments =
-            Arguments { list: Vec::with_capacity(args.len()), star: false, distinct };
+            Arguments { list, star: false, distinct, order_by, within_group: false };
         for argument in args {
             let (name, value) = match argument {
                 parsed::FunctionArg::Unnamed(value) => (None, value),
@@ -198,6 +216,7 @@ impl Cursor<'_> {
         }
         let plain = !arguments.star
             && !arguments.distinct
+            && arguments.order_by.is_empty()
             && arguments.list.iter().all(|argument| argument.name.is_none());
         let mut operands: Vec<Expr> =
             arguments.list.into_iter().map(|argument| argument.value).collect();
@@ -409,8 +428,17 @@ fn call(
     filter: Option<Expr>,
     over: Option<Over>,
 ) -> Expr {
-    let Arguments { list, star, distinct } = arguments;
-    Expr::Call(Box::new(FunctionCall { name, arguments: list, star, distinct, filter, over }))
+    let Arguments { list, star, distinct, order_by, within_group } = arguments;
+    Expr::Call(Box::new(FunctionCall {
+        name,
+        arguments: list,
+        star,
+        distinct,
+        order_by,
+        within_group,
+        filter,
+        over,
+    }))
 }
 
 /// Returns the name of a field in lower case.

@@ -152,8 +152,10 @@ fn summary(plan: &Logical) -> Option<Summary<'_>> {
 /// Returns what an aggregate makes of no rows; `None` if that is not known here.
 fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
     use AggregateKind::{
-        AnyValue, ApproxCountDistinct, ApproxPercentile, Avg, BitAnd, BitOr, BitXor, BoolAnd,
-        BoolOr, Count, CountRows, Max, Min, Pairs, StddevPop, StddevSamp, Sum, VarPop, VarSamp,
+        AnyValue, ApproxCountDistinct, ApproxPercentile, ArrayAgg, Avg, BitAnd, BitOr, BitXor,
+        BoolAnd, BoolOr, Count, CountRows, JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg, Max,
+        Min, Mode, Pairs, PercentileCont, PercentileDisc, StddevPop, StddevSamp, StringAgg, Sum,
+        VarPop, VarSamp,
     };
     let counted = Pairs(PairStatistic::Count);
     if matches!(aggregate.kind, CountRows | Count | ApproxCountDistinct)
@@ -177,6 +179,15 @@ fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
             | BitOr
             | BitXor
             | AnyValue
+            | ArrayAgg
+            | StringAgg
+            | JsonAgg
+            | JsonbAgg
+            | JsonObjectAgg
+            | JsonbObjectAgg
+            | PercentileCont
+            | PercentileDisc
+            | Mode
             | Pairs(_)
     );
     null.then_some(Datum::Null)

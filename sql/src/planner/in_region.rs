@@ -81,6 +81,10 @@ pub(super) fn aggregate(
     group_by: &[Expr],
     aggregates: &[Aggregate],
 ) -> Option<Node> {
+    // What is as large as the rows themselves is gathered where it is wanted.
+    if aggregates.iter().any(Aggregate::keeps_all) {
+        return None;
+    }
     let parts: Vec<&Expr> =
         aggregates.iter().flat_map(Aggregate::expressions).chain(group_by).collect();
     let scan = RegionScan::of(input, &parts)?;

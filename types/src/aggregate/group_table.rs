@@ -25,8 +25,8 @@ pub struct GroupTable {
 struct Keys {
     columns: Vec<Vector>,
     group_count: usize,
-    /// What the numerics among them hold beside their columns.
-    numeric_bytes: usize,
+    /// What numerics and nested values among them hold beside their columns.
+    heap_bytes: usize,
 }
 
 /// From keys to groups.
@@ -49,6 +49,13 @@ struct FixedKey {
 impl GroupTable {
     /// Returns an empty table for keys of these types.
     pub fn new(key_types: &[DataType]) -> GroupTable {
+        GroupTable::with_payload(key_types, key_types.len())
+    }
+
+    /// Returns an empty table for columns of these types, of which the first ones are the key. Of
+    /// the others each group keeps what came with its first row.
+    pub fn with_payload(types: &[DataType], key_count: usize) -> GroupTable {
+        let key_types = &types[..key_count];
         let index = match key_types {
             [] => Index::Single,
             [_] | [_, _] if key_types.iter().all(|t| is_fixed(*t)) => Index::Fixed(AHashMap::new()),
@@ -58,9 +65,9 @@ impl GroupTable {
             key_types: key_types.to_vec(),
             index,
             keys: Keys {
-                columns: key_types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
+                columns: types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
                 group_count: 0,
-                numeric_bytes: 0,
+                heap_bytes: 0,
             },
         }
     }
@@ -115,7 +122,7 @@ impl GroupTable {
             unreachable!("called for this index only");
         };
         let mut fixed = vec![FixedKey::default(); row_count];
-        for (column, key) in keys.iter().enumerate() {
+        for (column, key) in keys.iter().enumerate().take(self.key_types.len()) {
             fill(&mut fixed, column, key);
         }
         let mut last: Option<(FixedKey, u32)> = None;
@@ -186,7 +193,7 @@ impl GroupTable {
             }
         };
         let columns = self.keys.columns.iter().map(Vector::flat_byte_count).sum::<usize>();
-        index + columns + self.keys.numeric_bytes
+        index + columns + self.keys.heap_bytes
     }
 }
 
@@ -195,8 +202,8 @@ impl Keys {
     fn push(&mut self, keys: &[&Vector], row: usize) -> u32 {
         for (stored, column) in self.columns.iter_mut().zip(keys) {
             let value = column.datum(row);
-            if let Datum::Numeric(value) = &value {
-                self.numeric_bytes += value.heap_bytes();
+            if let Datum::Numeric(_) | Datum::Nested(_) = &value {
+                self.heap_bytes += value.heap_bytes();
             }
             stored.push(&value);
         }

@@ -36,11 +36,11 @@ pub struct PartialGroups {
 
 impl Groups {
     /// Returns the groups of no rows; without group keys there is one.
-    pub fn new(group_by: &[Expr], aggregates: &[Aggregate]) -> Groups {
+    pub fn new(group_by: &[Expr], aggregates: &[Aggregate], context: &EvalContext) -> Groups {
         let key_types: Vec<DataType> = group_by.iter().map(Expr::data_type).collect();
         let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
         let mut states: Vec<AggregateStates> =
-            aggregates.iter().map(AggregateStates::new).collect();
+            aggregates.iter().map(|one| AggregateStates::new(one, context)).collect();
         if table.is_none() {
             states.iter_mut().for_each(|states| states.resize(1));
         }
@@ -107,8 +107,8 @@ impl Groups {
     }
 
     /// Returns what was gathered, and begins anew.
-    pub fn take_partial(&mut self) -> PartialGroups {
-        let fresh = Groups::new(&self.group_by, &self.aggregates);
+    pub fn take_partial(&mut self, context: &EvalContext) -> PartialGroups {
+        let fresh = Groups::new(&self.group_by, &self.aggregates, context);
         std::mem::replace(self, fresh).into_partial()
     }
 

@@ -9,10 +9,14 @@
 
 mod bits;
 mod extreme;
+mod gather;
 mod group_table;
 mod groups;
+mod kept;
+mod ordered;
 mod pairs;
 mod percentile;
+mod resolve;
 mod sketch;
 mod sum;
 mod variance;
@@ -22,19 +26,25 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::order::{KeyOrder, SortKey};
 use crate::vector::Vector;
 
 pub use group_table::{GroupTable, key_hashes};
 pub use groups::{Groups, PartialGroups};
+pub use ordered::Hypothetical;
 pub use pairs::PairStatistic;
+pub use resolve::{Resolved, resolve, resolve_ordered};
 pub use states::{AggregateStates, PartialStates};
 
 use bits::{AnyValue, Bits};
 use extreme::{Extreme, Truth};
+use gather::{Arrays, JsonTexts, JsonValues, Strings};
+use ordered::{Question, Sorted, Standings};
 use pairs::PairMoments;
 use percentile::Percentiles;
 use sketch::DistinctSketches;
@@ -82,17 +92,26 @@ pub enum AggregateKind {
     AnyValue,
     /// `regr_…(y, x)`, `corr`, `covar_…`
     Pairs(PairStatistic),
-}
-
-impl AggregateKind {
-    /// Returns the number of arguments; that of `count` is 1.
-    fn argument_count(self) -> usize {
-        match self {
-            AggregateKind::CountRows => 0,
-            AggregateKind::ApproxPercentile | AggregateKind::Pairs(_) => 2,
-            _ => 1,
-        }
-    }
+    /// `array_agg(x)`
+    ArrayAgg,
+    /// `string_agg(x, delimiter)`
+    StringAgg,
+    /// `json_agg(x)`
+    JsonAgg,
+    /// `jsonb_agg(x)`
+    JsonbAgg,
+    /// `json_object_agg(key, value)`
+    JsonObjectAgg,
+    /// `jsonb_object_agg(key, value)`
+    JsonbObjectAgg,
+    /// `percentile_cont(fraction) WITHIN GROUP (ORDER BY x)`
+    PercentileCont,
+    /// `percentile_disc(fraction) WITHIN GROUP (ORDER BY x)`
+    PercentileDisc,
+    /// `mode() WITHIN GROUP (ORDER BY x)`
+    Mode,
+    /// `rank(…) WITHIN GROUP (ORDER BY …)` and its kin
+    Hypothetical(Hypothetical),
 }
 
 /// One aggregate call, bound.
@@ -100,78 +119,22 @@ impl AggregateKind {
 pub struct Aggregate {
     /// Which one.
     pub kind: AggregateKind,
-    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes.
+    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes. With
+    /// WITHIN GROUP the direct arguments, then what is sorted by.
     pub arguments: Vec<Expr>,
     /// Over distinct values only.
     pub distinct: bool,
+    /// ORDER BY in the call, or that of WITHIN GROUP.
+    pub order_by: Vec<SortKey>,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
     /// Type of the result.
     pub data_type: DataType,
 }
 
-/// Resolves an aggregate by name and argument types: the kind, the type that all arguments are cast
-/// to, and the type of the result. `None` if there is no such aggregate for the types.
-///
-/// The cast is one that happens by itself (`varchar` to `text`, for one). An argument of type
-/// `unknown` counts as text, or as a number where only numbers are taken.
-pub fn resolve(name: &str, arguments: &[DataType]) -> Option<(AggregateKind, DataType, DataType)> {
-    let kind = AggregateKind::from_name(name)?;
-    let Some(&argument) = arguments.first() else {
-        return (kind == AggregateKind::Count).then_some((
-            AggregateKind::CountRows,
-            DataType::Int8,
-            DataType::Int8,
-        ));
-    };
-    if arguments.len() != kind.argument_count() {
-        return None;
-    }
-    let (taken, result) = match kind {
-        AggregateKind::CountRows => return None,
-        AggregateKind::ApproxPercentile | AggregateKind::Pairs(_) => {
-            if !arguments.iter().all(|argument| is_number(*argument)) {
-                return None;
-            }
-            let counts = kind == AggregateKind::Pairs(PairStatistic::Count);
-            (DataType::Float8, if counts { DataType::Int8 } else { DataType::Float8 })
-        }
-        AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
-            DataType::Int2 | DataType::Int4 | DataType::Int8 => (argument, argument),
-            _ => return None,
-        },
-        AggregateKind::AnyValue if argument == DataType::Unknown => {
-            (DataType::Text, DataType::Text)
-        }
-        AggregateKind::AnyValue => (argument, argument),
-        AggregateKind::Count => (argument, DataType::Int8),
-        AggregateKind::ApproxCountDistinct if argument == DataType::Unknown => {
-            (DataType::Text, DataType::Int8)
-        }
-        AggregateKind::ApproxCountDistinct => (argument, DataType::Int8),
-        AggregateKind::Sum => (argument, sum_type(argument)?),
-        AggregateKind::Avg => (argument, average_type(argument)?),
-        AggregateKind::Min | AggregateKind::Max => {
-            let ordered = ordered_type(argument)?;
-            (ordered, ordered)
-        }
-        AggregateKind::BoolAnd | AggregateKind::BoolOr => match argument {
-            DataType::Bool | DataType::Unknown => (DataType::Bool, DataType::Bool),
-            _ => return None,
-        },
-        AggregateKind::StddevPop
-        | AggregateKind::StddevSamp
-        | AggregateKind::VarPop
-        | AggregateKind::VarSamp => match average_type(argument)? {
-            DataType::Interval => return None,
-            result => (argument, result),
-        },
-    };
-    Some((kind, taken, result))
-}
-
 impl AggregateKind {
-    /// Returns the aggregate of this name; `count` is [`AggregateKind::Count`].
+    /// Returns the aggregate of this name; `count` is [`AggregateKind::Count`]. Hypothetical-set
+    /// aggregates are not among them: without WITHIN GROUP these are window functions.
     pub fn from_name(name: &str) -> Option<AggregateKind> {
         Some(match name {
             "count" => AggregateKind::Count,
@@ -191,6 +154,15 @@ impl AggregateKind {
             "bit_or" => AggregateKind::BitOr,
             "bit_xor" => AggregateKind::BitXor,
             "any_value" => AggregateKind::AnyValue,
+            "array_agg" => AggregateKind::ArrayAgg,
+            "string_agg" => AggregateKind::StringAgg,
+            "json_agg" => AggregateKind::JsonAgg,
+            "jsonb_agg" => AggregateKind::JsonbAgg,
+            "json_object_agg" => AggregateKind::JsonObjectAgg,
+            "jsonb_object_agg" => AggregateKind::JsonbObjectAgg,
+            "percentile_cont" => AggregateKind::PercentileCont,
+            "percentile_disc" => AggregateKind::PercentileDisc,
+            "mode" => AggregateKind::Mode,
             name => return PairStatistic::from_name(name).map(AggregateKind::Pairs),
         })
     }
@@ -207,6 +179,30 @@ impl AggregateKind {
                 | AggregateKind::BitAnd
                 | AggregateKind::BitOr
                 | AggregateKind::AnyValue
+        )
+    }
+
+    /// Returns whether this is an ordered-set aggregate, which needs WITHIN GROUP.
+    pub fn is_ordered_set(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::PercentileCont
+                | AggregateKind::PercentileDisc
+                | AggregateKind::Mode
+                | AggregateKind::Hypothetical(_)
+        )
+    }
+
+    /// Returns whether the result holds all values.
+    fn gathers(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::ArrayAgg
+                | AggregateKind::StringAgg
+                | AggregateKind::JsonAgg
+                | AggregateKind::JsonbAgg
+                | AggregateKind::JsonObjectAgg
+                | AggregateKind::JsonbObjectAgg
         )
     }
 
@@ -231,52 +227,17 @@ impl AggregateKind {
             AggregateKind::BitXor => "bit_xor",
             AggregateKind::AnyValue => "any_value",
             AggregateKind::Pairs(statistic) => statistic.name(),
+            AggregateKind::ArrayAgg => "array_agg",
+            AggregateKind::StringAgg => "string_agg",
+            AggregateKind::JsonAgg => "json_agg",
+            AggregateKind::JsonbAgg => "jsonb_agg",
+            AggregateKind::JsonObjectAgg => "json_object_agg",
+            AggregateKind::JsonbObjectAgg => "jsonb_object_agg",
+            AggregateKind::PercentileCont => "percentile_cont",
+            AggregateKind::PercentileDisc => "percentile_disc",
+            AggregateKind::Mode => "mode",
+            AggregateKind::Hypothetical(kind) => kind.name(),
         }
-    }
-}
-
-/// Returns whether values of a type become double precision by themselves.
-fn is_number(argument: DataType) -> bool {
-    matches!(
-        argument,
-        DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Numeric
-            | DataType::Float4
-            | DataType::Float8
-            | DataType::Unknown
-    )
-}
-
-fn sum_type(argument: DataType) -> Option<DataType> {
-    match argument {
-        DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
-        DataType::Int8 | DataType::Numeric => Some(DataType::Numeric),
-        DataType::Float4 | DataType::Float8 | DataType::Interval => Some(argument),
-        _ => None,
-    }
-}
-
-fn average_type(argument: DataType) -> Option<DataType> {
-    match argument {
-        DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric => {
-            Some(DataType::Numeric)
-        }
-        DataType::Float4 | DataType::Float8 => Some(DataType::Float8),
-        DataType::Interval => Some(DataType::Interval),
-        _ => None,
-    }
-}
-
-/// Returns the type as which `min` and `max` compare an argument.
-fn ordered_type(argument: DataType) -> Option<DataType> {
-    match argument {
-        DataType::Bool | DataType::Bytea | DataType::Uuid | DataType::Json | DataType::Jsonb => {
-            None
-        }
-        DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
-        other => Some(other),
     }
 }
 
@@ -305,9 +266,14 @@ pub trait Accumulator: Send {
 }
 
 impl Aggregate {
-    /// Returns an accumulator without groups. `distinct` and `filter` are the caller's to apply.
-    pub fn accumulator(&self) -> Box<dyn Accumulator> {
+    /// Returns an accumulator without groups. `distinct`, `order_by` and `filter` are the caller's
+    /// to apply.
+    pub fn accumulator(&self, context: &EvalContext) -> Box<dyn Accumulator> {
         let argument = self.argument_type();
+        let sorted = |question| {
+            let value = self.arguments.last().map_or(DataType::Text, Expr::data_type);
+            Box::new(Sorted::new(question, value))
+        };
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => Box::new(Count::default()),
             AggregateKind::Sum | AggregateKind::Avg => {
@@ -328,6 +294,19 @@ impl Aggregate {
             AggregateKind::BitXor => Box::new(Bits::new(argument, |a, b| a ^ b)),
             AggregateKind::AnyValue => Box::new(AnyValue::default()),
             AggregateKind::Pairs(statistic) => Box::new(PairMoments::new(statistic)),
+            AggregateKind::ArrayAgg => Box::new(Arrays::new(argument)),
+            AggregateKind::StringAgg => Box::new(Strings::new(argument)),
+            AggregateKind::JsonAgg => Box::new(JsonTexts::new(argument, false, context)),
+            AggregateKind::JsonObjectAgg => Box::new(JsonTexts::new(argument, true, context)),
+            AggregateKind::JsonbAgg => Box::new(JsonValues::new(false, context)),
+            AggregateKind::JsonbObjectAgg => Box::new(JsonValues::new(true, context)),
+            AggregateKind::PercentileCont => sorted(Question::Between),
+            AggregateKind::PercentileDisc => sorted(Question::At),
+            AggregateKind::Mode => sorted(Question::Mode),
+            AggregateKind::Hypothetical(kind) => {
+                let orders = self.order_by.iter().map(KeyOrder::from).collect();
+                Box::new(Standings::new(kind, orders))
+            }
             AggregateKind::Min => Box::new(Extreme::new(argument, Ordering::Less)),
             AggregateKind::Max => Box::new(Extreme::new(argument, Ordering::Greater)),
             AggregateKind::BoolAnd => Box::new(Truth::new(false)),
@@ -349,25 +328,89 @@ impl Aggregate {
 
     /// Returns whether the order of rows shows in the answer, if only in the last digit.
     pub fn depends_on_order(&self) -> bool {
-        matches!(self.argument_type(), DataType::Float4 | DataType::Float8)
+        match self.kind {
+            AggregateKind::Hypothetical(kind) => kind == Hypothetical::DenseRank,
+            AggregateKind::PercentileCont
+            | AggregateKind::PercentileDisc
+            | AggregateKind::Mode
+            | AggregateKind::AnyValue => true,
+            AggregateKind::CountRows
+            | AggregateKind::Count
+            | AggregateKind::Min
+            | AggregateKind::Max
+            | AggregateKind::ApproxCountDistinct => false,
+            kind if kind.gathers() => true,
+            _ => matches!(self.argument_type(), DataType::Float4 | DataType::Float8),
+        }
+    }
+
+    /// Returns whether rows are kept up to the end, to be told apart or sorted.
+    pub fn keeps_rows(&self) -> bool {
+        (self.distinct && !self.kind.ignores_duplicates())
+            || (!self.order_by.is_empty() && self.depends_on_order())
+    }
+
+    /// Returns whether a part of an answer is as large as the rows that it is of.
+    pub fn keeps_all(&self) -> bool {
+        !self.distinct && (self.keeps_rows() || self.kind.gathers())
+    }
+
+    /// Returns what kept rows are sorted by, and told apart by for DISTINCT.
+    pub fn sort_keys(&self) -> Vec<SortKey> {
+        let mut keys = self.order_by.clone();
+        for argument in self.arguments.iter().filter(|_| self.distinct) {
+            if !keys.iter().any(|key| key.expression == *argument) {
+                let expression = argument.clone();
+                keys.push(SortKey { expression, descending: false, nulls_first: false });
+            }
+        }
+        keys
+    }
+
+    /// Returns what kept rows hold: the sort keys, then arguments that are none.
+    fn kept_expressions(&self) -> Vec<Expr> {
+        let keys = self.sort_keys().into_iter().map(|key| key.expression);
+        let mut kept: Vec<Expr> = keys.collect();
+        for argument in &self.arguments {
+            if !kept.contains(argument) {
+                kept.push(argument.clone());
+            }
+        }
+        kept
+    }
+
+    /// Returns the types of the columns of kept rows: the number of the group (bigint), then what
+    /// they hold.
+    pub fn kept_types(&self) -> Vec<DataType> {
+        let kept = self.kept_expressions();
+        std::iter::once(DataType::Int8).chain(kept.iter().map(Expr::data_type)).collect()
     }
 
     /// Returns all expressions of the call.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
-        self.arguments.iter().chain(&self.filter)
+        let keys = self.order_by.iter().map(|key| &key.expression);
+        self.arguments.iter().chain(keys).chain(&self.filter)
     }
 
     /// Returns all expressions of the call, to be changed.
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        self.arguments.iter_mut().chain(&mut self.filter)
+        let keys = self.order_by.iter_mut().map(|key| &mut key.expression);
+        self.arguments.iter_mut().chain(keys).chain(&mut self.filter)
     }
 
     /// Returns the call with each of its expressions put through `change`.
     #[must_use]
     pub fn map_expressions(mut self, change: &dyn Fn(Expr) -> Expr) -> Aggregate {
+        let key = |key: SortKey| SortKey { expression: change(key.expression), ..key };
+        self.order_by = self.order_by.into_iter().map(key).collect();
         self.arguments = self.arguments.into_iter().map(change).collect();
         self.filter = self.filter.map(change);
         self
+    }
+
+    /// Returns how many of the arguments of an ordered-set aggregate are direct.
+    pub fn direct_count(&self) -> usize {
+        self.arguments.len().saturating_sub(self.order_by.len())
     }
 
     /// Returns the number of datums in a partial state.
@@ -386,6 +429,16 @@ impl Aggregate {
                 _ => vec![DataType::Int8, DataType::Numeric],
             },
             AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => vec![argument],
+            AggregateKind::ArrayAgg | AggregateKind::JsonbAgg | AggregateKind::JsonbObjectAgg => {
+                vec![self.data_type]
+            }
+            AggregateKind::StringAgg => vec![self.data_type; 2],
+            AggregateKind::JsonAgg | AggregateKind::JsonObjectAgg => vec![DataType::Text],
+            AggregateKind::PercentileCont | AggregateKind::PercentileDisc | AggregateKind::Mode => {
+                let value = self.arguments.last().map_or(DataType::Text, Expr::data_type);
+                vec![argument, value.array().unwrap_or(value)]
+            }
+            AggregateKind::Hypothetical(_) => vec![DataType::Int8; 3],
             AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
                 vec![DataType::Int8]
@@ -412,10 +465,21 @@ impl Aggregate {
 
     /// Returns the call as text, its expressions as `text` has them.
     pub fn describe_with(&self, text: &dyn Fn(&Expr) -> String) -> String {
-        let arguments: Vec<String> = self.arguments.iter().map(text).collect();
-        let arguments = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
+        let mut arguments: Vec<String> = self.arguments.iter().map(text).collect();
+        let order: Vec<String> = self.order_by.iter().map(|key| key.describe_with(text)).collect();
+        let order = order.join(", ");
         let distinct = if self.distinct { "DISTINCT " } else { "" };
-        let call = format!("{}({distinct}{arguments})", self.kind.name());
+        let name = self.kind.name();
+        let call = if self.kind.is_ordered_set() {
+            arguments.truncate(self.direct_count());
+            format!("{name}({}) WITHIN GROUP (ORDER BY {order})", arguments.join(", "))
+        } else if self.kind == AggregateKind::CountRows {
+            format!("{name}(*)")
+        } else if order.is_empty() {
+            format!("{name}({distinct}{})", arguments.join(", "))
+        } else {
+            format!("{name}({distinct}{} ORDER BY {order})", arguments.join(", "))
+        };
         match &self.filter {
             None => call,
             Some(filter) => format!("{call} FILTER (WHERE {})", text(filter)),

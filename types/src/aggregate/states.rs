@@ -1,33 +1,32 @@
-//! The states of one aggregate for all groups of an operator, with its FILTER and DISTINCT.
+//! The states of one aggregate for all groups of an operator, with its FILTER, DISTINCT and ORDER BY.
 //!
 //! ```text
 //!   region:  feed, feed, ... -> into_partial --\
 //!   region:  feed, feed, ... -> into_partial ----> merge, merge -> finish
 //! ```
 //!
-//! Without DISTINCT rows go to the [`Accumulator`] as they come. With it the pairs of group and
-//! arguments are kept in a hash table, and go there once each, at the end: a part of an answer is
-//! then the pairs themselves. Where the order of addition shows in the last digit (floats), they go
-//! in the order of their values, as in PostgreSQL, so that the answer is the same however rows were
-//! spread over regions.
+//! Rows go to the [`Accumulator`] as they come, unless the aggregate needs all of them: with
+//! DISTINCT or an order that shows they are kept ([`Kept`]), and go there at the end; a part of an
+//! answer is then the rows themselves. Where the order of addition shows in the last digit (floats),
+//! distinct values go in their order, as in PostgreSQL, so that the answer is the same however rows
+//! were spread over regions.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::group_table::GroupTable;
+use super::kept::{Kept, group_numbers};
 use super::{Accumulator, Aggregate};
-use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
-use crate::vector::{Batch, Vector, VectorData};
+use crate::vector::{Batch, Vector};
 
 /// See the module.
 pub struct AggregateStates {
     aggregate: Aggregate,
     accumulator: Box<dyn Accumulator>,
-    /// What was fed, once each, if that matters to the aggregate; `None` after the end as well.
-    distinct: Option<GroupTable>,
+    /// What was fed, if the aggregate keeps rows; `None` after the end as well.
+    kept: Option<Kept>,
 }
 
 /// The states of all groups as one part of the rows has them.
@@ -35,22 +34,18 @@ pub struct AggregateStates {
 pub enum PartialStates {
     /// One after the other; each takes [`Aggregate::partial_types`].
     States(Vec<Datum>),
-    /// Of DISTINCT: the number of the group (bigint), then the arguments. A row for each pair.
+    /// Of aggregates that keep rows ([`Aggregate::keeps_rows`]): these, of
+    /// [`Aggregate::kept_types`].
     Rows(Vec<Vector>),
 }
 
 impl AggregateStates {
     /// Returns states of no group.
-    pub fn new(aggregate: &Aggregate) -> AggregateStates {
-        let types: Vec<DataType> = [DataType::Int8]
-            .into_iter()
-            .chain(aggregate.arguments.iter().map(Expr::data_type))
-            .collect();
-        let keeps = aggregate.distinct && !aggregate.kind.ignores_duplicates();
+    pub fn new(aggregate: &Aggregate, context: &EvalContext) -> AggregateStates {
         AggregateStates {
             aggregate: aggregate.clone(),
-            accumulator: aggregate.accumulator(),
-            distinct: keeps.then(|| GroupTable::new(&types)),
+            accumulator: aggregate.accumulator(context),
+            kept: Kept::new(aggregate),
         }
     }
 
@@ -76,7 +71,11 @@ impl AggregateStates {
             None => argument.eval_column(batch, context),
             Some(selection) => argument.eval_selected(batch, selection, context).map(Arc::new),
         };
-        let arguments = self.aggregate.arguments.iter().map(evaluate);
+        let arguments = match &self.kept {
+            None => &self.aggregate.arguments,
+            Some(kept) => &kept.expressions,
+        };
+        let arguments = arguments.iter().map(evaluate);
         let arguments = arguments.collect::<Result<Vec<Arc<Vector>>>>()?;
         let arguments: Vec<&Vector> = arguments.iter().map(Arc::as_ref).collect();
         match &selection {
@@ -89,21 +88,19 @@ impl AggregateStates {
     }
 
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
-        let Some(distinct) = &mut self.distinct else {
-            return self.accumulator.update(groups, arguments);
-        };
-        let numbers = groups.iter().map(|group| i64::from(*group)).collect();
-        let numbers = Vector { data: VectorData::Int8(numbers), validity: None };
-        let columns: Vec<&Vector> =
-            [&numbers].into_iter().chain(arguments.iter().copied()).collect();
-        distinct.assign(&columns, groups.len(), &mut Vec::new());
-        Ok(())
+        match &mut self.kept {
+            None => self.accumulator.update(groups, arguments),
+            Some(kept) => {
+                kept.add(groups, arguments);
+                Ok(())
+            }
+        }
     }
 
     /// Returns the states of all groups, for [`AggregateStates::merge`].
     pub fn into_partial(self, group_count: usize) -> PartialStates {
-        match self.distinct {
-            Some(distinct) => PartialStates::Rows(distinct.into_keys()),
+        match self.kept {
+            Some(kept) => PartialStates::Rows(kept.into_columns()),
             None => {
                 let states = (0..group_count).flat_map(|group| self.accumulator.partial(group));
                 PartialStates::States(states.collect())
@@ -139,8 +136,8 @@ impl AggregateStates {
     ///
     /// What the aggregate raises, for example `22003` for a sum out of range.
     pub fn finish(&mut self, groups: Range<usize>) -> Result<Vector> {
-        if let Some(distinct) = self.distinct.take() {
-            self.feed_distinct(distinct.into_keys())?;
+        if let Some(kept) = self.kept.take() {
+            kept.feed(self.accumulator.as_mut())?;
         }
         let mut results = Vector::new(self.aggregate.data_type, groups.len());
         for group in groups {
@@ -149,36 +146,8 @@ impl AggregateStates {
         Ok(results)
     }
 
-    /// Feeds what was kept.
-    fn feed_distinct(&mut self, mut columns: Vec<Vector>) -> Result<()> {
-        if self.aggregate.depends_on_order() {
-            let argument_type = |column: usize| self.aggregate.arguments[column].data_type();
-            let mut order: Vec<u32> = (0..columns[0].len() as u32).collect();
-            order.sort_unstable_by(|&a, &b| {
-                let compare = |column: usize| {
-                    let (values, data_type) = (&columns[column + 1], argument_type(column));
-                    values.compare_typed(a as usize, values, b as usize, data_type)
-                };
-                let orders = (0..columns.len() - 1).map(compare);
-                orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
-            });
-            columns.iter_mut().for_each(|column| *column = column.take(&order));
-        }
-        let groups: Vec<u32> = group_numbers(&columns[0]).map(|group| group as u32).collect();
-        self.accumulator.update(&groups, &columns[1..].iter().collect::<Vec<&Vector>>())
-    }
-
     /// Returns the bytes held.
     pub fn byte_count(&self) -> usize {
-        let distinct = self.distinct.as_ref().map_or(0, GroupTable::byte_count);
-        self.accumulator.byte_count() + distinct
+        self.accumulator.byte_count() + self.kept.as_ref().map_or(0, Kept::byte_count)
     }
-}
-
-/// Returns the group numbers of pairs.
-fn group_numbers(column: &Vector) -> impl Iterator<Item = usize> {
-    let VectorData::Int8(numbers) = &column.data else {
-        unreachable!("group numbers are kept as bigint");
-    };
-    numbers.iter().map(|number| usize::try_from(*number).expect("groups are numbered from 0"))
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Aggregate, AggregateKind, AggregateStates, GroupTable, resolve};
+use super::{
+    Aggregate, AggregateKind, AggregateStates, GroupTable, Resolved, resolve, resolve_ordered,
+};
 use crate::datatype::DataType::{self, Bool, Char, Float8, Int4, Int8, Interval, Numeric, Text};
 use crate::datetime;
 use crate::datum::Datum;
 use crate::expr::{CompareOp, EvalContext, Expr};
 use crate::numeric;
+use crate::order::SortKey;
 use crate::vector::{Batch, Vector};
 
 /// Groups one batch and returns the groups of its rows and the keys.
@@ -111,19 +114,20 @@ proptest! {
 fn feeding_filters_and_groups() {
     let late =
         Expr::compare(CompareOp::Gt, Expr::column(0, Int4), Expr::constant(Datum::Int4(1), Int4));
-    let (kind, taken, data_type) = resolve("sum", &[Int4]).unwrap();
-    assert_eq!((kind, taken, data_type), (AggregateKind::Sum, Int4, Int8));
+    let Resolved { kind, arguments, data_type } = resolve("sum", &[Int4]).unwrap();
+    assert_eq!((kind, arguments, data_type), (AggregateKind::Sum, vec![Int4], Int8));
     let sum = Aggregate {
         kind,
         arguments: vec![Expr::column(0, Int4)],
         distinct: false,
+        order_by: vec![],
         filter: Some(late.clone()),
         data_type,
     };
     let rows = [Some(1), Some(2), None, Some(4), Some(5)]
         .map(|value| vec![value.map_or(Datum::Null, Datum::Int4)]);
     let batch = Batch::from_rows(&[Int4], &rows);
-    let mut state = AggregateStates::new(&sum);
+    let mut state = AggregateStates::new(&sum, &EvalContext::default());
     state.resize(3);
     let context = EvalContext::default();
     state.feed(&[0, 1, 1, 0, 1], &batch, &context).unwrap();
@@ -131,10 +135,16 @@ fn feeding_filters_and_groups() {
     let results: Vec<Datum> = (0..3).map(|group| sums.datum(group)).collect();
     assert_eq!(results, [Datum::Int8(4), Datum::Int8(7), Datum::Null]);
 
-    let (kind, _, data_type) = resolve("count", &[]).unwrap();
-    let count =
-        Aggregate { kind, arguments: vec![], distinct: false, filter: Some(late), data_type };
-    let mut state = AggregateStates::new(&count);
+    let Resolved { kind, data_type, .. } = resolve("count", &[]).unwrap();
+    let count = Aggregate {
+        kind,
+        arguments: vec![],
+        distinct: false,
+        order_by: vec![],
+        filter: Some(late),
+        data_type,
+    };
+    let mut state = AggregateStates::new(&count, &EvalContext::default());
     state.resize(1);
     state.feed(&[0; 5], &batch, &context).unwrap();
     assert_eq!(state.finish(0..1).unwrap().datum(0), Datum::Int8(3));
@@ -164,7 +174,7 @@ fn calls() -> Vec<Aggregate> {
                 "bool_and" | "bool_or" => Expr::IsNull(Box::new(Expr::column(column, of))),
                 _ => Expr::column(column, of),
             };
-            let (kind, _, data_type) = resolve(name, &[argument.data_type()]).unwrap();
+            let Resolved { kind, data_type, .. } = resolve(name, &[argument.data_type()]).unwrap();
             for (distinct, is_filtered) in [(false, false), (true, false), (true, true)] {
                 let one = Expr::constant(Datum::Int8(1), Int8);
                 let late = Expr::compare(CompareOp::Gt, Expr::column(0, Int8), one);
@@ -172,6 +182,7 @@ fn calls() -> Vec<Aggregate> {
                     kind,
                     arguments: vec![argument.clone()],
                     distinct,
+                    order_by: vec![],
                     filter: is_filtered.then_some(late),
                     data_type,
                 });
@@ -212,10 +223,84 @@ fn pair_calls() -> Vec<Aggregate> {
     let mut calls = Vec::new();
     for (name, arguments) in bits.into_iter().chain(pairs).chain([percentile]) {
         let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
-        let (kind, _, data_type) = resolve(name, &types).unwrap();
+        let Resolved { kind, data_type, .. } = resolve(name, &types).unwrap();
         for distinct in [false, true] {
             let arguments = arguments.clone();
-            calls.push(Aggregate { kind, arguments, distinct, filter: None, data_type });
+            let order_by = vec![];
+            calls.push(Aggregate { kind, arguments, distinct, order_by, filter: None, data_type });
+        }
+    }
+    calls
+}
+
+/// Calls over `(bigint, double)` that gather values, in no order of their own.
+fn gathering() -> Vec<Aggregate> {
+    let integer = Expr::column(0, Int8);
+    let comma = Expr::constant(Datum::text(", "), Text);
+    let text = Expr::Cast {
+        operand: Box::new(integer.clone()),
+        from: Int8,
+        to: Text.into(),
+        explicit: true,
+    };
+    let one = Expr::constant(Datum::Int8(1), Int8);
+    let key = Expr::Coalesce { operands: vec![integer.clone(), one], data_type: Int8 };
+    [
+        ("array_agg", vec![integer.clone()]),
+        ("string_agg", vec![text, comma]),
+        ("json_agg", vec![integer.clone()]),
+        ("jsonb_agg", vec![integer.clone()]),
+        ("json_object_agg", vec![key.clone(), integer.clone()]),
+        ("jsonb_object_agg", vec![key, integer]),
+    ]
+    .into_iter()
+    .map(|(name, arguments)| {
+        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+        let Resolved { kind, data_type, .. } = resolve(name, &types).unwrap();
+        let order_by = vec![];
+        Aggregate { kind, arguments, distinct: false, order_by, filter: None, data_type }
+    })
+    .collect()
+}
+
+/// Calls that need their rows in an order, which leaves nothing open.
+fn ordered() -> Vec<Aggregate> {
+    let key = |column, data_type, descending| SortKey {
+        expression: Expr::column(column, data_type),
+        descending,
+        nulls_first: descending,
+    };
+    let order_by = vec![key(0, Int8, true), key(1, Float8, false)];
+    let mut calls: Vec<Aggregate> = gathering()
+        .into_iter()
+        .map(|call| Aggregate { order_by: order_by.clone(), ..call })
+        .collect();
+    let distinct =
+        |call: &Aggregate| Aggregate { distinct: true, order_by: vec![], ..call.clone() };
+    calls.extend(calls[..4].to_vec().iter().map(distinct));
+    let half = Expr::constant(Datum::Float8(0.5), Float8);
+    let two = Expr::constant(Datum::Int8(2), Int8);
+    for (name, direct, column, of) in [
+        ("percentile_cont", Some(half.clone()), 1, Float8),
+        ("percentile_disc", Some(half), 0, Int8),
+        ("mode", None, 0, Int8),
+        ("rank", Some(two.clone()), 0, Int8),
+        ("dense_rank", Some(two.clone()), 0, Int8),
+        ("percent_rank", Some(two.clone()), 0, Int8),
+        ("cume_dist", Some(two), 0, Int8),
+    ] {
+        let direct: Vec<Expr> = direct.into_iter().collect();
+        let direct_types: Vec<DataType> = direct.iter().map(Expr::data_type).collect();
+        let found = resolve_ordered(name, &direct_types, &[of]).unwrap();
+        for descending in [false, true] {
+            calls.push(Aggregate {
+                kind: found.kind,
+                arguments: [direct.clone(), vec![Expr::column(column, of)]].concat(),
+                distinct: false,
+                order_by: vec![key(column, of, descending)],
+                filter: None,
+                data_type: found.data_type,
+            });
         }
     }
     calls
@@ -223,7 +308,7 @@ fn pair_calls() -> Vec<Aggregate> {
 
 /// The states of some rows, each of a group by its first column.
 fn states_of(call: &Aggregate, rows: &[Vec<Datum>], group_count: usize) -> AggregateStates {
-    let mut states = AggregateStates::new(call);
+    let mut states = AggregateStates::new(call, &EvalContext::default());
     states.resize(group_count);
     for chunk in rows.chunks(5) {
         let groups: Vec<u32> = chunk.iter().map(|row| row[0].as_i64().unwrap() as u32).collect();
@@ -237,6 +322,8 @@ fn states_of(call: &Aggregate, rows: &[Vec<Datum>], group_count: usize) -> Aggre
 const GROUPS: usize = 3;
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn states_of_any_parts_are_those_of_the_whole(
         rows in prop::collection::vec(
@@ -259,9 +346,9 @@ proptest! {
                 vec![Datum::Int8(*group), integer, float.unwrap_or(Datum::Null)]
             })
             .collect();
-        for call in calls() {
+        for call in calls().into_iter().chain(ordered()) {
             let whole = states_of(&call, &rows, GROUPS).finish(0..GROUPS).unwrap();
-            let mut merged = AggregateStates::new(&call);
+            let mut merged = AggregateStates::new(&call, &EvalContext::default());
             merged.resize(GROUPS);
             for part in 0..4 {
                 // The group g of the whole has another number in each part.
@@ -296,12 +383,39 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn gathered_values_stay_in_the_order_of_the_parts(
+        rows in prop::collection::vec((0..2_i64, prop::option::of(-3..6_i64)), 0..20),
+        cut in 0..20_usize,
+    ) {
+        let rows: Vec<Vec<Datum>> = rows
+            .iter()
+            .map(|(group, value)| {
+                let value = value.map_or(Datum::Null, Datum::Int8);
+                vec![Datum::Int8(*group), value, Datum::Null]
+            })
+            .collect();
+        let (first, second) = rows.split_at(cut.min(rows.len()));
+        for call in gathering() {
+            let whole = states_of(&call, &rows, 2).finish(0..2).unwrap();
+            let mut merged = AggregateStates::new(&call, &EvalContext::default());
+            merged.resize(2);
+            for part in [first, second] {
+                merged.merge(&states_of(&call, part, 2).into_partial(2), &[0, 1]).unwrap();
+            }
+            prop_assert_eq!(&whole, &merged.finish(0..2).unwrap(), "{}", call.describe(&|_| "x".into()));
+        }
+    }
+}
+
 #[test]
 fn distinct_floats_are_added_in_their_order() {
     let call = Aggregate {
         kind: AggregateKind::Sum,
         arguments: vec![Expr::column(1, Float8)],
         distinct: true,
+        order_by: vec![],
         filter: None,
         data_type: Float8,
     };
@@ -313,10 +427,12 @@ fn distinct_floats_are_added_in_their_order() {
 
 #[test]
 fn aggregates_resolve_as_in_postgres() {
+    let found =
+        |kind, argument, data_type| Some(Resolved { kind, arguments: vec![argument], data_type });
     let varchar = resolve("min", &[DataType::Varchar]);
-    assert_eq!(varchar, Some((AggregateKind::Min, Text, Text)));
+    assert_eq!(varchar, found(AggregateKind::Min, Text, Text));
     let average = resolve("avg", &[DataType::Float4]);
-    assert_eq!(average, Some((AggregateKind::Avg, DataType::Float4, Float8)));
+    assert_eq!(average, found(AggregateKind::Avg, DataType::Float4, Float8));
     for (name, argument) in [("sum", Text), ("max", Bool), ("avg", DataType::Date)] {
         assert_eq!(resolve(name, &[argument]), None);
     }

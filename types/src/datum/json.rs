@@ -131,7 +131,8 @@ impl Json {
         }
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    /// Returns the bytes held, about.
+    pub(crate) fn heap_bytes(&self) -> usize {
         let within = match self {
             Json::String(text) => text.len() + 16,
             Json::Number(number) => number.heap_bytes(),

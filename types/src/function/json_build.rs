@@ -133,6 +133,36 @@ fn to_json(value: &Datum, line: &str, context: &EvalContext) -> String {
     }
 }
 
+/// Returns the JSON text of a value, as `to_json` makes it.
+pub(crate) fn json_of(value: &Datum, context: &EvalContext) -> String {
+    to_json(value, "", context)
+}
+
+/// Returns the JSON of a value, as `to_jsonb` makes it.
+///
+/// # Errors
+///
+/// 54001 if it is nested too deeply.
+pub(crate) fn jsonb_of(value: &Datum, context: &EvalContext) -> Result<Json> {
+    to_jsonb(value, context)
+}
+
+/// Returns a value as the key of an object, which is text; NULL stays.
+///
+/// # Errors
+///
+/// 22023 for values made of values.
+pub(crate) fn json_key(value: &Datum, context: &EvalContext) -> Result<Datum> {
+    match value {
+        Datum::Null => Ok(Datum::Null),
+        Datum::Nested(_) => Err(no_scalar()),
+        value => {
+            let text = bare(value, context).unwrap_or_else(|| string_of(value, context));
+            Ok(Datum::text(text))
+        }
+    }
+}
+
 fn array_json(
     array: &Array,
     level: usize,

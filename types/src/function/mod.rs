@@ -66,6 +66,7 @@ use crate::error::Result;
 
 pub use arithmetic::ArithmeticOp;
 pub use comparison::CompareOp;
+pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
 
 /// One implementation: its index in the table of all functions. Not stable across versions, so it

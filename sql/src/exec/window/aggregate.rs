@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use types::aggregate::{Accumulator, Aggregate};
+use types::expr::EvalContext;
 use types::{Datum, Vector};
 
 use crate::error::Result;
@@ -37,13 +38,14 @@ pub(super) fn compute(aggregate: &Aggregate, frames: &Frames<'_>, run: &Run) -> 
 /// What is fed.
 struct Rows<'a> {
     aggregate: &'a Aggregate,
+    context: &'a EvalContext,
     arguments: Vec<std::sync::Arc<Vector>>,
     /// FILTER; `None`: all rows pass.
     passes: Option<Vec<bool>>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(aggregate: &'a Aggregate, run: &Run) -> Result<Rows<'a>> {
+    fn new(aggregate: &'a Aggregate, run: &'a Run) -> Result<Rows<'a>> {
         let arguments = columns_of(&aggregate.arguments, &run.batch, &run.context.eval)?;
         let passes = match &aggregate.filter {
             None => None,
@@ -55,7 +57,7 @@ impl<'a> Rows<'a> {
                 Some(passes)
             }
         };
-        Ok(Rows { aggregate, arguments, passes })
+        Ok(Rows { aggregate, context: &run.context.eval, arguments, passes })
     }
 
     /// Feeds rows to the group that `group` names.
@@ -78,7 +80,7 @@ impl<'a> Rows<'a> {
     }
 
     fn accumulator(&self) -> Box<dyn Accumulator> {
-        let mut accumulator = self.aggregate.accumulator();
+        let mut accumulator = self.aggregate.accumulator(self.context);
         accumulator.resize(1);
         accumulator
     }
@@ -167,7 +169,7 @@ impl Tree {
     fn new(rows: &Rows<'_>, partition: Range<usize>, run: &Run) -> Result<Tree> {
         let leaf_count = partition.len().next_power_of_two();
         let first = partition.start;
-        let mut states = rows.aggregate.accumulator();
+        let mut states = rows.aggregate.accumulator(rows.context);
         states.resize(2 * leaf_count);
         rows.feed(partition, |row| (leaf_count + row - first) as u32, states.as_mut())?;
         for node in (1..leaf_count).rev() {

@@ -1,0 +1,239 @@
+//! Calls of aggregates: which one is meant, over what, in which order.
+//!
+//! Source: PostgreSQL's `ParseFuncOrColumn` (parse_func.c) and `transformAggregateCall`
+//! (parse_agg.c).
+
+use types::DataType;
+use types::aggregate::{self, Aggregate, AggregateKind, Hypothetical};
+use types::expr::Expr;
+
+use crate::ast::FunctionCall;
+use crate::binder::calls::{call_text, undefined_function};
+use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
+use crate::binder::parameters::Parameters;
+use crate::binder::select::direction;
+use crate::binder::tree::{for_each_column, walk};
+use crate::binder::typed::{Typed, check_ordered, check_told_apart};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::SortKey;
+
+/// Returns whether a call without OVER is one of an aggregate.
+pub(super) fn is_aggregate(call: &FunctionCall) -> bool {
+    let name = call.name.name.value.as_str();
+    AggregateKind::from_name(name).is_some()
+        || (call.within_group && Hypothetical::from_name(name).is_some())
+}
+
+impl Binder<'_> {
+    /// Binds the call of an aggregate of the level.
+    pub(super) fn bind_aggregate(
+        &mut self,
+        name: &str,
+        call: &FunctionCall,
+        position: usize,
+    ) -> Result<Typed> {
+        let level = self.level();
+        if level.in_aggregate {
+            let message = "aggregate function calls cannot be nested";
+            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+        }
+        if !level.clause.allows_aggregates() {
+            return Err(aggregate_not_allowed(level.clause).at(position));
+        }
+        level.in_aggregate = true;
+        let bound = self.resolve_aggregate(name, call, position);
+        self.level().in_aggregate = false;
+        let found = bound?;
+        self.refuse_outer_aggregate(&found.arguments, position)?;
+        let data_type = found.data_type;
+        let aggregates = &mut self.level().aggregates;
+        let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
+            aggregates.push(found);
+            aggregates.len() - 1
+        });
+        let expr = Expr::Column { index: AGGREGATE + index, data_type };
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// Returns the aggregate that a call means.
+    pub(super) fn resolve_aggregate(
+        &mut self,
+        name: &str,
+        call: &FunctionCall,
+        position: usize,
+    ) -> Result<Aggregate> {
+        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let mut keys = Vec::new();
+        for item in &call.order_by {
+            keys.push((self.bind_expr(&item.expr)?, direction(item)));
+        }
+        let filter = self.bind_filter(call)?;
+        if call.within_group {
+            return self.ordered_set(name, arguments, keys, filter, position);
+        }
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let resolved = match (call.star, types.as_slice()) {
+            (true, []) => aggregate::resolve(name, &[]),
+            (false, [_, ..]) => aggregate::resolve(name, &types),
+            _ => None,
+        };
+        let Some(found) = resolved else {
+            return Err(no_aggregate(name, call, &types, position));
+        };
+        let mut bound: Vec<Typed> = Vec::new();
+        for (value, taken) in arguments.into_iter().zip(found.arguments) {
+            bound.push(match taken {
+                DataType::Unknown if value.is_unknown() => self.known(value)?,
+                taken => {
+                    let position = value.position;
+                    Typed::new(self.implicit(value, taken)?, taken, position)
+                }
+            });
+        }
+        let mut order_by: Vec<SortKey> = Vec::new();
+        for (value, direction) in keys {
+            let value = self.known(value)?;
+            check_ordered(&value)?;
+            if call.distinct && !bound.iter().any(|argument| argument.expr == value.expr) {
+                let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in \
+                               argument list";
+                let code = sqlstate::INVALID_COLUMN_REFERENCE;
+                return Err(Error::new(code, message).at(value.position));
+            }
+            add_key(&mut order_by, value.expr, direction);
+        }
+        if call.distinct {
+            bound.iter().try_for_each(check_told_apart)?;
+        }
+        Ok(Aggregate {
+            kind: found.kind,
+            arguments: bound.into_iter().map(|value| value.expr).collect(),
+            distinct: call.distinct,
+            order_by,
+            filter,
+            data_type: found.data_type,
+        })
+    }
+
+    /// Binds a call with WITHIN GROUP.
+    fn ordered_set(
+        &mut self,
+        name: &str,
+        mut direct: Vec<Typed>,
+        keys: Vec<(Typed, (bool, bool))>,
+        filter: Option<Expr>,
+        position: usize,
+    ) -> Result<Aggregate> {
+        let types = |values: &[Typed]| values.iter().map(Typed::base).collect::<Vec<DataType>>();
+        let (mut sorted, directions): (Vec<Typed>, Vec<_>) = keys.into_iter().unzip();
+        let all = [types(&direct), types(&sorted)].concat();
+        let is_hypothetical = Hypothetical::from_name(name).is_some();
+        if is_hypothetical && direct.len() != sorted.len() {
+            let hint = format!(
+                "To use the hypothetical-set aggregate {name}, the number of hypothetical direct \
+                 arguments (here {}) must match the number of ordering columns (here {}).",
+                direct.len(),
+                sorted.len()
+            );
+            return Err(undefined_function(&call_text(name, &all), position).with_hint(hint));
+        }
+        if is_hypothetical {
+            for (direct, sorted) in direct.iter_mut().zip(&mut sorted) {
+                let positions = (direct.position, sorted.position);
+                let pair = vec![sorted.clone(), direct.clone()];
+                let (pair, sql_type) = self.unify(pair, "WITHIN GROUP")?;
+                let mut pair = pair.into_iter();
+                let mut next = |position| {
+                    let expr = pair.next()?;
+                    Some(Typed { expr, sql_type: sql_type.base.into(), position })
+                };
+                if let (Some(first), Some(second)) = (next(positions.1), next(positions.0)) {
+                    (*sorted, *direct) = (first, second);
+                }
+            }
+        }
+        let Some(found) = aggregate::resolve_ordered(name, &types(&direct), &types(&sorted)) else {
+            if aggregate::resolve(name, &all).is_some() {
+                let message = format!(
+                    "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+                );
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+            }
+            return Err(undefined_function(&call_text(name, &all), position));
+        };
+        let mut bound = Vec::new();
+        for (value, taken) in direct.into_iter().chain(sorted).zip(found.arguments) {
+            let position = value.position;
+            bound.push(Typed::new(self.implicit(value, taken)?, taken, position));
+        }
+        let first = bound.len() - directions.len();
+        bound[first..].iter().try_for_each(check_ordered)?;
+        let arguments: Vec<Expr> = bound.into_iter().map(|value| value.expr).collect();
+        let keys = arguments[first..].iter().cloned().zip(directions);
+        let order_by = keys
+            .map(|(expression, (descending, nulls_first))| SortKey {
+                expression,
+                descending,
+                nulls_first,
+            })
+            .collect();
+        let (kind, data_type) = (found.kind, found.data_type);
+        Ok(Aggregate { kind, arguments, distinct: false, order_by, filter, data_type })
+    }
+
+    fn bind_filter(&mut self, call: &FunctionCall) -> Result<Option<Expr>> {
+        let Some(filter) = &call.filter else { return Ok(None) };
+        let clause = std::mem::replace(&mut self.level().clause, Clause::Filter);
+        let filter = self.bind_expr(filter);
+        self.level().clause = clause;
+        self.condition(filter?, "FILTER").map(Some)
+    }
+
+    /// An aggregate over nothing but outer columns would belong to the outer query.
+    fn refuse_outer_aggregate(&self, arguments: &[Expr], position: usize) -> Result<()> {
+        let (mut local, mut outer) = (false, false);
+        for argument in arguments {
+            for_each_column(argument, &mut |_| local = true);
+            walk(argument, &mut |node| {
+                outer |= matches!(node, Expr::Parameter { index, .. }
+                    if Parameters::is_outer(*index));
+            });
+        }
+        if outer && !local {
+            let what = "an aggregate of an outer query inside a subquery";
+            let hint = "Compute the aggregate in a subquery in FROM.";
+            return Err(Error::not_supported(what, hint).at(position));
+        }
+        Ok(())
+    }
+}
+
+fn add_key(keys: &mut Vec<SortKey>, expression: Expr, (descending, nulls_first): (bool, bool)) {
+    if !keys.iter().any(|key| key.expression == expression) {
+        keys.push(SortKey { expression, descending, nulls_first });
+    }
+}
+
+fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType], position: usize) -> Error {
+    if !call.star && types.is_empty() && name == "count" {
+        let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
+    }
+    if name == "array_agg" && types == [DataType::Unknown] {
+        let message = format!("function {} is not unique", call_text(name, types));
+        return Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
+            .with_hint(
+                "Could not choose a best candidate function. \
+                 You might need to add explicit type casts.",
+            )
+            .at(position);
+    }
+    if let Some((sorted, direct)) = types.split_last()
+        && aggregate::resolve_ordered(name, direct, &[*sorted]).is_some()
+    {
+        let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+        return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
+    }
+    undefined_function(&call_text(name, types), position)
+}

@@ -1,0 +1,389 @@
+//! Aggregates that make one value of all values: `array_agg`, `string_agg` and those of JSON.
+
+use std::sync::Arc;
+
+use super::Accumulator;
+use super::sum::expect_argument;
+use crate::context::EvalContext;
+use crate::datatype::DataType;
+use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
+use crate::error::{Error, Result, sqlstate};
+use crate::function::{json_key, json_of, jsonb_of};
+use crate::vector::Vector;
+
+/// `array_agg`, of values or of arrays.
+pub(super) struct Arrays {
+    /// Whether the values are arrays, which become one of a dimension more.
+    of_arrays: bool,
+    arrays: Vec<Array>,
+    byte_count: usize,
+}
+
+fn subscript_error(message: &str) -> Error {
+    Error::new("2202E", message)
+}
+
+fn too_large() -> Error {
+    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
+    Error::new("54000", message)
+}
+
+impl Arrays {
+    pub(super) fn new(argument: DataType) -> Arrays {
+        Arrays { of_arrays: argument.element().is_some(), arrays: Vec::new(), byte_count: 0 }
+    }
+
+    fn add(&mut self, group: usize, value: Datum) -> Result<()> {
+        if !self.of_arrays {
+            self.byte_count += size_of::<Datum>() + value.heap_bytes();
+            return self.add_elements(group, &[Dimension { lower: 1, length: 1 }], vec![value]);
+        }
+        let Datum::Nested(Nested::Array(array)) = value else {
+            return Err(Error::new("22004", "cannot accumulate null arrays"));
+        };
+        if array.dimensions.is_empty() {
+            return Err(subscript_error("cannot accumulate empty arrays"));
+        }
+        if array.dimensions.len() == MAX_DIMENSIONS {
+            let message = format!(
+                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+                MAX_DIMENSIONS + 1
+            );
+            return Err(Error::new("54000", message));
+        }
+        let mut dimensions = vec![Dimension { lower: 1, length: 1 }];
+        dimensions.extend_from_slice(&array.dimensions);
+        self.byte_count += array.elements.iter().map(Datum::heap_bytes).sum::<usize>()
+            + array.elements.len() * size_of::<Datum>();
+        self.add_elements(group, &dimensions, array.elements.clone())
+    }
+
+    /// Adds elements along the first dimension.
+    fn add_elements(
+        &mut self,
+        group: usize,
+        dimensions: &[Dimension],
+        elements: Vec<Datum>,
+    ) -> Result<()> {
+        let array = &mut self.arrays[group];
+        match array.dimensions.split_first_mut() {
+            None => array.dimensions = dimensions.to_vec(),
+            Some((first, inner)) => {
+                if *inner != dimensions[1..] {
+                    let message = "cannot accumulate arrays of different dimensionality";
+                    return Err(subscript_error(message));
+                }
+                first.length += dimensions[0].length;
+            }
+        }
+        if array.elements.len() + elements.len() > MAX_ELEMENTS {
+            return Err(too_large());
+        }
+        array.elements.extend(elements);
+        Ok(())
+    }
+
+    fn value(&self, group: usize) -> Datum {
+        match &self.arrays[group] {
+            none if none.dimensions.is_empty() => Datum::Null,
+            array => Datum::Nested(Nested::Array(Arc::new(array.clone()))),
+        }
+    }
+}
+
+impl Accumulator for Arrays {
+    fn resize(&mut self, group_count: usize) {
+        self.arrays.resize(group_count, Array::default());
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
+        let mut rows = groups.iter().enumerate();
+        rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.value(group)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        let Datum::Nested(Nested::Array(array)) = &partial[0] else { return Ok(()) };
+        self.byte_count += partial[0].heap_bytes();
+        self.add_elements(group, &array.dimensions, array.elements.clone())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.value(group))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.arrays.capacity() * size_of::<Array>() + self.byte_count
+    }
+}
+
+/// What `string_agg` has joined, the delimiter of the first value in front, which counts only
+/// behind other values.
+#[derive(Debug, Clone, Default)]
+struct Joined {
+    bytes: Vec<u8>,
+    /// Where the first value begins; `None`: there is none.
+    start: Option<usize>,
+}
+
+/// `string_agg` of text or bytea.
+pub(super) struct Strings {
+    is_text: bool,
+    states: Vec<Joined>,
+    byte_count: usize,
+}
+
+impl Strings {
+    pub(super) fn new(argument: DataType) -> Strings {
+        Strings { is_text: argument != DataType::Bytea, states: Vec::new(), byte_count: 0 }
+    }
+
+    fn add(&mut self, group: usize, delimiter: &[u8], value: &[u8]) -> Result<()> {
+        /// PostgreSQL's `MaxAllocSize`.
+        const BYTES_MAX: usize = 0x3fff_ffff;
+        let state = &mut self.states[group];
+        state.bytes.extend_from_slice(delimiter);
+        state.start.get_or_insert(delimiter.len());
+        state.bytes.extend_from_slice(value);
+        self.byte_count += delimiter.len() + value.len();
+        if state.bytes.len() >= BYTES_MAX {
+            return Err(Error::new("54000", "string buffer exceeds maximum allowed length"));
+        }
+        Ok(())
+    }
+
+    fn datum(&self, bytes: &[u8]) -> Datum {
+        match self.is_text {
+            true => Datum::text(String::from_utf8_lossy(bytes)),
+            false => Datum::bytea(bytes),
+        }
+    }
+}
+
+fn bytes_of(datum: &Datum) -> Option<&[u8]> {
+    datum.as_str().map(str::as_bytes).or(datum.as_bytes())
+}
+
+impl Accumulator for Strings {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, Joined::default());
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let [values, delimiters] = arguments else { panic!("string_agg has two arguments") };
+        let (Some(all), Some(between)) = (values.as_bytes_vector(), delimiters.as_bytes_vector())
+        else {
+            panic!("string_agg is of text or bytea");
+        };
+        for (row, &group) in groups.iter().enumerate() {
+            if !values.is_null(row) {
+                let delimiter = if delimiters.is_null(row) { &[] } else { between.get(row) };
+                self.add(group as usize, delimiter, all.get(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        let state = &self.states[group];
+        match state.start {
+            None => vec![Datum::Null, Datum::Null],
+            Some(start) => {
+                let (delimiter, rest) = state.bytes.split_at(start);
+                vec![self.datum(delimiter), self.datum(rest)]
+            }
+        }
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        match (bytes_of(&partial[0]), bytes_of(&partial[1])) {
+            (Some(delimiter), Some(rest)) => self.add(group, delimiter, rest),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let state = &self.states[group];
+        Ok(state.start.map_or(Datum::Null, |start| self.datum(&state.bytes[start..])))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<Joined>() + self.byte_count
+    }
+}
+
+/// `json_agg` and `json_object_agg`: text that grows.
+pub(super) struct JsonTexts {
+    /// Whether keys and values come, or values only.
+    of_pairs: bool,
+    /// Whether each value but the first begins a line: arrays and rows do.
+    by_line: bool,
+    context: EvalContext,
+    /// What stands between the brackets; empty: nothing came.
+    states: Vec<String>,
+    byte_count: usize,
+}
+
+impl JsonTexts {
+    pub(super) fn new(argument: DataType, of_pairs: bool, context: &EvalContext) -> JsonTexts {
+        JsonTexts {
+            of_pairs,
+            by_line: !of_pairs && argument.element().is_some(),
+            context: zone_of(context),
+            states: Vec::new(),
+            byte_count: 0,
+        }
+    }
+
+    fn add(&mut self, group: usize, part: &str, is_null: bool) {
+        let state = &mut self.states[group];
+        let before = state.len();
+        if !state.is_empty() {
+            state.push_str(if self.by_line && !is_null { ", \n " } else { ", " });
+        }
+        state.push_str(part);
+        self.byte_count += state.len() - before;
+    }
+}
+
+/// Returns a context that knows the time zone only, which the text of values depends on.
+fn zone_of(context: &EvalContext) -> EvalContext {
+    EvalContext { time_zone: context.time_zone.clone(), ..EvalContext::default() }
+}
+
+fn null_field() -> Error {
+    Error::new(sqlstate::INVALID_PARAMETER_VALUE, "field name must not be null")
+}
+
+impl Accumulator for JsonTexts {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, String::new());
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        for (row, &group) in groups.iter().enumerate() {
+            let value = arguments[usize::from(self.of_pairs)].datum(row);
+            let mut part = json_of(&value, &self.context);
+            if self.of_pairs {
+                let key = arguments[0].datum(row);
+                if key.is_null() {
+                    return Err(null_field());
+                }
+                part =
+                    format!("{} : {part}", json_of(&json_key(&key, &self.context)?, &self.context));
+            }
+            self.add(group as usize, &part, value.is_null());
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        let state = &self.states[group];
+        vec![if state.is_empty() { Datum::Null } else { Datum::text(state.as_str()) }]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        if let Some(part) = partial[0].as_str() {
+            self.add(group, part, part.starts_with("null"));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let state = &self.states[group];
+        let text = match self.of_pairs {
+            _ if state.is_empty() => return Ok(Datum::Null),
+            true => format!("{{ {state} }}"),
+            false => format!("[{state}]"),
+        };
+        Ok(Datum::Nested(Nested::Json(Arc::new(text))))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<String>() + self.byte_count
+    }
+}
+
+/// `jsonb_agg` and `jsonb_object_agg`.
+pub(super) struct JsonValues {
+    of_pairs: bool,
+    context: EvalContext,
+    /// Keys (of an array empty ones) and values.
+    states: Vec<Vec<(Arc<str>, Json)>>,
+    byte_count: usize,
+}
+
+impl JsonValues {
+    pub(super) fn new(of_pairs: bool, context: &EvalContext) -> JsonValues {
+        JsonValues { of_pairs, context: zone_of(context), states: Vec::new(), byte_count: 0 }
+    }
+
+    fn add(&mut self, group: usize, key: Arc<str>, value: Json) {
+        let value = (key, value);
+        self.byte_count += size_of::<(Arc<str>, Json)>() + value.0.len() + value.1.heap_bytes();
+        self.states[group].push(value);
+    }
+
+    fn value(&self, group: usize) -> Datum {
+        let state = &self.states[group];
+        let json = match self.of_pairs {
+            _ if state.is_empty() => return Datum::Null,
+            true => Json::object(state.clone()),
+            false => Json::Array(state.iter().map(|(_, value)| value.clone()).collect()),
+        };
+        Datum::Nested(Nested::Jsonb(Arc::new(json)))
+    }
+}
+
+impl Accumulator for JsonValues {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, Vec::new());
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let none: Arc<str> = "".into();
+        for (row, &group) in groups.iter().enumerate() {
+            let value = jsonb_of(&arguments[usize::from(self.of_pairs)].datum(row), &self.context)?;
+            let mut name = Arc::clone(&none);
+            if self.of_pairs {
+                match json_key(&arguments[0].datum(row), &self.context)? {
+                    Datum::Text(key) => name = key,
+                    _ => return Err(null_field()),
+                }
+            }
+            self.add(group as usize, name, value);
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.value(group)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        let Datum::Nested(Nested::Jsonb(json)) = &partial[0] else { return Ok(()) };
+        match &**json {
+            Json::Array(values) => {
+                values.iter().for_each(|value| self.add(group, "".into(), value.clone()));
+            }
+            Json::Object(pairs) => {
+                let pairs = pairs.iter();
+                pairs.for_each(|(key, value)| self.add(group, Arc::clone(key), value.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.value(group))
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<Vec<(Arc<str>, Json)>>() + self.byte_count
+    }
+}

@@ -1,0 +1,292 @@
+//! Ordered-set aggregates: `percentile_cont`, `percentile_disc`, `mode`; and hypothetical-set ones,
+//! which say where a row would stand: `rank`, `dense_rank`, `percent_rank`, `cume_dist`.
+//!
+//! Their rows come in the order of WITHIN GROUP, all at the end ([`Kept`](super::kept::Kept)), but
+//! for those hypothetical ones that only count. Direct arguments come with each row, the same in
+//! all of a group; NULLs among the sorted values count for hypothetical ones only.
+//!
+//! Source: PostgreSQL's `orderedsetaggs.c`.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::Accumulator;
+use crate::datatype::DataType;
+use crate::datum::{Array, Datum, Nested};
+use crate::error::{Error, Result, sqlstate};
+use crate::order::{KeyOrder, compare_rows};
+use crate::vector::Vector;
+
+/// Which hypothetical-set aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hypothetical {
+    /// `rank`
+    Rank,
+    /// `dense_rank`
+    DenseRank,
+    /// `percent_rank`
+    PercentRank,
+    /// `cume_dist`
+    CumeDist,
+}
+
+impl Hypothetical {
+    /// Returns the aggregate of this name.
+    pub fn from_name(name: &str) -> Option<Hypothetical> {
+        Some(match name {
+            "rank" => Hypothetical::Rank,
+            "dense_rank" => Hypothetical::DenseRank,
+            "percent_rank" => Hypothetical::PercentRank,
+            "cume_dist" => Hypothetical::CumeDist,
+            _ => return None,
+        })
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hypothetical::Rank => "rank",
+            Hypothetical::DenseRank => "dense_rank",
+            Hypothetical::PercentRank => "percent_rank",
+            Hypothetical::CumeDist => "cume_dist",
+        }
+    }
+
+    /// Returns the type of the result.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Hypothetical::Rank | Hypothetical::DenseRank => DataType::Int8,
+            Hypothetical::PercentRank | Hypothetical::CumeDist => DataType::Float8,
+        }
+    }
+}
+
+/// What is asked of the sorted values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The value between two neighbours that stands at a fraction.
+    Between,
+    /// The first value at or behind a fraction.
+    At,
+    /// The value that comes most often.
+    Mode,
+}
+
+/// The sorted values of all groups, NULLs left out.
+pub(super) struct Sorted {
+    question: Question,
+    value_type: DataType,
+    /// What is asked for: a fraction or an array of them; `None` before the first row.
+    fractions: Vec<Option<Datum>>,
+    values: Vec<Vector>,
+}
+
+impl Sorted {
+    pub(super) fn new(question: Question, value_type: DataType) -> Sorted {
+        Sorted { question, value_type, fractions: Vec::new(), values: Vec::new() }
+    }
+
+    /// Returns the value at a fraction.
+    fn at(&self, values: &Vector, fraction: &Datum) -> Result<Datum> {
+        let &Datum::Float8(fraction) = fraction else { return Ok(Datum::Null) };
+        if !(0.0..=1.0).contains(&fraction) {
+            let message = format!("percentile value {fraction} is not between 0 and 1");
+            return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
+        let Some(last) = values.len().checked_sub(1) else { return Ok(Datum::Null) };
+        if self.question == Question::At {
+            let row = (fraction * values.len() as f64).ceil() as usize;
+            return Ok(values.datum(row.saturating_sub(1)));
+        }
+        let place = fraction * last as f64;
+        let (low, high) = (place.floor() as usize, place.ceil() as usize);
+        if low == high {
+            return Ok(values.datum(low));
+        }
+        let share = place - low as f64;
+        match (values.datum(low), values.datum(high)) {
+            (Datum::Float8(low), Datum::Float8(high)) => {
+                Ok(Datum::Float8(low + share * (high - low)))
+            }
+            (Datum::Interval(low), Datum::Interval(high)) => {
+                let part = high.checked_sub(&low)?.checked_mul(share)?;
+                low.checked_add(&part).map(Datum::Interval)
+            }
+            (other, _) => Ok(other),
+        }
+    }
+
+    fn mode(&self, values: &Vector) -> Datum {
+        let (mut best, mut best_count) = (Datum::Null, 0);
+        let mut start = 0;
+        for row in 0..values.len() {
+            let ends = row + 1 == values.len()
+                || values.compare_typed(row, values, row + 1, self.value_type).is_ne();
+            if ends {
+                if row + 1 - start > best_count {
+                    best_count = row + 1 - start;
+                    best = values.datum(start);
+                }
+                start = row + 1;
+            }
+        }
+        best
+    }
+}
+
+impl Accumulator for Sorted {
+    fn resize(&mut self, group_count: usize) {
+        self.fractions.resize(group_count, None);
+        self.values.resize_with(group_count, || Vector::new(self.value_type, 0));
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let Some((values, direct)) = arguments.split_last() else { return Ok(()) };
+        for (row, &group) in groups.iter().enumerate() {
+            let group = group as usize;
+            if let ([fractions], noted @ None) = (direct, &mut self.fractions[group]) {
+                *noted = Some(fractions.datum(row));
+            }
+            if !values.is_null(row) {
+                self.values[group].append_rows(values, row..row + 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        let values = &self.values[group];
+        let values = (0..values.len()).map(|row| values.datum(row)).collect();
+        vec![
+            self.fractions[group].clone().unwrap_or(Datum::Null),
+            Datum::Nested(Nested::Array(Arc::new(Array::from_elements(values)))),
+        ]
+    }
+
+    fn merge(&mut self, _: usize, _: &[Datum]) -> Result<()> {
+        // Rows are kept and fed in their order at the end, so there are no parts to put together.
+        let message = "a part of an ordered-set aggregate cannot be merged";
+        Err(Error::new("XX000", message))
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let values = &self.values[group];
+        if self.question == Question::Mode {
+            return Ok(self.mode(values));
+        }
+        match &self.fractions[group] {
+            Some(Datum::Nested(Nested::Array(fractions))) => {
+                let each = fractions.elements.iter().map(|fraction| self.at(values, fraction));
+                let elements = each.collect::<Result<Vec<Datum>>>()?;
+                if values.is_empty() {
+                    return Ok(Datum::Null);
+                }
+                let array = Array { dimensions: fractions.dimensions.clone(), elements };
+                Ok(Datum::Nested(Nested::Array(Arc::new(array))))
+            }
+            Some(fraction) => self.at(values, fraction),
+            None => Ok(Datum::Null),
+        }
+    }
+
+    fn byte_count(&self) -> usize {
+        self.values.iter().map(Vector::flat_byte_count).sum::<usize>()
+            + self.fractions.capacity() * size_of::<Option<Datum>>()
+    }
+}
+
+/// Where the hypothetical row stands among those that came.
+#[derive(Debug, Clone, Default)]
+struct Standing {
+    /// Rows before it, rows that sort as it does, and all.
+    before: i64,
+    equal: i64,
+    all: i64,
+    /// Of `dense_rank`: different rows before it, and the last row that came.
+    steps: i64,
+    last: Option<Vec<Datum>>,
+}
+
+/// The hypothetical-set aggregates.
+pub(super) struct Standings {
+    kind: Hypothetical,
+    orders: Vec<KeyOrder>,
+    states: Vec<Standing>,
+}
+
+impl Standings {
+    pub(super) fn new(kind: Hypothetical, orders: Vec<KeyOrder>) -> Standings {
+        Standings { kind, orders, states: Vec::new() }
+    }
+
+    fn add(&mut self, group: usize, row: usize, direct: &[&Vector], sorted: &[&Vector]) {
+        let state = &mut self.states[group];
+        let (came, asked) = (sorted.iter().copied(), direct.iter().copied());
+        let stands = compare_rows(&self.orders, (came, row), (asked, row));
+        state.all += 1;
+        match stands {
+            Ordering::Less => state.before += 1,
+            Ordering::Equal => state.equal += 1,
+            Ordering::Greater => {}
+        }
+        if self.kind != Hypothetical::DenseRank || stands.is_ge() {
+            return;
+        }
+        let values: Vec<Datum> = sorted.iter().map(|vector| vector.datum(row)).collect();
+        let same = |last: &Vec<Datum>| {
+            let pairs = last.iter().zip(&values).zip(&self.orders);
+            let mut pairs = pairs.map(|((a, b), order)| a.compare_typed(b, order.data_type));
+            pairs.all(Ordering::is_eq)
+        };
+        if !state.last.as_ref().is_some_and(same) {
+            state.steps += 1;
+            state.last = Some(values);
+        }
+    }
+}
+
+impl Accumulator for Standings {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, Standing::default());
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let (direct, sorted) = arguments.split_at(arguments.len() / 2);
+        for (row, &group) in groups.iter().enumerate() {
+            self.add(group as usize, row, direct, sorted);
+        }
+        Ok(())
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        let state = &self.states[group];
+        vec![Datum::Int8(state.before), Datum::Int8(state.equal), Datum::Int8(state.all)]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        let state = &mut self.states[group];
+        let mut totals = [&mut state.before, &mut state.equal, &mut state.all];
+        for (total, part) in totals.iter_mut().zip(partial) {
+            **total += part.as_i64().unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        let state = &self.states[group];
+        Ok(match self.kind {
+            Hypothetical::Rank => Datum::Int8(state.before + 1),
+            Hypothetical::DenseRank => Datum::Int8(state.steps + 1),
+            Hypothetical::PercentRank if state.all == 0 => Datum::Float8(0.0),
+            Hypothetical::PercentRank => Datum::Float8(state.before as f64 / state.all as f64),
+            Hypothetical::CumeDist => {
+                let reached = (state.before + state.equal + 1) as f64;
+                Datum::Float8(reached / (state.all + 1) as f64)
+            }
+        })
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<Standing>()
+    }
+}

@@ -1,0 +1,188 @@
+//! Which aggregate a name and the types of its arguments mean.
+
+use super::{AggregateKind, Hypothetical, PairStatistic};
+use crate::datatype::DataType;
+
+/// An aggregate as a call means it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Which one.
+    pub kind: AggregateKind,
+    /// The types that the arguments are cast to, each by itself (`varchar` to `text`, for one);
+    /// `unknown`: as it is.
+    pub arguments: Vec<DataType>,
+    /// The type of the result.
+    pub data_type: DataType,
+}
+
+/// Resolves an aggregate by name and argument types; `None` if there is none for the types.
+///
+/// An argument of type `unknown` counts as text, or as what else is taken. Ordered-set aggregates
+/// are [`resolve_ordered`]'s.
+pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Resolved> {
+    let kind = AggregateKind::from_name(name)?;
+    let resolved =
+        |arguments: Vec<DataType>, data_type| Some(Resolved { kind, arguments, data_type });
+    match (kind, arguments) {
+        (AggregateKind::Count, []) => Some(Resolved {
+            kind: AggregateKind::CountRows,
+            arguments: Vec::new(),
+            data_type: DataType::Int8,
+        }),
+        (AggregateKind::ApproxPercentile | AggregateKind::Pairs(_), [_, _]) => {
+            let counts = kind == AggregateKind::Pairs(PairStatistic::Count);
+            let result = if counts { DataType::Int8 } else { DataType::Float8 };
+            let numbers = arguments.iter().all(|argument| is_number(*argument));
+            numbers.then(|| resolved(vec![DataType::Float8; 2], result))?
+        }
+        (AggregateKind::StringAgg, [value, delimiter]) => {
+            let taken = string_type(*value, *delimiter)?;
+            resolved(vec![taken; 2], taken)
+        }
+        (AggregateKind::JsonObjectAgg, [key, value]) => {
+            resolved(vec![known(*key), known(*value)], DataType::Json)
+        }
+        (AggregateKind::JsonbObjectAgg, [key, value]) => {
+            resolved(vec![known(*key), known(*value)], DataType::Jsonb)
+        }
+        (_, [argument]) => {
+            let (taken, result) = of_one(kind, *argument)?;
+            resolved(vec![taken], result)
+        }
+        _ => None,
+    }
+}
+
+/// Resolves an aggregate with WITHIN GROUP by the types of its direct arguments and of what it is
+/// sorted by. Hypothetical-set aggregates take any types, which the caller has made equal.
+pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> Option<Resolved> {
+    let resolved = |kind, arguments: &[DataType], data_type| {
+        Some(Resolved { kind, arguments: arguments.to_vec(), data_type })
+    };
+    const FRACTIONS: DataType = DataType::Array(&DataType::Float8);
+    let fraction = |given: DataType| match given {
+        DataType::Array(of) if is_number(*of) => Some(FRACTIONS),
+        given => is_number(given).then_some(DataType::Float8),
+    };
+    let result = |fraction: DataType, value: DataType| match fraction {
+        FRACTIONS => value.array(),
+        _ => Some(value),
+    };
+    match (name, direct, sorted) {
+        ("mode", [], [value]) => {
+            let value = known(*value);
+            resolved(AggregateKind::Mode, &[value], value)
+        }
+        ("percentile_disc", [given], [value]) => {
+            let (fraction, value) = (fraction(*given)?, known(*value));
+            resolved(AggregateKind::PercentileDisc, &[fraction, value], result(fraction, value)?)
+        }
+        ("percentile_cont", [given], [value]) => {
+            let value = match value {
+                DataType::Interval | DataType::Time => DataType::Interval,
+                value => is_number(*value).then_some(DataType::Float8)?,
+            };
+            let fraction = fraction(*given)?;
+            resolved(AggregateKind::PercentileCont, &[fraction, value], result(fraction, value)?)
+        }
+        _ => {
+            let kind = Hypothetical::from_name(name)?;
+            let types = [direct, sorted].concat();
+            let same = direct.len() == sorted.len() && !direct.is_empty();
+            let result = kind.data_type();
+            same.then(|| resolved(AggregateKind::Hypothetical(kind), &types, result))?
+        }
+    }
+}
+
+/// Returns what an argument and the result of an aggregate of one argument are.
+fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType)> {
+    Some(match kind {
+        AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
+            DataType::Int2 | DataType::Int4 | DataType::Int8 => (argument, argument),
+            _ => return None,
+        },
+        AggregateKind::AnyValue => (known(argument), known(argument)),
+        AggregateKind::Count => (argument, DataType::Int8),
+        AggregateKind::ApproxCountDistinct => (known(argument), DataType::Int8),
+        AggregateKind::Sum => (argument, sum_type(argument)?),
+        AggregateKind::Avg => (argument, average_type(argument)?),
+        AggregateKind::Min | AggregateKind::Max => {
+            let ordered = ordered_type(argument)?;
+            (ordered, ordered)
+        }
+        AggregateKind::BoolAnd | AggregateKind::BoolOr => match argument {
+            DataType::Bool | DataType::Unknown => (DataType::Bool, DataType::Bool),
+            _ => return None,
+        },
+        AggregateKind::StddevPop
+        | AggregateKind::StddevSamp
+        | AggregateKind::VarPop
+        | AggregateKind::VarSamp => match average_type(argument)? {
+            DataType::Interval => return None,
+            result => (argument, result),
+        },
+        AggregateKind::ArrayAgg => match argument {
+            DataType::Array(_) => (argument, argument),
+            argument => (argument, argument.array()?),
+        },
+        AggregateKind::JsonAgg => (known(argument), DataType::Json),
+        AggregateKind::JsonbAgg => (known(argument), DataType::Jsonb),
+        _ => return None,
+    })
+}
+
+/// Returns a type; `text` for a literal that has none.
+fn known(argument: DataType) -> DataType {
+    if argument == DataType::Unknown { DataType::Text } else { argument }
+}
+
+/// Returns whether values of a type become double precision by themselves.
+fn is_number(argument: DataType) -> bool {
+    argument.is_number() || argument == DataType::Unknown
+}
+
+/// Returns the type of what `string_agg` joins.
+fn string_type(value: DataType, delimiter: DataType) -> Option<DataType> {
+    let of = |argument: DataType| match argument {
+        DataType::Unknown => Some(DataType::Unknown),
+        DataType::Bytea => Some(DataType::Bytea),
+        argument => argument.is_text().then_some(DataType::Text),
+    };
+    match (of(value)?, of(delimiter)?) {
+        (DataType::Unknown, DataType::Unknown) => Some(DataType::Text),
+        (DataType::Unknown, one) | (one, DataType::Unknown) => Some(one),
+        (one, other) => (one == other).then_some(one),
+    }
+}
+
+fn sum_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
+        DataType::Int8 | DataType::Numeric => Some(DataType::Numeric),
+        DataType::Float4 | DataType::Float8 | DataType::Interval => Some(argument),
+        _ => None,
+    }
+}
+
+fn average_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric => {
+            Some(DataType::Numeric)
+        }
+        DataType::Float4 | DataType::Float8 => Some(DataType::Float8),
+        DataType::Interval => Some(DataType::Interval),
+        _ => None,
+    }
+}
+
+/// Returns the type as which `min` and `max` compare an argument.
+fn ordered_type(argument: DataType) -> Option<DataType> {
+    match argument {
+        DataType::Bool | DataType::Bytea | DataType::Uuid | DataType::Json | DataType::Jsonb => {
+            None
+        }
+        DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
+        other => Some(other),
+    }
+}
