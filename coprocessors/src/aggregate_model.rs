@@ -217,6 +217,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
             kind: AggregateKind::Count,
             arguments: vec![Expr::Column { index: 0, data_type: DataType::Text }],
             distinct: true,
+            order_by: vec![],
             filter: None,
             data_type: DataType::Int8,
         }],
