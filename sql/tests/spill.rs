@@ -135,6 +135,26 @@ fn different_rows() {
 }
 
 #[test]
+fn groups_that_gather_and_sort() {
+    let (server, mut session) = server();
+    let aggregates = "array_agg(a ORDER BY a DESC), string_agg(c, '/' ORDER BY b DESC, a), \
+                      json_agg(DISTINCT d), jsonb_object_agg(a, c ORDER BY a), sum(f ORDER BY a), \
+                      percentile_disc(0.3) WITHIN GROUP (ORDER BY d), count(*), \
+                      mode() WITHIN GROUP (ORDER BY e), rank(100) WITHIN GROUP (ORDER BY b)";
+    // Rows that come sorted are gathered in that order.
+    let plain = "array_agg(a), string_agg(c, ','), jsonb_agg(b)";
+    let sorted = "(SELECT * FROM t ORDER BY c DESC, a) AS s";
+    for (aggregates, from) in [(aggregates, "t"), (aggregates, sorted), (plain, sorted)] {
+        let query = format!("SELECT b % 100, {aggregates} FROM {from} GROUP BY 1");
+        let [mut roomy, mut tight] = both(&server, &mut session, &query);
+        roomy.sort_unstable();
+        tight.sort_unstable();
+        assert_eq!(roomy.len(), 101, "{query}");
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
 fn joins() {
     let (server, mut session) = server();
     let kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].map(|kind| {
