@@ -119,8 +119,8 @@ pub enum AggregateKind {
 pub struct Aggregate {
     /// Which one.
     pub kind: AggregateKind,
-    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes. With
-    /// WITHIN GROUP the direct arguments, then what is sorted by.
+    /// What it is over; nothing for `count(*)`. Already cast to types that the aggregate takes.
+    /// With WITHIN GROUP the direct arguments, then what is sorted by.
     pub arguments: Vec<Expr>,
     /// Over distinct values only.
     pub distinct: bool,

@@ -1,4 +1,4 @@
-//! The states of one aggregate for all groups of an operator, with its FILTER, DISTINCT and ORDER BY.
+//! The states of one aggregate for all groups of an operator, with FILTER, DISTINCT and ORDER BY.
 //!
 //! ```text
 //!   region:  feed, feed, ... -> into_partial --\
@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Rows go to the [`Accumulator`] as they come, unless the aggregate needs all of them: with
-//! DISTINCT or an order that shows they are kept ([`Kept`]), and go there at the end; a part of an
-//! answer is then the rows themselves. Where the order of addition shows in the last digit (floats),
-//! distinct values go in their order, as in PostgreSQL, so that the answer is the same however rows
-//! were spread over regions.
+//! DISTINCT or an order that shows they are kept ([`Kept`]), and go there at the end; a part of
+//! an answer is then the rows themselves. Where the order of addition shows in the last digit
+//! (floats), distinct values go in their order, as in PostgreSQL, so that the answer is the same
+//! however rows were spread over regions.
 
 use std::ops::Range;
 use std::sync::Arc;
