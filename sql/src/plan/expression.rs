@@ -21,6 +21,40 @@ fn list(expressions: &[Expr], names: &[String], separator: &str, nested: bool) -
     parts.join(separator)
 }
 
+fn call(
+    function: FunctionId,
+    arguments: &[Expr],
+    names: &[String],
+    wrap: &dyn Fn(String) -> String,
+) -> String {
+    let function = signature(function).name;
+    let is_operator = !function.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    match arguments {
+        [left, right] if is_operator => {
+            let symbol = match function {
+                "~~" => "LIKE",
+                "!~~" => "NOT LIKE",
+                "~~*" => "ILIKE",
+                "!~~*" => "NOT ILIKE",
+                symbol => symbol,
+            };
+            let (left, right) = (write(left, names, true), write(right, names, true));
+            wrap(format!("{left} {symbol} {right}"))
+        }
+        [operand] if is_operator => wrap(format!("{function}{}", write(operand, names, true))),
+        [Expr::Constant { value: Datum::Int4(comparison), .. }, left, array]
+            if matches!(function, "any of" | "all of") =>
+        {
+            let comparison = u16::try_from(*comparison).map(FunctionId);
+            let symbol = comparison.map_or("?", |comparison| signature(comparison).name);
+            let word = if function == "any of" { "ANY" } else { "ALL" };
+            let (left, array) = (write(left, names, true), write(array, names, false));
+            wrap(format!("{left} {symbol} {word} ({array})"))
+        }
+        arguments => format!("{function}({})", list(arguments, names, ", ", false)),
+    }
+}
+
 /// `nested`: operators are put into parentheses.
 fn write(expression: &Expr, names: &[String], nested: bool) -> String {
     let wrap = |text: String| if nested { format!("({text})") } else { text };
@@ -28,36 +62,7 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
         Expr::Constant { value, data_type } => constant(value, *data_type),
         Expr::Column { index, .. } => name(names, *index),
         Expr::Parameter { index, .. } => format!("${}", index + 1),
-        Expr::Call { function, arguments, .. } => {
-            let function = signature(*function).name;
-            let is_operator = !function.starts_with(|c: char| c.is_alphabetic() || c == '_');
-            match arguments.as_slice() {
-                [left, right] if is_operator => {
-                    let symbol = match function {
-                        "~~" => "LIKE",
-                        "!~~" => "NOT LIKE",
-                        "~~*" => "ILIKE",
-                        "!~~*" => "NOT ILIKE",
-                        symbol => symbol,
-                    };
-                    let (left, right) = (write(left, names, true), write(right, names, true));
-                    wrap(format!("{left} {symbol} {right}"))
-                }
-                [operand] if is_operator => {
-                    wrap(format!("{function}{}", write(operand, names, true)))
-                }
-                [Expr::Constant { value: Datum::Int4(comparison), .. }, left, array]
-                    if matches!(function, "any of" | "all of") =>
-                {
-                    let comparison = u16::try_from(*comparison).map(FunctionId);
-                    let symbol = comparison.map_or("?", |comparison| signature(comparison).name);
-                    let word = if function == "any of" { "ANY" } else { "ALL" };
-                    let (left, array) = (write(left, names, true), write(array, names, false));
-                    wrap(format!("{left} {symbol} {word} ({array})"))
-                }
-                arguments => format!("{function}({})", list(arguments, names, ", ", false)),
-            }
-        }
+        Expr::Call { function, arguments, .. } => call(*function, arguments, names, &wrap),
         Expr::Cast { operand, to, .. } => {
             format!("{}::{}", write(operand, names, true), to.base.sql_name())
         }
