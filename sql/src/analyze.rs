@@ -38,6 +38,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         as_of: None,
         lock: None,
         index_hint: Some(Vec::new()),
+        known: None,
     };
     let query = Query { plan: Logical::Scan(scan), columns: Vec::new() };
     let plan = Arc::new(planner::plan(&Bound::Query(query), &NoStatistics)?);

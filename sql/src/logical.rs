@@ -15,6 +15,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
+use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
 pub use types::order::SortKey;
@@ -197,6 +198,17 @@ pub struct TableScan {
     pub lock: Option<RowLock>,
     /// `/*+ INDEX(t i) */`: these indexes only; `NO_INDEX`: an empty list.
     pub index_hint: Option<Vec<String>>,
+    /// What ANALYZE found out, where the planner is to choose among paths by it.
+    pub known: Option<Arc<KnownTable>>,
+}
+
+/// What is known of a table's rows.
+#[derive(Debug)]
+pub struct KnownTable {
+    /// How many there are.
+    pub rows: f64,
+    /// What they are like.
+    pub statistics: Arc<TableStatistics>,
 }
 
 /// In [`TableScan::columns`], stands for the pseudo-column `_timestamp` (timestamptz): when the row

@@ -51,6 +51,78 @@ fn a_join_of_empty_tables_is_planned_again_when_they_have_grown() {
 }
 
 #[test]
+fn a_text_that_comes_again_is_planned_once_until_its_table_changes() {
+    let server = Server::start(EngineOptions::default);
+    let mut session = server.session();
+    run(&mut session, "create table t (id int primary key); insert into t values (1), (2)");
+    let text = "select * from t";
+    let send = |session: &mut Session| {
+        let (prepared, cached) = match session.cached(text) {
+            Some(prepared) => (prepared, true),
+            None => (session.prepare(&parse(text).unwrap()[0], &[]).unwrap(), false),
+        };
+        if !cached {
+            session.keep(text, &prepared);
+        }
+        assert_eq!(execute(session, &prepared), 2);
+        (cached, prepared.columns.as_ref().unwrap().len())
+    };
+    let sent: Vec<_> = (0..4).map(|_| send(&mut session)).collect();
+    assert_eq!(sent, [(false, 1), (false, 1), (true, 1), (true, 1)]);
+    run(&mut session, "alter table t add column b int");
+    assert_eq!([send(&mut session), send(&mut session)], [(false, 2), (true, 2)]);
+    run(&mut session, "begin; alter table t add column c int");
+    assert_eq!(send(&mut session), (false, 3), "a transaction's own catalog");
+    run(&mut session, "rollback");
+    assert_eq!(send(&mut session), (false, 2));
+    run(&mut session, "discard all");
+    assert_eq!(send(&mut session), (false, 2));
+}
+
+#[test]
+fn what_analyze_tells_chooses_among_paths() {
+    let server = Server::start(EngineOptions::default);
+    let mut session = server.session();
+    run(
+        &mut session,
+        "create table t (id int primary key, status text, customer int, at int, note text);
+         insert into t select g, case when g % 100 = 0 then 'rare' else 'common' end, g % 1000, g, 'x'
+         from generate_series(1, 20000) g;
+         create index by_status on t (status);
+         create index by_customer on t (customer);
+         create index by_at on t (at)",
+    );
+    let cases = [
+        ("status = 'common'", "full scan"),
+        ("status = 'rare'", "by_status"),
+        ("status = 'common' and customer = 7", "by_customer"),
+        ("at > 100", "full scan"),
+        ("at > 19900", "by_at"),
+        ("at > $1", "by_at"),
+        ("status = 'rare' and at > 10000", "by_status"),
+        ("id = 5 and status = 'rare'", "point get"),
+        ("true order by at limit 10", "by_at"),
+        ("status = 'common' order by at limit 10", "by_at"),
+        ("status = 'rare' order by at limit 10", "by_status"),
+    ];
+    let path = |session: &mut Session, condition: &str| {
+        let query = format!("select note from t where {condition}");
+        let prepared = session.prepare(&parse(&query).unwrap()[0], &[]).unwrap();
+        prepared.summary().unwrap()
+    };
+    let by_rule = path(&mut session, "status = 'common'");
+    assert!(by_rule.contains("by_status"), "{by_rule}");
+    run(&mut session, "analyze t");
+    for (condition, wanted) in cases {
+        let summary = path(&mut session, condition);
+        assert!(summary.contains(wanted), "{condition}: {summary}");
+    }
+    let hinted = "select /*+ INDEX(t by_status) */ note from t where status = 'common'";
+    let prepared = session.prepare(&parse(hinted).unwrap()[0], &[]).unwrap();
+    assert!(prepared.summary().unwrap().contains("by_status"));
+}
+
+#[test]
 fn statistics_outlive_a_restart_and_go_with_their_table() {
     let mut server = Server::start(EngineOptions::default);
     let create = "create table t (a int primary key, b int)";

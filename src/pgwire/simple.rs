@@ -1,11 +1,13 @@
 //! The simple query protocol: text in, all results out.
 //!
 //! The statements of one message share an implicit transaction, as in PostgreSQL; the last of them
-//! is reported complete after the commit.
+//! is reported complete after the commit. A text that comes again and again is planned once.
+
+use std::sync::Arc;
 
 use pgwire::messages::response::EmptyQueryResponse;
 use sql::session::rows::Completion;
-use sql::session::{Execution, Parsed};
+use sql::session::{Execution, Parsed, Prepared};
 
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Result, run};
@@ -16,6 +18,12 @@ impl Connection {
     pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
         self.unnamed = None;
         self.portals.close(None);
+        if let Some(prepared) = self.session.cached(text) {
+            let completion = self.run_prepared(&prepared).await?;
+            self.end_implicit().await?;
+            self.put_completion(completion);
+            return Ok(());
+        }
         let planning = Duration::of_bytes(text.len());
         let parsed = run(planning, || sql::session::parse(text))?;
         let Some((last, others)) = parsed.split_last() else {
@@ -23,22 +31,31 @@ impl Connection {
             return self.end_implicit().await;
         };
         for parsed in others {
-            let completion = self.run_statement(parsed, planning).await?;
+            let prepared = self.prepare(parsed, planning)?;
+            let completion = self.run_prepared(&prepared).await?;
             self.put_completion(completion);
             self.channel.relieve().await?;
         }
-        let completion = self.run_statement(last, planning).await?;
+        let prepared = self.prepare(last, planning)?;
+        if others.is_empty() {
+            self.session.keep(text, &prepared);
+        }
+        let completion = self.run_prepared(&prepared).await?;
         self.end_implicit().await?;
         self.put_completion(completion);
         Ok(())
     }
 
-    /// Runs a statement and sends its rows. `planning` is how long it may take to make its plan.
-    async fn run_statement(&mut self, parsed: &Parsed, planning: Duration) -> Result<Completion> {
+    /// Plans a statement, which may take so long.
+    fn prepare(&mut self, parsed: &Parsed, planning: Duration) -> Result<Arc<Prepared>> {
         let session = &mut self.session;
-        let prepared = run(planning, || session.prepare(parsed, &[]))?;
-        let duration = self.duration_of(&prepared);
-        let completion = match self.start_statement(&prepared, Vec::new(), duration)? {
+        Ok(run(planning, || session.prepare(parsed, &[]))?)
+    }
+
+    /// Runs a statement and sends its rows.
+    async fn run_prepared(&mut self, prepared: &Arc<Prepared>) -> Result<Completion> {
+        let duration = self.duration_of(prepared);
+        let completion = match self.start_statement(prepared, Vec::new(), duration)? {
             Execution::Done(completion) => completion,
             Execution::Rows(mut rows) => {
                 let formats = Formats::default();

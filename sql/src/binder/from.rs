@@ -340,6 +340,7 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
         as_of,
         lock: None,
         index_hint: None,
+        known: None,
     });
     (Rows::new(plan, types), Scope::of(relation))
 }

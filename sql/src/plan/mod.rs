@@ -553,6 +553,17 @@ impl Plan {
 }
 
 impl RowGoal {
+    /// Returns about how many rows that are.
+    pub(crate) fn estimate(&self) -> f64 {
+        /// What a client asks for that does not say it in the text.
+        const USUAL: f64 = 100.0;
+        let rows = |count: &Expr| match count {
+            Expr::Constant { value, .. } => value.as_i64().map_or(USUAL, |count| count as f64),
+            _ => USUAL,
+        };
+        rows(&self.limit) + self.offset.as_ref().map_or(0.0, rows)
+    }
+
     /// Returns the goal of a LIMIT without columns.
     pub fn of(limit: &Option<Expr>, offset: &Option<Expr>) -> Option<RowGoal> {
         limit.as_ref().map(|limit| RowGoal { limit: limit.clone(), offset: offset.clone() })

@@ -2,7 +2,9 @@
 //!
 //! Candidates are the primary key and every active index. Each is matched against the conjuncts,
 //! key column by key column: while a column is fixed to values the next one counts, the first that
-//! is a range is the last. The best is taken by rule, in this order: whole primary key, whole key
+//! is a range is the last. If ANALYZE has told of the table the one that costs least by estimate is
+//! taken, but for one get by the primary key, which always is. Else the best is taken by rule, so
+//! that plans do not hang on guesses, in this order: whole primary key, whole key
 //! of a unique index, more columns fixed, a range after them, the order that is wanted, no look-up
 //! in the table, the primary key before indexes.
 //!
@@ -13,13 +15,15 @@ use std::sync::Arc;
 
 use store::TableId;
 use types::DataType;
-use types::expr::Expr;
+use types::expr::{CompareOp, Expr};
 use types::rowcode::{KeyColumn, RowLayout};
 
 use crate::catalog::table::{Index, IndexState};
-use crate::logical::{SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{KeyCondition, PathShape};
-use crate::planner::conjunct::{Columns, add_columns, column};
+use crate::planner::conjunct::{Columns, add_columns, column, parameter_count};
+use crate::planner::cost;
+use crate::planner::estimate::Estimator;
 use crate::planner::key_term;
 
 /// Lists of values multiply; past so many keys or ranges the next column is left to the filter.
@@ -27,6 +31,10 @@ const RANGES_MAX: usize = 4096;
 
 /// So many conditions are looked at, at most, to take alternatives one by one.
 const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
+
+/// A range with a bound that only the run knows is taken to be no larger a part of the rows: what
+/// an index costs too much is bounded, what it saves is not.
+const OPEN_RANGE: f64 = 0.05;
 
 /// A way to read a table, and what it leaves to do.
 #[derive(Debug)]
@@ -59,12 +67,45 @@ pub(super) struct Question<'a> {
     pub conjuncts: &'a [Expr],
     /// The order that the step above would like, over table columns.
     pub order: &'a [SortKey],
-    /// Only a few of the first rows will be taken.
-    pub has_goal: bool,
+    /// Only so many of the first rows will be taken.
+    pub goal: Option<f64>,
 }
 
-/// Returns the best candidate.
+impl<'a> Question<'a> {
+    /// Asks for all rows in any order.
+    pub(super) fn of_all(scan: &'a TableScan, conjuncts: &'a [Expr]) -> Question<'a> {
+        Question { scan, conjuncts, order: &[], goal: None }
+    }
+}
+
+/// Returns the best candidate: by cost if ANALYZE has told of the table, else by rule.
 pub(super) fn choose(question: &Question<'_>) -> Candidate {
+    match &question.scan.known {
+        Some(known) => cheapest(question, Estimator { statistics: known.as_ref() }),
+        None => best_by_rule(question),
+    }
+}
+
+fn cheapest(question: &Question<'_>, estimator: Estimator<'_>) -> Candidate {
+    let mut best = primary(question);
+    // Nothing is cheaper than this, nor surer.
+    if matches!(best.shape, PathShape::Points(1)) {
+        return best;
+    }
+    let mut least = best.cost(question, estimator);
+    for index in &question.scan.table.indexes {
+        if is_usable(index, question.scan) {
+            let candidate = secondary(index, question);
+            let cost = candidate.cost(question, estimator);
+            if cost < least {
+                (best, least) = (candidate, cost);
+            }
+        }
+    }
+    best
+}
+
+fn best_by_rule(question: &Question<'_>) -> Candidate {
     let mut best = primary(question);
     for index in &question.scan.table.indexes {
         if !is_usable(index, question.scan) {
@@ -74,12 +115,18 @@ pub(super) fn choose(question: &Question<'_>) -> Candidate {
         let hinted = question.scan.index_hint.is_some();
         let useful = hinted
             || candidate.shape != PathShape::Full
-            || (candidate.order.is_some() && (question.has_goal || !candidate.lookup));
+            || (candidate.order.is_some() && (question.goal.is_some() || !candidate.lookup));
         if useful && candidate.rank(question) > best.rank(question) {
             best = candidate;
         }
     }
     best
+}
+
+fn is_open_range(conjunct: &Expr) -> bool {
+    let Some((left, op, right)) = conjunct.as_comparison() else { return false };
+    let is_range = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+    is_range && parameter_count(left).max(parameter_count(right)) > 0
 }
 
 fn is_usable(index: &Index, scan: &TableScan) -> bool {
@@ -89,6 +136,52 @@ fn is_usable(index: &Index, scan: &TableScan) -> bool {
 }
 
 impl Candidate {
+    /// Returns the cost of reading what is asked for.
+    pub(super) fn cost(&self, question: &Question<'_>, estimator: Estimator<'_>) -> f64 {
+        let scan = question.scan;
+        let all = (0..scan.table.columns.len()).collect();
+        let table = Logical::Scan(TableScan { columns: all, ..scan.clone() });
+        let part_of = |conjuncts: &mut dyn Iterator<Item = usize>| {
+            let conjuncts: Vec<Expr> = conjuncts.map(|c| question.conjuncts[c].clone()).collect();
+            let part = estimator.selectivity_of_all(&conjuncts, &table);
+            let open = conjuncts.iter().any(is_open_range);
+            if open { part.min(OPEN_RANGE) } else { part }
+        };
+        let positions = 0..question.conjuncts.len();
+        let answered = |position: &usize| !self.rest.contains(position);
+        let table_rows = estimator.table_rows(&scan.table);
+        let rows = table_rows * part_of(&mut positions.clone().filter(answered));
+        let rows = rows.max(1.0);
+        let mut cost = match self.shape {
+            PathShape::Points(count) => count as f64 * cost::GET,
+            PathShape::Ranges(count) => count as f64 * cost::RANGE + rows,
+            PathShape::Full => table_rows,
+        };
+        if self.lookup {
+            let in_entry =
+                |position: &usize| answered(position) || self.is_covered(*position, question);
+            let rows = table_rows * part_of(&mut positions.clone().filter(in_entry));
+            cost += rows.max(1.0) * cost::GET;
+        }
+        let wanted = (table_rows * part_of(&mut positions.clone())).max(1.0);
+        let sorted = question.order.is_empty() || self.order.is_some();
+        match question.goal {
+            Some(goal) if sorted => cost * (goal / wanted).min(1.0) + cost::RANGE,
+            Some(_) => cost + wanted * cost::TOP,
+            None if sorted => cost,
+            None => cost + wanted * cost::COMPARISON * wanted.log2(),
+        }
+    }
+
+    /// Returns whether an index entry is enough to check a condition.
+    fn is_covered(&self, position: usize, question: &Question<'_>) -> bool {
+        let Some(index) = &self.index else { return true };
+        let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+        let mut columns = Columns::new();
+        add_columns(&question.conjuncts[position], &mut columns);
+        columns.is_subset(&covered)
+    }
+
     /// Larger is better.
     fn rank(&self, question: &Question<'_>) -> [usize; 7] {
         let points = matches!(self.shape, PathShape::Points(_));
@@ -111,7 +204,7 @@ impl Candidate {
             usize::from(points && unique)
         };
         // With a goal, the wanted order saves reading and sorting everything else.
-        let goal_order = usize::from(ordered && question.has_goal);
+        let goal_order = usize::from(ordered && question.goal.is_some());
         [
             class,
             fixed,

@@ -10,6 +10,10 @@ pub(super) const PAIR: f64 = 0.05;
 pub(super) const OUTPUT: f64 = 0.25;
 /// Getting a row by its key.
 pub(super) const GET: f64 = 12.0;
+/// Comparing two rows of a sort.
+pub(super) const COMPARISON: f64 = 0.05;
+/// Finding out whether a row is among the first ones.
+pub(super) const TOP: f64 = 0.1;
 /// Going to where a range begins.
 pub(super) const RANGE: f64 = 20.0;
 

@@ -44,8 +44,7 @@ impl RegionScan {
         parts.iter().for_each(|part| add_columns(part, &mut used));
         let columns = used.iter().map(|&index| scan.columns[index]).collect();
         let narrowed = TableScan { columns, ..scan.clone() };
-        let question =
-            Question { scan: &narrowed, conjuncts: &conjuncts, order: &[], has_goal: false };
+        let question = Question::of_all(&narrowed, &conjuncts);
         let candidate = choose(&question);
         if candidate.lookup || matches!(candidate.shape, PathShape::Points(_)) {
             return None;

@@ -10,10 +10,8 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{Logical, TableScan};
-use crate::plan::scan::PathShape;
-use crate::planner::access::{Candidate, Question, choose};
+use crate::planner::access::{Question, choose};
 use crate::planner::conjunct::{is_volatile, renumber, split};
-use crate::planner::cost;
 use crate::planner::equivalence::equal;
 use crate::planner::estimate::Estimator;
 
@@ -66,32 +64,10 @@ impl FilteredTable<'_> {
         renumber(expression, &|index| self.scan.columns[index])
     }
 
-    fn all_columns(&self) -> Logical {
-        let columns = (0..self.scan.table.columns.len()).collect();
-        Logical::Scan(TableScan { columns, ..self.scan.clone() })
-    }
-
-    /// Returns the cost of reading the rows of a path.
-    fn cost(&self, candidate: &Candidate, conjuncts: &[Expr], estimator: Estimator<'_>) -> f64 {
-        let answered = conjuncts.iter().enumerate();
-        let answered = answered.filter(|(position, _)| !candidate.rest.contains(position));
-        let answered: Vec<Expr> = answered.map(|(_, conjunct)| conjunct.clone()).collect();
-        let table_rows = estimator.table_rows(&self.scan.table);
-        let part = estimator.selectivity_of_all(&answered, &self.all_columns());
-        let rows = (table_rows * part).max(1.0);
-        let read = match candidate.shape {
-            PathShape::Points(count) => count as f64 * cost::GET,
-            PathShape::Ranges(count) => count as f64 * cost::RANGE + rows,
-            PathShape::Full => table_rows,
-        };
-        read + if candidate.lookup { rows * cost::GET } else { 0.0 }
-    }
-
     /// Returns the cost of reading all rows that meet the conditions.
     pub(super) fn scan_cost(&self, estimator: Estimator<'_>) -> f64 {
-        let question =
-            Question { scan: self.scan, conjuncts: &self.conjuncts, order: &[], has_goal: false };
-        self.cost(&choose(&question), &self.conjuncts, estimator)
+        let question = Question::of_all(self.scan, &self.conjuncts);
+        choose(&question).cost(&question, estimator)
     }
 
     /// Returns the best path that uses some of these keys, which are over the scan's columns; with
@@ -108,13 +84,12 @@ impl FilteredTable<'_> {
         for (key, data_type) in keys {
             conjuncts.push(bound_key(self.scan, key, 0, *data_type)?);
         }
-        let question =
-            Question { scan: self.scan, conjuncts: &conjuncts, order: &[], has_goal: false };
+        let question = Question::of_all(self.scan, &conjuncts);
         let candidate = choose(&question);
         let own = self.conjuncts.len();
         let used: Vec<usize> =
             (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
-        let cost = self.cost(&candidate, &conjuncts, estimator);
+        let cost = candidate.cost(&question, estimator);
         (!used.is_empty()).then_some(KeyPath { used, cost })
     }
 }

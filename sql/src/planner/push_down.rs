@@ -7,11 +7,15 @@
 //! Conditions that call volatile functions stay where they are.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{Apply, Join, JoinKind, Logical, RecursiveUnion, SetOperation, Window, With};
+use crate::logical::{
+    Apply, Join, JoinKind, KnownTable, Logical, RecursiveUnion, SetOperation, TableScan, Window,
+    With,
+};
 use crate::planner::conjunct::{
     all, as_column, columns_of, is_volatile, split, substitute, within,
 };
@@ -51,13 +55,27 @@ impl PushDown<'_> {
         Box::new(self.push(plan, conjuncts))
     }
 
+    /// Returns what is known of a table that has paths to choose among.
+    fn known(&self, scan: &TableScan) -> Option<Arc<KnownTable>> {
+        let table = &scan.table;
+        if table.indexes.is_empty() || scan.index_hint.is_some() || scan.as_of.is_some() {
+            return None;
+        }
+        let statistics = self.chooser.estimator.statistics.table(table.id)?;
+        let rows = self.chooser.estimator.table_rows(table);
+        Some(Arc::new(KnownTable { rows, statistics }))
+    }
+
     /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.
     fn push(&self, plan: Logical, mut conjuncts: Vec<Expr>) -> Logical {
         match plan {
-            Logical::Scan(_)
-            | Logical::SystemRows(_)
-            | Logical::Values { .. }
-            | Logical::CteScan(_) => filter(plan, conjuncts),
+            Logical::Scan(mut scan) => {
+                scan.known = self.known(&scan);
+                filter(Logical::Scan(scan), conjuncts)
+            }
+            Logical::SystemRows(_) | Logical::Values { .. } | Logical::CteScan(_) => {
+                filter(plan, conjuncts)
+            }
             Logical::Window(window) => self.push_window(window, conjuncts),
             Logical::With(with) => {
                 let query = self.boxed(*with.query, Vec::new());

@@ -7,7 +7,7 @@ use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
-use crate::plan::{Node, PointGet};
+use crate::plan::{Node, PointGet, RowGoal};
 use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
 use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
@@ -21,8 +21,8 @@ pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> 
         .iter()
         .map(|key| SortKey { expression: to_table(scan, key.expression.clone()), ..*key })
         .collect::<Vec<SortKey>>();
-    let question =
-        Question { scan, conjuncts: &conjuncts, order: &order, has_goal: wanted.goal.is_some() };
+    let goal = wanted.goal.as_ref().map(RowGoal::estimate);
+    let question = Question { scan, conjuncts: &conjuncts, order: &order, goal };
     let candidate = choose(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
@@ -66,7 +66,7 @@ pub(super) fn build_lookup(
     for (key, parameter, data_type) in keys {
         conjuncts.push(bound_key(scan, key, *parameter, *data_type)?);
     }
-    let question = Question { scan, conjuncts: &conjuncts, order: &[], has_goal: false };
+    let question = Question::of_all(scan, &conjuncts);
     let candidate = choose(&question);
     let used: Vec<usize> =
         (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
@@ -147,7 +147,7 @@ pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -
     let mut columns = table_columns(scan, &rest);
     if scan.lock.is_some() {
         let empty = [];
-        let question = Question { scan, conjuncts: &empty, order: &[], has_goal: false };
+        let question = Question::of_all(scan, &empty);
         let mut all_columns = needed(&question);
         all_columns.extend(columns.iter().copied());
         all_columns.extend(scan.table.key_columns());

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use store::TableId;
 
 use crate::catalog::statistics::TableStatistics;
+use crate::logical::KnownTable;
 
 /// Rows of a table of which nothing is known.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
@@ -75,6 +76,16 @@ impl Statistics for Noted<'_> {
 
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {
         self.statistics.table(table)
+    }
+}
+
+impl Statistics for KnownTable {
+    fn row_count(&self, _table: TableId) -> Option<f64> {
+        Some(self.rows)
+    }
+
+    fn table(&self, _table: TableId) -> Option<Arc<TableStatistics>> {
+        Some(Arc::clone(&self.statistics))
     }
 }
 

@@ -8,6 +8,7 @@
 //! [`Session::end_implicit`], which the wire calls at the end of a simple query message or at Sync.
 //! After an error it calls [`Session::fail`].
 
+mod plan_cache;
 mod prepared;
 mod regions;
 mod sequences;
@@ -33,6 +34,7 @@ use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
+use crate::session::plan_cache::PlanCache;
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{Modes, Open};
@@ -130,6 +132,7 @@ pub struct Session {
     constants: SessionConstants,
     open: Option<Open>,
     statements: AHashMap<String, Arc<Prepared>>,
+    plans: PlanCache,
     notices: Vec<Notice>,
     /// What the client was told of each reported setting.
     reported: Vec<(&'static str, Arc<str>)>,
@@ -155,6 +158,7 @@ impl Session {
             settings,
             open: None,
             statements: AHashMap::new(),
+            plans: PlanCache::new(),
             notices: Vec::new(),
             reported: Vec::new(),
             ticket: None,
@@ -195,6 +199,29 @@ impl Session {
         };
         let kind = PreparedKind::Utility;
         Ok(Arc::new(Prepared { parameter_types: Vec::new(), columns, parsed, kind }))
+    }
+
+    /// Returns the statement that this text is, if it came before and its plan still holds.
+    pub fn cached(&mut self, text: &str) -> Option<Arc<Prepared>> {
+        let prepared = self.plans.get(text)?;
+        let is_current = match &prepared.kind {
+            PreparedKind::Planned(state) => {
+                let holds = |planning: &Planning<'_>| Ok(state.load().is_current(planning));
+                self.with_planning(holds).unwrap_or(false)
+            }
+            PreparedKind::Utility => false,
+        };
+        if !is_current {
+            self.plans.remove(text);
+        }
+        is_current.then_some(prepared)
+    }
+
+    /// Keeps the plan of the statement that this text is, for when it comes again.
+    pub fn keep(&mut self, text: &str, prepared: &Arc<Prepared>) {
+        if matches!(prepared.kind, PreparedKind::Planned(_)) {
+            self.plans.add(text, prepared);
+        }
     }
 
     /// Starts a statement, in the open transaction or in an implicit one.

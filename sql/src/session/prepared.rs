@@ -100,6 +100,15 @@ impl Planning<'_> {
     }
 }
 
+impl Planned {
+    /// Returns whether the plan would be made in the same way now.
+    pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
+        !planning.private
+            && self.catalog_version == planning.catalog.version
+            && self.sizes.hold(planning.statistics)
+    }
+}
+
 impl Prepared {
     /// Returns the plan in one line; `None` for a statement without one.
     pub fn summary(&self) -> Option<String> {
@@ -144,8 +153,7 @@ impl Prepared {
         planning: &Planning<'_>,
     ) -> Result<Arc<Planned>> {
         let planned = state.load_full();
-        let same_catalog = planned.catalog_version == planning.catalog.version;
-        if !planning.private && same_catalog && planned.sizes.hold(planning.statistics) {
+        if planned.is_current(planning) {
             return Ok(planned);
         }
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();

@@ -317,6 +317,7 @@ impl Session {
         }
         self.settings.reset_all();
         self.statements.clear();
+        self.plans.clear();
         self.sequences.discard();
         Ok(())
     }

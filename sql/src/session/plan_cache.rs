@@ -1,0 +1,127 @@
+//! Plans of statements that a client sends as text again and again, by their text.
+//!
+//! A plan is kept once its text came twice, so that a client that puts values into its texts does
+//! not fill the cache, nor pay for it. Whether a plan still holds is the caller's to ask
+//! ([`Prepared::is_current`]).
+
+use std::sync::Arc;
+
+use ahash::{AHashMap, RandomState};
+
+use crate::session::prepared::Prepared;
+
+/// Plans kept.
+const PLANS_MAX: usize = 128;
+/// A longer text is not kept: its plan is the smaller part of its work.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+/// Texts that came once, of which a later one may displace an earlier one.
+const SEEN: usize = 256;
+
+/// See the module.
+pub(super) struct PlanCache {
+    plans: AHashMap<Box<str>, Entry>,
+    /// Hashes of texts that came once.
+    seen: Vec<u64>,
+    hasher: RandomState,
+    /// Counts uses.
+    clock: u64,
+}
+
+struct Entry {
+    prepared: Arc<Prepared>,
+    last_used: u64,
+}
+
+impl PlanCache {
+    /// Returns an empty cache.
+    pub(super) fn new() -> PlanCache {
+        PlanCache { plans: AHashMap::new(), seen: Vec::new(), hasher: RandomState::new(), clock: 0 }
+    }
+
+    /// Returns the plan of a text.
+    pub(super) fn get(&mut self, text: &str) -> Option<Arc<Prepared>> {
+        let entry = self.plans.get_mut(text)?;
+        self.clock += 1;
+        entry.last_used = self.clock;
+        Some(Arc::clone(&entry.prepared))
+    }
+
+    /// Takes note of the plan of a text that is not there.
+    pub(super) fn add(&mut self, text: &str, prepared: &Arc<Prepared>) {
+        if text.len() > TEXT_BYTES_MAX {
+            return;
+        }
+        let hash = self.hasher.hash_one(text);
+        self.seen.resize(SEEN, 0);
+        let seen = &mut self.seen[hash as usize % SEEN];
+        if std::mem::replace(seen, hash) != hash {
+            return;
+        }
+        if self.plans.len() >= PLANS_MAX {
+            let oldest = self.plans.iter().min_by_key(|(_, entry)| entry.last_used);
+            if let Some(oldest) = oldest.map(|(text, _)| text.clone()) {
+                self.plans.remove(&oldest);
+            }
+        }
+        self.clock += 1;
+        let entry = Entry { prepared: Arc::clone(prepared), last_used: self.clock };
+        self.plans.insert(text.into(), entry);
+    }
+
+    /// Forgets the plan of a text.
+    pub(super) fn remove(&mut self, text: &str) {
+        self.plans.remove(text);
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.plans.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::prepared::PreparedKind;
+
+    fn prepared() -> Arc<Prepared> {
+        let parsed = crate::parser::parse_statements("SELECT 1").unwrap().remove(0);
+        Arc::new(Prepared {
+            parameter_types: Vec::new(),
+            columns: None,
+            parsed: Arc::new(parsed),
+            kind: PreparedKind::Utility,
+        })
+    }
+
+    #[test]
+    fn a_plan_is_kept_from_the_second_time_on() {
+        let mut cache = PlanCache::new();
+        cache.add("a", &prepared());
+        assert!(cache.get("a").is_none());
+        cache.add("a", &prepared());
+        assert!(cache.get("a").is_some());
+        cache.remove("a");
+        assert!(cache.get("a").is_none());
+        let long = "x".repeat(TEXT_BYTES_MAX + 1);
+        cache.add(&long, &prepared());
+        cache.add(&long, &prepared());
+        assert!(cache.get(&long).is_none());
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let mut cache = PlanCache::new();
+        for number in 0..PLANS_MAX {
+            let text = number.to_string();
+            cache.add(&text, &prepared());
+            cache.add(&text, &prepared());
+        }
+        assert!(cache.get("0").is_some());
+        cache.add("new", &prepared());
+        cache.add("new", &prepared());
+        assert_eq!(cache.plans.len(), PLANS_MAX);
+        assert!(cache.get("0").is_some() && cache.get("new").is_some());
+        assert!(cache.get("1").is_none());
+    }
+}
