@@ -100,7 +100,7 @@ fn collect(session: &Session, execution: Execution, plan: Option<String>) -> sql
         Execution::Rows(mut rows) => {
             let mut table = Table::new(rows.columns());
             while let Some(batch) = rows.next_batch(usize::MAX)? {
-                table.push(&batch, session.text_style());
+                table.push(&batch, &session.text_style());
             }
             Ok(Outcome { rows: Some(table), completion: rows.completion(), plan })
         }

@@ -19,7 +19,9 @@ pub(crate) fn write(
 ) {
     match &vector.data {
         VectorData::Int4(values) => write_integer(i64::from(values[row]), out),
-        VectorData::Int8(values) => write_integer(values[row], out),
+        VectorData::Int8(values) if !matches!(data_type, DataType::Reg(_)) => {
+            write_integer(values[row], out);
+        }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
         VectorData::Text(values) => out.extend_from_slice(values.get(row)),
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),

@@ -67,6 +67,8 @@ pub struct Engine {
     pub(crate) row_ids: Arc<RowIds>,
     /// Where sequences stand.
     pub(crate) sequences: SequenceStates,
+    /// When the engine was opened, microseconds of the Unix epoch.
+    pub(crate) opened_micros: i64,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
     /// Where statements set aside what does not fit into their memory.
@@ -87,6 +89,7 @@ impl Engine {
         remove_orphan_states(&store, &catalog, &sequences)?;
         let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
+            opened_micros: store.now_micros(),
             store,
             row_ids,
             sequences,

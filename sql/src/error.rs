@@ -77,6 +77,8 @@ pub mod sqlstate {
     pub const INVALID_SCHEMA_NAME: &str = "3F000";
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: &str = "21000";
+    /// `invalid_text_representation`
+    pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
     /// `invalid_parameter_value`
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
     /// `numeric_value_out_of_range`
@@ -125,6 +127,8 @@ pub mod sqlstate {
     pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";
     /// `duplicate_table`
     pub const DUPLICATE_TABLE: &str = "42P07";
+    /// `invalid_name`
+    pub const INVALID_NAME: &str = "42602";
     /// `invalid_column_reference`
     pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
     /// `invalid_table_definition`
@@ -196,6 +200,21 @@ impl Error {
     pub fn at(mut self, position: usize) -> Error {
         self.position.get_or_insert(position);
         self
+    }
+}
+
+impl Error {
+    /// Returns the error as one that computing a value raises.
+    pub fn into_value_error(self) -> types::Error {
+        types::Error {
+            sqlstate: match self.sqlstate {
+                Cow::Borrowed(code) => code,
+                Cow::Owned(_) => sqlstate::INTERNAL_ERROR,
+            },
+            message: self.message,
+            detail: self.detail,
+            hint: self.hint,
+        }
     }
 }
 

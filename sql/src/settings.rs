@@ -206,6 +206,26 @@ const SPECS: &[Spec] = &[
 /// `server_version`: the PostgreSQL whose language and protocol are spoken, then our own.
 const SERVER_VERSION: &str = concat!("15.0 (bennu ", env!("CARGO_PKG_VERSION"), ")");
 
+/// What there is to tell of a setting.
+pub struct Description<'s> {
+    /// Its proper name.
+    pub name: &'static str,
+    /// Its value, as SHOW prints it.
+    pub value: &'s str,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    /// Its default.
+    pub default: &'static str,
+    /// Whether it has its default.
+    pub is_default: bool,
+    /// Whether no statement changes it.
+    pub is_fixed: bool,
+    /// `bool`, `integer`, `enum` or `string`.
+    pub kind: &'static str,
+    /// The values that an `enum` takes.
+    pub words: Option<&'static [&'static str]>,
+}
+
 /// The values of all settings of a session. Cheap to clone, so that a rollback can restore them.
 #[derive(Clone)]
 pub struct Settings {
@@ -258,6 +278,29 @@ impl Settings {
             .iter()
             .zip(self.values.iter())
             .map(|(spec, value)| (spec.name, &**value, spec.description))
+    }
+
+    /// Returns all settings with what `pg_settings` tells of them, by name.
+    pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
+        let pairs = SPECS.iter().zip(self.values.iter());
+        pairs.map(|(spec, value)| Description {
+            name: spec.name,
+            value,
+            about: spec.description,
+            default: spec.default,
+            is_default: **value == *spec.default,
+            is_fixed: matches!(spec.kind, Kind::Fixed),
+            kind: match spec.kind {
+                Kind::Bool => "bool",
+                Kind::Integer(..) => "integer",
+                Kind::Word(_) => "enum",
+                _ => "string",
+            },
+            words: match spec.kind {
+                Kind::Word(words) => Some(words),
+                _ => None,
+            },
+        })
     }
 
     /// Returns the settings that clients are told of.

@@ -1,11 +1,25 @@
-//! System views of schema `bennu` and table functions: rows that the server computes.
+//! System views and table functions: rows that the server computes.
 //!
-//! A view is an entry of [`VIEWS`]: its name, its columns, and what computes its
-//! rows.
+//! A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns, and what computes its
+//! rows. Those of `pg_catalog` and `information_schema` have the shapes of [`shape`]; most are made
+//! of the catalog alone, once for each [`snapshot`] of it.
 
 mod coprocessors;
+mod definition;
+mod functions;
+mod information_schema;
+mod names;
+mod objects;
+mod pg_catalog;
+mod pg_proc;
+mod pg_type;
+mod privileges;
 mod regions;
+mod shape;
+mod snapshot;
 mod statistics;
+mod value;
+mod views;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +30,7 @@ use store::compaction::Reason;
 use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
-use types::{DataType, Datum};
+use types::{Batch, DataType, Datum, SqlType};
 
 use crate::attach::Coprocessors;
 use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
@@ -28,6 +42,11 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, SystemSource};
 use crate::logical::OutputColumn;
 use crate::settings::Settings;
+use crate::system::snapshot::Snapshot;
+use crate::system::value::{bytes, int8, text};
+use crate::system::views::Viewer;
+
+pub use functions::{CatalogNames, ChangedSetting, ChangedSettings};
 
 type Row = Vec<Datum>;
 
@@ -187,10 +206,16 @@ impl SystemNames<'_> {
 
 impl SystemCatalog for SystemNames<'_> {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
-        if schema != Some("bennu") {
-            return None;
+        if schema == Some("bennu") {
+            return VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns));
         }
-        VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns))
+        let columns = &shape::find(schema, name)?.columns;
+        let column = |(name, sql_type): &(&str, SqlType)| OutputColumn {
+            name: (*name).to_owned(),
+            sql_type: *sql_type,
+            origin: None,
+        };
+        Some(columns.iter().map(column).collect())
     }
 
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
@@ -255,6 +280,14 @@ pub struct SystemRowSource {
     pub settings: Settings,
     /// The statement's transaction.
     pub transaction: Arc<Transaction>,
+    /// What functions of the statement set.
+    pub changed: Arc<ChangedSettings>,
+}
+
+impl SystemRowSource {
+    fn viewer(&self) -> Viewer<'_> {
+        Viewer { catalog: &self.catalog, settings: &self.settings }
+    }
 }
 
 impl SystemSource for SystemRowSource {
@@ -262,11 +295,25 @@ impl SystemSource for SystemRowSource {
         if name == "cells" {
             return cells(self, arguments);
         }
-        let view = VIEWS.iter().find(|view| name.strip_prefix("bennu.") == Some(view.name));
-        let view = view.ok_or_else(|| {
-            Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
-        })?;
-        (view.rows)(self)
+        if let Some(name) = name.strip_prefix("bennu.") {
+            let view = VIEWS.iter().find(|view| view.name == name).ok_or_else(|| no_rows(name))?;
+            return (view.rows)(self);
+        }
+        let shape = shape_named(name).ok_or_else(|| no_rows(name))?;
+        let snapshot = Snapshot::of(&self.catalog);
+        Ok(views::rows(shape, &snapshot.objects, self)?.unwrap_or_default())
+    }
+
+    fn shared_rows(&self, name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
+        let Some(shape) = shape_named(name) else { return Ok(None) };
+        let snapshot = Snapshot::of(&self.catalog);
+        Ok(snapshot.view(shape, |objects| {
+            if shape.schema == shape::INFORMATION_SCHEMA {
+                return information_schema::rows(shape, objects);
+            }
+            let rows = pg_catalog::rows(shape, objects, &self.catalog);
+            rows.or_else(|| views::shared_rows(shape, objects))
+        }))
     }
 
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
@@ -278,16 +325,16 @@ impl SystemSource for SystemRowSource {
     }
 }
 
-fn text(value: impl AsRef<str>) -> Datum {
-    Datum::Text(Arc::from(value.as_ref()))
+fn no_rows(name: &str) -> Error {
+    Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
 }
 
-fn bytes(value: &[u8]) -> Datum {
-    Datum::Bytea(Arc::from(value))
-}
-
-fn int8(value: impl TryInto<i64>) -> Datum {
-    Datum::Int8(value.try_into().unwrap_or(i64::MAX))
+/// Returns the shape of a view of `pg_catalog` or `information_schema` by its full name.
+fn shape_named(name: &str) -> Option<&'static shape::Shape> {
+    match name.split_once('.') {
+        Some((schema, name)) => shape::find(Some(schema), name),
+        None => shape::find(None, name),
+    }
 }
 
 fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -287,6 +287,7 @@ impl Connection {
         mut row_limit: usize,
         duration: Duration,
     ) -> Result<bool> {
+        let style = self.session.text_style();
         while row_limit > 0 {
             let Some(batch) = run(duration, || rows.next_batch(row_limit))? else {
                 return Ok(true);
@@ -294,9 +295,8 @@ impl Connection {
             row_limit -= batch.row_count.min(row_limit);
             let mut row = 0;
             while row < batch.row_count {
-                let style = self.session.text_style();
                 let out = &mut self.channel.output.bytes;
-                row = encoder.write_rows(&batch, row, style, OUTPUT_BYTES, out)?;
+                row = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out)?;
                 self.channel.relieve().await?;
             }
         }

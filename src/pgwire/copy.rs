@@ -73,13 +73,13 @@ impl Connection {
                 encode::write_header(format, &names, out);
             });
         }
+        let style = self.session.text_style();
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
         while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
             for row in 0..batch.row_count {
-                let style = self.session.text_style();
                 put_copy_data(&mut self.channel.output.bytes, |out| {
-                    encode::write_row(format, &types, (&batch, row), style, &mut value, out);
+                    encode::write_row(format, &types, (&batch, row), &style, &mut value, out);
                 });
                 self.channel.relieve().await?;
             }

@@ -127,7 +127,7 @@ impl Connection {
         let prepared = self.statement(bind.statement_name.as_deref())?;
         let parameters = {
             let style = self.session.text_style();
-            parameters(bind, prepared.as_deref(), style)?
+            parameters(bind, prepared.as_deref(), &style)?
         };
         let formats = Formats::read(&bind.result_column_format_codes)?;
         let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_ref());

@@ -26,7 +26,7 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
         Datum::Bool(value) => out.push(u8::from(*value)),
         Datum::Int2(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_be_bytes()),
-        Datum::Int8(value) if data_type == DataType::Oid => {
+        Datum::Int8(value) if data_type.is_oid() => {
             out.extend_from_slice(&(*value as u32).to_be_bytes());
         }
         Datum::Int8(value)
@@ -128,7 +128,9 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         DataType::Int2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, data_type)?)),
-        DataType::Oid => Datum::Int8(i64::from(u32::from_be_bytes(fixed(bytes, data_type)?))),
+        DataType::Oid | DataType::Reg(_) => {
+            Datum::Int8(i64::from(u32::from_be_bytes(fixed(bytes, data_type)?)))
+        }
         DataType::Float4 => Datum::Float4(f32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Float8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Numeric => Datum::Numeric(parse_numeric(bytes)?),
@@ -152,6 +154,8 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         DataType::Json
         | DataType::Jsonb
         | DataType::Array(_)
+        | DataType::Int2Vector
+        | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::CompatibleArray
@@ -160,6 +164,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::Void
         | DataType::Unknown => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;

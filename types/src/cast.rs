@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::context::EvalContext;
-use crate::datatype::{DataType, SqlType};
+use crate::datatype::{DataType, RegKind, SqlType};
 use crate::datetime::{self, Interval};
 use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::{Error, Result, sqlstate};
@@ -33,8 +33,8 @@ pub enum CastContext {
 pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use DataType::{
-        Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid, Text,
-        Time, Timestamp, Timestamptz, Unknown, Varchar,
+        Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid, Reg,
+        Text, Time, Timestamp, Timestamptz, Unknown, Varchar,
     };
     if from == to || from == Unknown {
         return Some(Implicit);
@@ -44,14 +44,19 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     }
     let context = match (from, to) {
         (Bool, Int4) | (Int4, Bool) => Explicit,
-        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid)
-        | (Int4, Int8 | Float4 | Float8 | Numeric | Oid)
-        | (Int8, Float4 | Float8 | Numeric | Oid)
+        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid | Reg(_))
+        | (Int4, Int8 | Float4 | Float8 | Numeric | Oid | Reg(_))
+        | (Int8, Float4 | Float8 | Numeric | Oid | Reg(_))
+        | (Oid, Reg(_))
+        | (Reg(_), Oid)
+        | (Reg(RegKind::Proc), Reg(RegKind::Procedure))
+        | (Reg(RegKind::Procedure), Reg(RegKind::Proc))
+        | (Text | Varchar, Reg(RegKind::Class))
         | (Float4, Float8)
         | (Numeric, Float4 | Float8) => Implicit,
         (Int4, Int2)
         | (Int8, Int2 | Int4)
-        | (Oid, Int4 | Int8)
+        | (Oid | Reg(_), Int4 | Int8)
         | (Float4, Int2 | Int4 | Int8 | Numeric)
         | (Float8, Int2 | Int4 | Int8 | Float4 | Numeric)
         | (Numeric, Int2 | Int4 | Int8) => Assignment,
@@ -65,8 +70,11 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             Assignment
         }
         (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
+        (DataType::Int2Vector, DataType::Array(Int2))
+        | (DataType::OidVector, DataType::Array(Oid)) => Implicit,
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
+        (DataType::Void, _) | (_, DataType::Void) => return None,
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,
         _ => return None,
@@ -82,6 +90,11 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
         return is_immutable(from, to);
     }
     let read = to.element().unwrap_or(to);
+    // Names may be given to something else.
+    let named = |data_type: DataType| matches!(data_type, DataType::Reg(_));
+    if from != to && (named(from) && !to.is_oid() || named(to) && !from.is_number()) {
+        return false;
+    }
     let timed = matches!(
         read,
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz
@@ -215,8 +228,10 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         }
         (Datum::Bool(value), DataType::Int4) => Ok(Datum::Int4(i32::from(*value))),
         (Datum::Int4(value), DataType::Bool) => Ok(Datum::Bool(*value != 0)),
-        (Datum::Int4(value), DataType::Oid) => Ok(Datum::Int8(i64::from(value.cast_unsigned()))),
-        (Datum::Int8(value), DataType::Int4) if from == DataType::Oid => {
+        (Datum::Int4(value), DataType::Oid | DataType::Reg(_)) => {
+            Ok(Datum::Int8(i64::from(value.cast_unsigned())))
+        }
+        (Datum::Int8(value), DataType::Int4) if from.is_oid() => {
             Ok(Datum::Int4(u32::try_from(*value).unwrap_or(0).cast_signed()))
         }
         (Datum::Int2(value), _) => from_integer(i64::from(*value), from, to),
@@ -282,7 +297,11 @@ fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> 
 }
 
 fn style(context: &EvalContext) -> TextStyle {
-    TextStyle { time_zone: context.time_zone.clone(), ..TextStyle::default() }
+    TextStyle {
+        time_zone: context.time_zone.clone(),
+        system: context.system.clone(),
+        ..TextStyle::default()
+    }
 }
 
 fn cannot_cast(from: DataType, to: DataType) -> Error {
@@ -312,7 +331,7 @@ fn from_integer(value: i64, from: DataType, to: DataType) -> Result<Datum> {
         DataType::Int2 => i16::try_from(value).map(Datum::Int2).map_err(|_| out_of_range(to)),
         DataType::Int4 => i32::try_from(value).map(Datum::Int4).map_err(|_| out_of_range(to)),
         DataType::Int8 => Ok(Datum::Int8(value)),
-        DataType::Oid => {
+        DataType::Oid | DataType::Reg(_) => {
             u32::try_from(value).map(|_| Datum::Int8(value)).map_err(|_| out_of_range(to))
         }
         DataType::Float4 => Ok(Datum::Float4(value as f32)),
@@ -425,7 +444,7 @@ fn from_datetime(
 
 /// Returns PostgreSQL's `integer out of range`, and the like of other types.
 fn out_of_range(to: DataType) -> Error {
-    let name = if to == DataType::Oid { "OID" } else { to.sql_name() };
+    let name = if to.is_oid() { "OID" } else { to.sql_name() };
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::system::System;
 
 /// What an evaluation may know beside its row.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,8 @@ pub struct EvalContext {
     pub statement_timestamp: i64,
     /// Name of the session's time zone, as [`datetime`](crate::datetime) resolves it.
     pub time_zone: TimeZone,
+    /// The catalog that functions which tell of it ask.
+    pub system: System,
     /// The sequences that `nextval()` and its kin know.
     pub sequences: Sequences,
 }

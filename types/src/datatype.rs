@@ -43,6 +43,12 @@ pub enum DataType {
     Uuid,
     /// `oid`
     Oid,
+    /// `regclass` and its kin: an OID that is written as the name of what has it
+    Reg(RegKind),
+    /// `int2vector`: an array of `smallint` from subscript 0 on, written `1 2 3`
+    Int2Vector,
+    /// `oidvector`: likewise, of `oid`
+    OidVector,
     /// `name`
     Name,
     /// `json`: text, as it was written
@@ -60,8 +66,29 @@ pub enum DataType {
     CompatibleArray,
     /// `anycompatible`: that type, in signatures only
     Compatible,
+    /// `void`: what a function returns that has nothing to say; its values are empty text
+    Void,
     /// `unknown`: the type of a quoted literal or of NULL before the binder has settled it
     Unknown,
+}
+
+/// What an OID of a `reg…` type belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RegKind {
+    /// `regproc`: a function, by name alone
+    Proc,
+    /// `regprocedure`: a function, by name and types of arguments
+    Procedure,
+    /// `regoper`: an operator, by symbol alone
+    Oper,
+    /// `regclass`: a table, index, view or sequence
+    Class,
+    /// `regtype`: a type
+    Type,
+    /// `regrole`: a role
+    Role,
+    /// `regnamespace`: a schema
+    Namespace,
 }
 
 /// A type with its modifier, as a column or a cast names it.
@@ -77,6 +104,33 @@ pub struct SqlType {
 impl From<DataType> for SqlType {
     fn from(base: DataType) -> SqlType {
         SqlType { base, modifier: -1 }
+    }
+}
+
+impl SqlType {
+    /// Returns the name with the modifier, as `format_type` prints it.
+    pub fn name(self) -> String {
+        let SqlType { base, modifier } = self;
+        if let DataType::Array(element) = base {
+            return format!("{}[]", SqlType { base: *element, modifier }.name());
+        }
+        let name = base.sql_name();
+        match base {
+            _ if modifier < 0 => name.to_owned(),
+            DataType::Varchar | DataType::Char => format!("{name}({})", modifier - 4),
+            DataType::Numeric => {
+                let packed = modifier - 4;
+                // The scale is a signed number of 11 bits.
+                let scale = ((packed & 0x7ff) ^ 1_024) - 1_024;
+                format!("numeric({},{scale})", (packed >> 16) & 0xffff)
+            }
+            DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
+                let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
+                format!("{word}({modifier}) {zone}")
+            }
+            DataType::Interval => format!("interval({modifier})"),
+            _ => name.to_owned(),
+        }
     }
 }
 
@@ -99,8 +153,11 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Int8, 20, 8, "bigint", &["int8", "bigint"]),
     row(DataType::Int2, 21, 2, "smallint", &["int2", "smallint"]),
     row(DataType::Int4, 23, 4, "integer", &["int4", "integer", "int"]),
+    row(DataType::Int2Vector, 22, -1, "int2vector", &["int2vector"]),
+    row(DataType::Reg(RegKind::Proc), 24, 4, "regproc", &["regproc"]),
     row(DataType::Text, 25, -1, "text", &["text"]),
     row(DataType::Oid, 26, 4, "oid", &["oid"]),
+    row(DataType::OidVector, 30, -1, "oidvector", &["oidvector"]),
     row(DataType::Float4, 700, 4, "real", &["float4", "real"]),
     row(DataType::Float8, 701, 8, "double precision", &["float8", "double precision", "double"]),
     row(DataType::Unknown, 705, -2, "unknown", &["unknown"]),
@@ -112,9 +169,16 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Timestamptz, 1184, 8, "timestamp with time zone", &["timestamptz"]),
     row(DataType::Interval, 1186, 16, "interval", &["interval"]),
     row(DataType::Numeric, 1700, -1, "numeric", &["numeric", "decimal"]),
+    row(DataType::Reg(RegKind::Procedure), 2202, 4, "regprocedure", &["regprocedure"]),
+    row(DataType::Reg(RegKind::Oper), 2203, 4, "regoper", &["regoper"]),
+    row(DataType::Reg(RegKind::Class), 2205, 4, "regclass", &["regclass"]),
+    row(DataType::Reg(RegKind::Type), 2206, 4, "regtype", &["regtype"]),
+    row(DataType::Reg(RegKind::Namespace), 4089, 4, "regnamespace", &["regnamespace"]),
+    row(DataType::Reg(RegKind::Role), 4096, 4, "regrole", &["regrole"]),
     row(DataType::Uuid, 2950, 16, "uuid", &["uuid"]),
     row(DataType::Json, 114, -1, "json", &["json"]),
     row(DataType::Jsonb, 3802, -1, "jsonb", &["jsonb"]),
+    row(DataType::Void, 2278, 4, "void", &["void"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
     row(DataType::CompatibleArray, 5078, -1, "anycompatiblearray", &["anycompatiblearray"]),
@@ -131,6 +195,15 @@ const TYPES: &[TypeRow] = &[
     array(&DataType::Float4, 1021, "real[]", &["_float4"]),
     array(&DataType::Float8, 1022, "double precision[]", &["_float8"]),
     array(&DataType::Oid, 1028, "oid[]", &["_oid"]),
+    array(&DataType::Int2Vector, 1006, "int2vector[]", &["_int2vector"]),
+    array(&DataType::OidVector, 1013, "oidvector[]", &["_oidvector"]),
+    array(&DataType::Reg(RegKind::Proc), 1008, "regproc[]", &["_regproc"]),
+    array(&DataType::Reg(RegKind::Procedure), 2207, "regprocedure[]", &["_regprocedure"]),
+    array(&DataType::Reg(RegKind::Oper), 2208, "regoper[]", &["_regoper"]),
+    array(&DataType::Reg(RegKind::Class), 2210, "regclass[]", &["_regclass"]),
+    array(&DataType::Reg(RegKind::Type), 2211, "regtype[]", &["_regtype"]),
+    array(&DataType::Reg(RegKind::Namespace), 4090, "regnamespace[]", &["_regnamespace"]),
+    array(&DataType::Reg(RegKind::Role), 4097, "regrole[]", &["_regrole"]),
     array(&DataType::Timestamp, 1115, "timestamp without time zone[]", &["_timestamp"]),
     array(&DataType::Date, 1182, "date[]", &["_date"]),
     array(&DataType::Time, 1183, "time without time zone[]", &["_time"]),
@@ -168,10 +241,17 @@ impl DataType {
         TYPES.iter().find(of_this).map(|row| row.data_type)
     }
 
+    /// Returns whether values are OIDs: `oid` and the `reg…` types.
+    pub fn is_oid(self) -> bool {
+        matches!(self, DataType::Oid | DataType::Reg(_))
+    }
+
     /// Returns the type of the elements; `None` for what is no array.
     pub fn element(self) -> Option<DataType> {
         match self {
             DataType::Array(element) => Some(*element),
+            DataType::Int2Vector => Some(DataType::Int2),
+            DataType::OidVector => Some(DataType::Oid),
             _ => None,
         }
     }
@@ -197,6 +277,11 @@ impl DataType {
 
     fn row(self) -> &'static TypeRow {
         TYPES.iter().find(|row| row.data_type == self).expect("every type has a row in TYPES")
+    }
+
+    /// Returns all types, arrays and pseudo-types among them.
+    pub fn all() -> impl Iterator<Item = DataType> {
+        TYPES.iter().map(|row| row.data_type)
     }
 
     /// Returns PostgreSQL's OID of the type.
@@ -237,6 +322,7 @@ impl DataType {
                 | DataType::Varchar
                 | DataType::Char
                 | DataType::Name
+                | DataType::Void
                 | DataType::Unknown
         )
     }
@@ -252,5 +338,21 @@ impl DataType {
                 | DataType::Float8
                 | DataType::Numeric
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_are_written_as_they_are_declared() {
+        let of = |base, modifier| SqlType { base, modifier }.name();
+        assert_eq!(of(DataType::Varchar, 24), "character varying(20)");
+        assert_eq!(of(DataType::Numeric, (5 << 16) + 2 + 4), "numeric(5,2)");
+        assert_eq!(of(DataType::Numeric, ((5 << 16) | (-2 & 0x7ff)) + 4), "numeric(5,-2)");
+        assert_eq!(of(DataType::Timestamptz, 3), "timestamp(3) with time zone");
+        assert_eq!(of(DataType::Varchar.array().unwrap(), 9), "character varying(5)[]");
+        assert_eq!(of(DataType::Int4, -1), "integer");
     }
 }

@@ -4,7 +4,8 @@
 //! Scans carry [`Vector`](crate::vector::Vector)s instead.
 //!
 //! Several types share a variant, because their values are the same thing: `text`, `varchar`,
-//! `char` and `name` are `Text` (`char` values are kept padded); `oid` is `Int8` within 0..2^32.
+//! `char` and `name` are `Text` (`char` values are kept padded); `oid` and the
+//! `reg…` types are `Int8` within 0..2^32.
 //! What type a datum has is known by its column or expression.
 
 mod array;
@@ -37,7 +38,7 @@ pub enum Datum {
     Int2(i16),
     /// `integer`
     Int4(i32),
-    /// `bigint` and `oid`
+    /// `bigint`, `oid` and the `reg…` types
     Int8(i64),
     /// `real`
     Float4(f32),
@@ -133,7 +134,7 @@ impl Datum {
             Datum::Bool(_) => data_type == DataType::Bool,
             Datum::Int2(_) => data_type == DataType::Int2,
             Datum::Int4(_) => data_type == DataType::Int4,
-            Datum::Int8(_) => matches!(data_type, DataType::Int8 | DataType::Oid),
+            Datum::Int8(_) => data_type == DataType::Int8 || data_type.is_oid(),
             Datum::Float4(_) => data_type == DataType::Float4,
             Datum::Float8(_) => data_type == DataType::Float8,
             Datum::Numeric(_) => data_type == DataType::Numeric,

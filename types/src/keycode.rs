@@ -261,7 +261,9 @@ fn decode_value(
         }
         DataType::Int4 => i32_value().map(|value| sink.put_i32(value)).map(|()| 4),
         DataType::Date => i32_value().map(|value| sink.put_date(value)).map(|()| 4),
-        DataType::Int8 | DataType::Oid => i64_value().map(|value| sink.put_i64(value)).map(|()| 8),
+        DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+            i64_value().map(|value| sink.put_i64(value)).map(|()| 8)
+        }
         DataType::Time => i64_value().map(|value| sink.put_time(value)).map(|()| 8),
         DataType::Timestamp => i64_value().map(|value| sink.put_timestamp(value)).map(|()| 8),
         DataType::Timestamptz => i64_value().map(|value| sink.put_timestamptz(value)).map(|()| 8),
@@ -303,6 +305,7 @@ fn decode_value(
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::Void
         | DataType::Unknown => decode_bytes(bytes, mask, |value| {
             let text = std::str::from_utf8(value).map_err(|_| corrupt("a text is not UTF-8"))?;
             sink.put_text(text);

@@ -13,6 +13,7 @@ pub mod numeric;
 pub mod datetime;
 pub mod datum;
 pub mod vector;
+pub mod system;
 pub mod text;
 pub mod binary;
 pub mod keycode;
@@ -25,7 +26,7 @@ pub mod expr;
 pub mod order;
 pub mod aggregate;
 
-pub use datatype::{DataType, SqlType};
+pub use datatype::{DataType, RegKind, SqlType};
 pub use datum::Datum;
 pub use error::{Error, Result};
 pub use vector::{Batch, Vector};

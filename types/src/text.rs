@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 use crate::numeric::Numeric;
+use crate::system::System;
 use crate::vector::{Vector, VectorData};
 
 pub use self::float::{write_f32, write_f64};
@@ -41,6 +42,8 @@ pub struct TextStyle {
     /// The instant that `now`, `today` and their kin stand for (microseconds since 2000-01-01 UTC).
     /// `None`, the default: they are refused.
     pub now: Option<i64>,
+    /// The names behind OIDs, for `regclass` and its kin.
+    pub system: System,
 }
 
 /// Appends the decimal digits of an integer.
@@ -73,13 +76,16 @@ fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
 }
 
 /// Appends the text of a value that is not NULL. Dates in ISO style, bytea in hex.
-pub fn write(value: &Datum, _data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
         Datum::Int2(value) => write_i64(i64::from(*value), out),
         Datum::Int4(value) => write_i64(i64::from(*value), out),
-        Datum::Int8(value) => write_i64(*value, out),
+        Datum::Int8(value) => match data_type {
+            DataType::Reg(kind) => style.system.write_reg(kind, *value, out),
+            _ => write_i64(*value, out),
+        },
         Datum::Float4(value) => write_f32(*value, out),
         Datum::Float8(value) => write_f64(*value, out),
         Datum::Numeric(value) => value.write(out),
@@ -91,14 +97,19 @@ pub fn write(value: &Datum, _data_type: DataType, style: &TextStyle, out: &mut V
         Datum::Timestamptz(value) => datetime::write_timestamptz(*value, &style.time_zone, out),
         Datum::Interval(value) => datetime::write_interval(*value, out),
         Datum::Uuid(value) => write_uuid(value, out),
-        Datum::Nested(value) => write_nested(value, style, out),
+        Datum::Nested(value) => write_nested(value, data_type, style, out),
     }
 }
 
-fn write_nested(value: &Nested, style: &TextStyle, out: &mut Vec<u8>) {
+fn write_nested(value: &Nested, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match value {
-        // The text of a value does not depend on its type.
-        Nested::Array(value) => array::write(value, DataType::Unknown, style, out),
+        Nested::Array(value) => match data_type {
+            DataType::Int2Vector | DataType::OidVector => array::write_vector(value, out),
+            _ => {
+                let element = data_type.element().unwrap_or(DataType::Unknown);
+                array::write(value, element, style, out);
+            }
+        },
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(value) => json::write(value, out),
     }
@@ -132,7 +143,9 @@ pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec
         }
         VectorData::Interval(values) => datetime::write_interval(values[index], out),
         VectorData::Uuid(values) => write_uuid(&values[index], out),
-        VectorData::Nested(values) => write_nested(&values[index], style, out),
+        VectorData::Nested(values) => {
+            write_nested(&values[index], DataType::Unknown, style, out);
+        }
     }
 }
 
@@ -226,6 +239,10 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Int4 => Datum::Int4(parse_integer(text, data_type)?),
         DataType::Int8 => Datum::Int8(parse_integer(text, data_type)?),
         DataType::Oid => Datum::Int8(parse_oid(text)?),
+        DataType::Reg(kind) => Datum::Int8(style.system.read_reg(kind, text)?),
+        DataType::Int2Vector | DataType::OidVector => {
+            Datum::Nested(Nested::Array(Arc::new(array::parse_vector(text, data_type, style)?)))
+        }
         DataType::Float4 => Datum::Float4(float::parse_f32(text)?),
         DataType::Float8 => Datum::Float8(float::parse_f64(text)?),
         DataType::Numeric => Datum::Numeric(Numeric::parse(text)?),
@@ -251,7 +268,8 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::AnyArray
         | DataType::AnyElement
         | DataType::CompatibleArray
-        | DataType::Compatible => {
+        | DataType::Compatible
+        | DataType::Void => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }

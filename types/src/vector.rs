@@ -205,7 +205,9 @@ impl VectorData {
             DataType::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
             DataType::Int2 => VectorData::Int2(Vec::with_capacity(capacity)),
             DataType::Int4 => VectorData::Int4(Vec::with_capacity(capacity)),
-            DataType::Int8 | DataType::Oid => VectorData::Int8(Vec::with_capacity(capacity)),
+            DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+                VectorData::Int8(Vec::with_capacity(capacity))
+            }
             DataType::Float4 => VectorData::Float4(Vec::with_capacity(capacity)),
             DataType::Float8 => VectorData::Float8(Vec::with_capacity(capacity)),
             DataType::Numeric => VectorData::Numeric(Vec::with_capacity(capacity)),
@@ -213,6 +215,7 @@ impl VectorData {
             | DataType::Varchar
             | DataType::Char
             | DataType::Name
+            | DataType::Void
             | DataType::Unknown => VectorData::Text(BytesVector::with_capacity(capacity)),
             DataType::Bytea => VectorData::Bytea(BytesVector::with_capacity(capacity)),
             DataType::Date => VectorData::Date(Vec::with_capacity(capacity)),
@@ -221,9 +224,11 @@ impl VectorData {
             DataType::Timestamptz => VectorData::Timestamptz(Vec::with_capacity(capacity)),
             DataType::Interval => VectorData::Interval(Vec::with_capacity(capacity)),
             DataType::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
-            DataType::Json | DataType::Jsonb | DataType::Array(_) => {
-                VectorData::Nested(Vec::with_capacity(capacity))
-            }
+            DataType::Json
+            | DataType::Jsonb
+            | DataType::Array(_)
+            | DataType::Int2Vector
+            | DataType::OidVector => VectorData::Nested(Vec::with_capacity(capacity)),
             DataType::AnyArray
             | DataType::AnyElement
             | DataType::CompatibleArray

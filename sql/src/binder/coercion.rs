@@ -159,6 +159,10 @@ fn is_date_or_time(data_type: DataType) -> bool {
 }
 
 fn is_immutable_cast(from: DataType, to: DataType) -> bool {
+    let named = |data_type: DataType| matches!(data_type, DataType::Reg(_));
+    if named(from) && !to.is_oid() || named(to) && from.is_text() {
+        return false;
+    }
     let zoned = [from, to].contains(&DataType::Timestamptz) && from != to;
     let read = from.is_text() && is_date_or_time(to);
     !zoned && !read
@@ -170,7 +174,7 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             Datum::Text(Arc::clone(text))
         }
-        base if names_clock(text, base) => Datum::Null,
+        base if names_clock(text, base) || names_object(text, base) => Datum::Null,
         base => parse(text, base, &TextStyle::default())?,
     };
     if needs_session(text, to.base) {
@@ -191,7 +195,13 @@ fn needs_session(text: &str, to: DataType) -> bool {
         let text = text.trim().to_ascii_lowercase();
         !names_offset(&text) && !text.ends_with("infinity")
     };
-    zoned || names_clock(text, to)
+    zoned || names_clock(text, to) || names_object(text, to)
+}
+
+/// Returns whether a literal is the name of something in the catalog.
+fn names_object(text: &str, to: DataType) -> bool {
+    matches!(to.element().unwrap_or(to), DataType::Reg(_))
+        && !text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether a date or time is one of the words that mean the present.

@@ -113,13 +113,18 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::Float4
         | DataType::Float8
         | DataType::Numeric
-        | DataType::Oid => Category::Number,
+        | DataType::Oid
+        | DataType::Reg(_) => Category::Number,
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Name => Category::String,
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
             Category::DateTime
         }
         DataType::Interval => Category::Timespan,
-        DataType::Array(_) | DataType::AnyArray | DataType::CompatibleArray => Category::Array,
+        DataType::Array(_)
+        | DataType::Int2Vector
+        | DataType::OidVector
+        | DataType::AnyArray
+        | DataType::CompatibleArray => Category::Array,
         DataType::Unknown => Category::Unknown,
         _ => Category::User,
     }

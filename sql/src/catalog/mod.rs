@@ -4,6 +4,7 @@
 //! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
 //! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
 
+mod derived;
 pub mod quota;
 pub mod record;
 pub mod sequence;
@@ -11,6 +12,7 @@ pub mod statistics;
 pub mod table;
 pub mod view;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use ahash::AHashMap;
 use store::TableId;
 use store::quota::QuotaLimits;
 
+use crate::catalog::derived::Derived;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::sequence::Sequence;
@@ -42,9 +45,16 @@ pub struct Catalog {
     views: Arc<BTreeMap<String, Arc<View>>>,
     /// Likewise.
     sequences: Arc<BTreeMap<String, Arc<Sequence>>>,
+    derived: Derived,
 }
 
 impl Catalog {
+    /// Returns what a caller makes of the catalog: the first call makes it, and it is kept as long
+    /// as this snapshot. All callers ask for one type.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
+        self.derived.get_or_make(|| make(self))
+    }
+
     /// Returns a table by name.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(name)

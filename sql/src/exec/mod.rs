@@ -107,6 +107,16 @@ pub trait SystemSource: Send + Sync {
     /// What the view or function raises.
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Vec<Datum>>>;
 
+    /// Returns the rows of a view that is made of nothing but the catalog, in columns of these
+    /// types; `None` for other views.
+    ///
+    /// # Errors
+    ///
+    /// What the view raises.
+    fn shared_rows(&self, _name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
+        Ok(None)
+    }
+
     /// Takes numbers for new rows of a table without a primary key, at least one and at most
     /// `count`.
     ///

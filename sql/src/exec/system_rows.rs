@@ -32,13 +32,33 @@ pub(super) fn open(
     }
     let rows = match sets::rows(name, &arguments) {
         Some(rows) => rows?,
-        None => context.system.rows(&node.name, &arguments)?,
+        None => {
+            if let Some(batches) = context.system.shared_rows(&node.name)? {
+                return Ok(Box::new(SharedRows { context: Arc::clone(context), batches, next: 0 }));
+            }
+            context.system.rows(&node.name, &arguments)?
+        }
     };
     Ok(Box::new(SystemRows {
         types: node.types.clone(),
         context: Arc::clone(context),
         rows: rows.into_iter(),
     }))
+}
+
+/// Rows that other statements read, too.
+struct SharedRows {
+    context: Arc<Context>,
+    batches: Arc<Vec<Batch>>,
+    next: usize,
+}
+
+impl Operator for SharedRows {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.context.check()?;
+        self.next += 1;
+        Ok(self.batches.get(self.next - 1).cloned())
+    }
 }
 
 struct SystemRows {

@@ -186,8 +186,10 @@ impl Cursor<'_> {
                 let operator = self.plain_operator(&compare_op, start)?;
                 self.quantified(*operand, operator, Quantifier::All, *right)
             }
-            Parsed::Collate { collation, .. } => Err(ParseError::unsupported("COLLATE", start)
-                .with_hint(format!("Text sorts by its bytes; leave out COLLATE {collation}."))),
+            Parsed::Collate { collation, .. } => {
+                check_collation(&collation, start)?;
+                Ok(*operand)
+            }
             Parsed::CompoundFieldAccess { access_chain, .. } => {
                 let subscripts = self.subscripts(access_chain, start)?;
                 Ok(Expr::Subscript { operand, subscripts })
@@ -625,4 +627,23 @@ pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
         "current_schema" => SqlValueFunction::CurrentSchema,
         _ => return None,
     })
+}
+
+/// All text sorts by its bytes: of the collations only those can be named that do, too.
+fn check_collation(collation: &parsed::ObjectName, position: usize) -> Result<()> {
+    let mut parts = Vec::new();
+    for part in &collation.0 {
+        let parsed::ObjectNamePart::Identifier(part) = part else { continue };
+        parts.push(name::fold(&part.value, part.quote_style.is_some()));
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        ["default" | "C" | "POSIX" | "ucs_basic"]
+        | ["pg_catalog", "default" | "C" | "POSIX" | "ucs_basic"] => Ok(()),
+        _ => {
+            let what = format!("collation \"{}\"", parts.join("."));
+            let hint = "Text sorts by its bytes: use \"C\", or leave COLLATE out.";
+            Err(ParseError::unsupported(what, position).with_hint(hint))
+        }
+    }
 }

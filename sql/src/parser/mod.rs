@@ -130,6 +130,21 @@ pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseEr
     })
 }
 
+/// Parses a type with its modifier, as `regtype` takes it.
+///
+/// # Errors
+///
+/// 42601 if it is none; 42704 for a type that there is not.
+pub fn parse_type(text: &str) -> std::result::Result<types::SqlType, ParseError> {
+    with_cursor(text, |cursor| {
+        let parsed = cursor.type_name()?;
+        if cursor.peek() != &Token::EOF {
+            return Err(cursor.unexpected());
+        }
+        Ok(parsed.sql_type)
+    })
+}
+
 /// Checks the limits of a text and runs `parse` over its tokens.
 fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -> Result<T> {
     limits::check_size(sql)?;

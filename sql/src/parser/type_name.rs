@@ -4,7 +4,7 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
     ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
-use types::datatype::{DataType, SqlType};
+use types::datatype::{DataType, RegKind, SqlType};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -34,14 +34,7 @@ const KNOWN_TYPES: &[&str] = &[
     "pg_lsn",
     "point",
     "polygon",
-    "regclass",
     "regconfig",
-    "regnamespace",
-    "regoper",
-    "regproc",
-    "regprocedure",
-    "regrole",
-    "regtype",
     "tid",
     "timetz",
     "tsquery",
@@ -114,6 +107,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
             Err(unsupported_type(&format!("interval {fields}").to_lowercase(), position))
         }
         Parsed::Uuid => plain(DataType::Uuid),
+        Parsed::Regclass => plain(DataType::Reg(RegKind::Class)),
         Parsed::Custom(name, modifiers) => return custom(name, modifiers, position),
         Parsed::JSON => plain(DataType::Json),
         Parsed::JSONB => plain(DataType::Jsonb),

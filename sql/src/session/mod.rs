@@ -23,11 +23,13 @@ use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
 use types::expr::EvalContext;
+use types::system::System;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
-use crate::ast::Statement;
+use crate::ast::{SetScope, Statement};
 use crate::binder::SessionConstants;
+use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -39,7 +41,9 @@ use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{Modes, Open};
 use crate::settings::Settings;
-use crate::system::{SystemNames, SystemRowSource, session_constants};
+use crate::system::{
+    CatalogNames, ChangedSetting, ChangedSettings, SystemNames, SystemRowSource, session_constants,
+};
 use crate::timer::StopFlag;
 
 pub use crate::copy::{CopyFormat, CopyIn};
@@ -138,6 +142,8 @@ pub struct Session {
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
     sequences: SessionSequences,
+    /// What functions of the running statement set.
+    changed: Arc<ChangedSettings>,
     /// The same, for transactions that have not changed the catalog and may write.
     shared_sequences: Sequences,
     stop: Arc<StopFlag>,
@@ -164,6 +170,7 @@ impl Session {
             ticket: None,
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
+            changed: Arc::default(),
             stop: Arc::default(),
         }
     }
@@ -237,6 +244,7 @@ impl Session {
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.stop.begin_statement();
+        self.take_over_settings()?;
         if let Some(timeout) = self.settings.duration("statement_timeout") {
             self.engine.timer.stop_after(timeout, &self.stop);
         }
@@ -246,6 +254,15 @@ impl Session {
             PreparedKind::Utility => self.run_utility(&prepared.parsed),
         };
         result.map_err(|error| stopped(error, &self.stop))
+    }
+
+    /// Sets what functions of the last statement have set: `set_config()`.
+    fn take_over_settings(&mut self) -> Result<()> {
+        for ChangedSetting { name, value, local } in self.changed.take() {
+            let scope = if local { SetScope::Local } else { SetScope::Session };
+            self.assign(&name, value.as_deref(), scope)?;
+        }
+        Ok(())
     }
 
     /// Ends the implicit transaction, if one is open, with a commit. The ticket is to be awaited
@@ -321,9 +338,18 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
-    /// Returns how values are written as text now (time zone, bytea).
-    pub fn text_style(&self) -> &TextStyle {
-        self.settings.style()
+    /// Returns how values are written as text now (time zone, bytea, names behind OIDs).
+    pub fn text_style(&self) -> TextStyle {
+        let names = CatalogNames { catalog: self.catalog(), settings: self.settings.clone() };
+        TextStyle { system: System(Some(Arc::new(names))), ..self.settings.style().clone() }
+    }
+
+    /// Returns the catalog as the open transaction sees it.
+    fn catalog(&self) -> Arc<Catalog> {
+        match &self.open {
+            Some(open) => open.changes.catalog(&self.engine),
+            None => self.engine.catalog(),
+        }
     }
 
     /// Keeps a prepared statement under a name, which SQL and protocol share.
@@ -413,17 +439,12 @@ impl Session {
 
     /// Returns what the executor needs for one statement. A statement has begun.
     fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
-        let system = SystemRowSource {
-            engine: Arc::clone(&self.engine),
-            catalog: open.changes.catalog(&self.engine),
-            settings: self.settings.clone(),
-            transaction: Arc::clone(&open.transaction),
-        };
+        let system = self.system(open);
         exec::Context {
             transaction: Arc::clone(&open.transaction),
-            eval: self.eval_context(open, parameters),
+            eval: self.eval_with(open, parameters, &system),
             cancelled: Arc::clone(&self.stop.stop),
-            system: Arc::new(system),
+            system,
             ordered: false,
             profile: None,
             named: exec::NamedRows::default(),
@@ -433,8 +454,29 @@ impl Session {
         }
     }
 
+    /// Returns what functions and views of a statement ask.
+    fn system(&self, open: &Open) -> Arc<SystemRowSource> {
+        Arc::new(SystemRowSource {
+            engine: Arc::clone(&self.engine),
+            catalog: open.changes.catalog(&self.engine),
+            settings: self.settings.clone(),
+            transaction: Arc::clone(&open.transaction),
+            changed: Arc::clone(&self.changed),
+        })
+    }
+
     fn eval_context(&self, open: &Open, parameters: Vec<Datum>) -> EvalContext {
+        self.eval_with(open, parameters, &self.system(open))
+    }
+
+    fn eval_with(
+        &self,
+        open: &Open,
+        parameters: Vec<Datum>,
+        system: &Arc<SystemRowSource>,
+    ) -> EvalContext {
         EvalContext {
+            system: System(Some(Arc::clone(system) as _)),
             parameters,
             transaction_timestamp: open.started,
             statement_timestamp: transaction::now(&self.engine),

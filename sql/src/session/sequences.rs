@@ -1,6 +1,5 @@
 //! Sequences as one session sees them: names, `currval()`, `lastval()`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -119,32 +118,20 @@ impl SessionSequences {
     }
 }
 
-fn value_error(error: Error) -> types::Error {
-    types::Error {
-        sqlstate: match error.sqlstate {
-            Cow::Borrowed(code) => code,
-            Cow::Owned(_) => sqlstate::INTERNAL_ERROR,
-        },
-        message: error.message,
-        detail: error.detail,
-        hint: error.hint,
-    }
-}
-
 impl SequenceSource for SessionSequences {
     fn next(&self, name: &str) -> types::Result<i64> {
-        self.next_value(name).map_err(value_error)
+        self.next_value(name).map_err(Error::into_value_error)
     }
 
     fn current(&self, name: &str) -> types::Result<i64> {
-        self.current_value(name).map_err(value_error)
+        self.current_value(name).map_err(Error::into_value_error)
     }
 
     fn last(&self) -> types::Result<i64> {
-        self.last_value().map_err(value_error)
+        self.last_value().map_err(Error::into_value_error)
     }
 
     fn set(&self, name: &str, value: i64, is_called: bool) -> types::Result<()> {
-        self.set_value(name, value, is_called).map_err(value_error)
+        self.set_value(name, value, is_called).map_err(Error::into_value_error)
     }
 }

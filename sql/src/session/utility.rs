@@ -252,7 +252,12 @@ impl Session {
         self.assign(&set.name.value, value.as_deref(), set.scope)
     }
 
-    fn assign(&mut self, name: &str, value: Option<&str>, scope: SetScope) -> Result<()> {
+    pub(super) fn assign(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        scope: SetScope,
+    ) -> Result<()> {
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         if scope == SetScope::Local && !in_block {
             self.warn(

@@ -183,6 +183,11 @@ impl Transaction {
         }
     }
 
+    /// Returns the number of the transaction, which no other has while the store is open.
+    pub fn id(&self) -> u64 {
+        self.owner.0
+    }
+
     /// Begins a statement: at READ COMMITTED takes a new snapshot. Writes of the transaction so far
     /// become visible to the reads that follow; writes staged from now on are not visible to them
     /// until the next call (a statement does not see its own effects).

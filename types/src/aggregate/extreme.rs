@@ -36,6 +36,7 @@ impl Extreme {
             | DataType::Int4
             | DataType::Int8
             | DataType::Oid
+            | DataType::Reg(_)
             | DataType::Date
             | DataType::Time
             | DataType::Timestamp

@@ -237,6 +237,7 @@ fn is_fixed(data_type: DataType) -> bool {
             | DataType::Int4
             | DataType::Int8
             | DataType::Oid
+            | DataType::Reg(_)
             | DataType::Float4
             | DataType::Float8
             | DataType::Date

@@ -63,15 +63,17 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         DataType::Json => {
             return text::parse(utf8(bytes)?, DataType::Json, &TextStyle::default());
         }
-        DataType::Array(element) => {
+        other => {
+            let Some(element) = other.element() else {
+                return Err(bad(&format!("no binary form of type {}", other.sql_name())));
+            };
             let mut reader = Reader { bytes };
-            let array = reader.array(*element)?;
+            let array = reader.array(element)?;
             if !reader.bytes.is_empty() {
                 return Err(bad("incorrect binary data format for an array"));
             }
             Nested::Array(Arc::new(array))
         }
-        other => return Err(bad(&format!("no binary form of type {}", other.sql_name()))),
     };
     Ok(Datum::Nested(nested))
 }

@@ -46,6 +46,13 @@ impl Array {
         Array { dimensions, elements }
     }
 
+    /// Returns an array of one dimension, from subscript 0 on, as `int2vector` and `oidvector` are.
+    pub fn from_zero(elements: Vec<Datum>) -> Array {
+        let mut array = Array::from_elements(elements);
+        array.dimensions.iter_mut().for_each(|dimension| dimension.lower = 0);
+        array
+    }
+
     /// Compares element by element, then by size and shape, as PostgreSQL's `array_cmp` does.
     pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
         for (left, right) in self.elements.iter().zip(&other.elements) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Expr;
-use crate::datatype::{DataType, SqlType};
+use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::function::{self, FunctionId};
 use crate::text::{self, TextStyle};
@@ -33,7 +33,7 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             out.push('(');
             write_expr(operand, names, out);
             out.push_str(")::");
-            write_type(*to, out);
+            out.push_str(&to.name());
         }
         Expr::And(operands) => write_joined(operands, " AND ", names, out),
         Expr::Or(operands) => write_joined(operands, " OR ", names, out),
@@ -209,27 +209,5 @@ fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
         out.push_str(&written);
     } else {
         push(out, format_args!("'{}'::{}", written.replace('\'', "''"), data_type.sql_name()));
-    }
-}
-
-/// Writes a type with its modifier as `format_type` does.
-fn write_type(to: SqlType, out: &mut String) {
-    let name = to.base.sql_name();
-    match to.base {
-        _ if to.modifier < 0 => out.push_str(name),
-        DataType::Varchar | DataType::Char => {
-            push(out, format_args!("{name}({})", to.modifier - 4));
-        }
-        DataType::Numeric => {
-            let packed = to.modifier - 4;
-            // The scale is a signed number of 11 bits.
-            let scale = ((packed & 0x7ff) ^ 1024) - 1024;
-            push(out, format_args!("numeric({},{scale})", (packed >> 16) & 0xffff));
-        }
-        DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
-            let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
-            push(out, format_args!("{word}({}) {zone}", to.modifier));
-        }
-        _ => out.push_str(name),
     }
 }

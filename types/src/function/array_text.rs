@@ -29,7 +29,11 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
-    let style = TextStyle { time_zone: context.time_zone.clone(), ..TextStyle::default() };
+    let style = TextStyle {
+        time_zone: context.time_zone.clone(),
+        system: context.system.clone(),
+        ..TextStyle::default()
+    };
     let mut out = Vec::new();
     let mut first = true;
     for element in &array(&arguments[0]).elements {

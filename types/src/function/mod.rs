@@ -54,6 +54,7 @@ pub mod sets;
 mod sizes;
 mod strings;
 mod substrings;
+mod system;
 mod trigonometry;
 mod unicode;
 
@@ -68,6 +69,7 @@ pub use arithmetic::ArithmeticOp;
 pub use comparison::CompareOp;
 pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
+pub use quoting::quote_ident;
 
 /// One implementation: its index in the table of all functions. Not stable across versions, so it
 /// is never stored: the catalog stores SQL text.
@@ -196,7 +198,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 28] = [
+    let families: [&[Row]; 33] = [
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
         json_change::FUNCTIONS,
@@ -223,6 +225,11 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         sizes::FUNCTIONS,
         strings::FUNCTIONS,
         substrings::FUNCTIONS,
+        system::FOUND,
+        system::FUNCTIONS,
+        system::LOCKS,
+        system::PRIVILEGES,
+        system::VISIBLE,
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
     ];

@@ -40,7 +40,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Returns an identifier, in quotes if it needs them.
-pub(super) fn quote_ident(name: &str) -> String {
+pub fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && KEYWORDS.binary_search(&name).is_err();

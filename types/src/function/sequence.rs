@@ -2,17 +2,30 @@
 //!
 //! [`SequenceSource`]: crate::context::SequenceSource
 
+use std::borrow::Cow;
+
 use super::argument::{int8, text};
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Bool, Int8, Text};
+use crate::datatype::DataType::{self, Bool, Int8, Text};
+use crate::datatype::RegKind;
 use crate::datum::Datum;
 use crate::error::Result;
+
+const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("nextval", &[Text], Int8, |arguments, context| {
         Ok(Datum::Int8(context.sequences.source()?.next(text(&arguments[0]))?))
+    })
+    .volatile(),
+    row("nextval", &[CLASS], Int8, |arguments, context| {
+        Ok(Datum::Int8(context.sequences.source()?.next(&name(&arguments[0], context)?)?))
+    })
+    .volatile(),
+    row("currval", &[CLASS], Int8, |arguments, context| {
+        Ok(Datum::Int8(context.sequences.source()?.current(&name(&arguments[0], context)?)?))
     })
     .volatile(),
     row("currval", &[Text], Int8, |arguments, context| {
@@ -23,14 +36,28 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .volatile(),
     row("setval", &[Text, Int8], Int8, |arguments, context| set(arguments, true, context))
         .volatile(),
+    row("setval", &[CLASS, Int8], Int8, |arguments, context| set(arguments, true, context))
+        .volatile(),
+    row("setval", &[CLASS, Int8, Bool], Int8, |arguments, context| {
+        set(arguments, arguments[2] == Datum::Bool(true), context)
+    })
+    .volatile(),
     row("setval", &[Text, Int8, Bool], Int8, |arguments, context| {
         set(arguments, arguments[2] == Datum::Bool(true), context)
     })
     .volatile(),
 ];
 
+/// Returns the text that names a sequence, which may be given by its OID.
+fn name<'a>(argument: &'a Datum, context: &EvalContext) -> Result<Cow<'a, str>> {
+    let Datum::Int8(oid) = argument else { return Ok(Cow::Borrowed(text(argument))) };
+    let mut name = Vec::new();
+    context.system.write_reg(RegKind::Class, *oid, &mut name);
+    Ok(Cow::Owned(String::from_utf8_lossy(&name).into_owned()))
+}
+
 fn set(arguments: &[Datum], is_called: bool, context: &EvalContext) -> Result<Datum> {
     let value = int8(&arguments[1]);
-    context.sequences.source()?.set(text(&arguments[0]), value, is_called)?;
+    context.sequences.source()?.set(&name(&arguments[0], context)?, value, is_called)?;
     Ok(Datum::Int8(value))
 }

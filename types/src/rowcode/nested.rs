@@ -37,8 +37,10 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             return Ok(Nested::Json(Arc::new(text.to_owned())));
         }
         DataType::Jsonb => Nested::Jsonb(Arc::new(reader.json(0)?)),
-        DataType::Array(element) => Nested::Array(Arc::new(reader.array(*element)?)),
-        _ => return Err(corrupt("a value is not made of values")),
+        _ => match data_type.element() {
+            Some(element) => Nested::Array(Arc::new(reader.array(element)?)),
+            None => return Err(corrupt("a value is not made of values")),
+        },
     };
     match reader.bytes {
         [] => Ok(nested),

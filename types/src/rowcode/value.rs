@@ -25,6 +25,7 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         DataType::Int4 | DataType::Float4 | DataType::Date => Some(4),
         DataType::Int8
         | DataType::Oid
+        | DataType::Reg(_)
         | DataType::Float8
         | DataType::Time
         | DataType::Timestamp
@@ -35,11 +36,14 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::Void
         | DataType::Unknown
         | DataType::Bytea
         | DataType::Json
         | DataType::Jsonb
         | DataType::Array(_)
+        | DataType::Int2Vector
+        | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::CompatibleArray
@@ -154,7 +158,9 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         DataType::Int2 => sink.put_i16(i16::from_le_bytes(fixed(bytes)?)),
         DataType::Int4 => sink.put_i32(i32::from_le_bytes(fixed(bytes)?)),
         DataType::Date => sink.put_date(i32::from_le_bytes(fixed(bytes)?)),
-        DataType::Int8 | DataType::Oid => sink.put_i64(i64::from_le_bytes(fixed(bytes)?)),
+        DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+            sink.put_i64(i64::from_le_bytes(fixed(bytes)?));
+        }
         DataType::Time => sink.put_time(i64::from_le_bytes(fixed(bytes)?)),
         DataType::Timestamp => sink.put_timestamp(i64::from_le_bytes(fixed(bytes)?)),
         DataType::Timestamptz => sink.put_timestamptz(i64::from_le_bytes(fixed(bytes)?)),
@@ -166,6 +172,8 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         DataType::Json
         | DataType::Jsonb
         | DataType::Array(_)
+        | DataType::Int2Vector
+        | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::CompatibleArray
@@ -178,6 +186,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::Void
         | DataType::Unknown => {
             let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
             sink.put_text(text);

@@ -22,6 +22,25 @@ pub(super) fn write(array: &Array, element: DataType, style: &TextStyle, out: &m
     write_level(&array.dimensions, &mut elements, element, style, out);
 }
 
+/// Appends an `int2vector` or `oidvector`: its numbers with blanks between.
+pub(super) fn write_vector(array: &Array, out: &mut Vec<u8>) {
+    for (index, value) in array.elements.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        super::write_i64(value.as_i64().unwrap_or_default(), out);
+    }
+}
+
+/// Reads an `int2vector` or `oidvector`.
+pub(super) fn parse_vector(text: &str, data_type: DataType, style: &TextStyle) -> Result<Array> {
+    let element = data_type.element().unwrap_or(DataType::Oid);
+    let numbers = text.split_ascii_whitespace();
+    let elements: Vec<Datum> =
+        numbers.map(|number| parse_value(number, element, style)).collect::<Result<_>>()?;
+    Ok(Array::from_zero(elements))
+}
+
 fn write_level(
     dimensions: &[Dimension],
     elements: &mut std::slice::Iter<'_, Datum>,

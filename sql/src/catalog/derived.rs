@@ -1,0 +1,34 @@
+//! What is computed of a catalog when somebody asks for it, and kept as long as the snapshot.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// One value of the user's own type. A clone is empty: it belongs to a catalog that is about to
+/// change.
+#[derive(Default)]
+pub(super) struct Derived(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Derived {
+    /// Returns the value, made by the first call.
+    ///
+    /// # Panics
+    ///
+    /// If two callers ask for different types.
+    pub(super) fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let value = Arc::clone(self.0.get_or_init(|| Arc::new(make())));
+        value.downcast().expect("a catalog has one derived value")
+    }
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Derived {
+        Derived::default()
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.get().is_some() { "made" } else { "not made" })
+    }
+}

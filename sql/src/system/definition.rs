@@ -1,0 +1,235 @@
+//! SQL text of what is in the catalog, as PostgreSQL's `pg_get_…def` write it.
+
+use types::SqlType;
+use types::expr::Expr;
+
+use crate::catalog::table::{Index, Table};
+use crate::system::objects::{
+    Constraint, ConstraintKind, Kind, Objects, Relation, number_of_column,
+};
+
+pub(super) use types::function::quote_ident as identifier;
+
+/// Returns `schema.name`.
+pub(super) fn qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", identifier(schema), identifier(name))
+}
+
+/// Returns the text of an expression over the columns of a table.
+pub(super) fn expression(expr: &Expr, table: &Table) -> String {
+    let text = expr.describe(&|column| identifier(&table.columns[column].name));
+    sequences_by_name(&text)
+}
+
+/// Returns the text of a default, without the cast to the column's type that nobody wrote.
+pub(super) fn default(expr: &Expr, table: &Table) -> String {
+    match expr {
+        Expr::Cast { operand, explicit: false, .. } => expression(operand, table),
+        other => expression(other, table),
+    }
+}
+
+/// Returns the text of an expression without the parentheses that AND and OR need not have.
+pub(super) fn pretty(expr: &Expr, table: &Table) -> String {
+    let joined = |operands: &[Expr], word: &str, within: fn(&Expr) -> bool| {
+        let operand = |one: &Expr| match within(one) {
+            true => format!("({})", pretty(one, table)),
+            false => pretty(one, table),
+        };
+        operands.iter().map(operand).collect::<Vec<_>>().join(word)
+    };
+    match expr {
+        Expr::And(operands) => joined(operands, " AND ", |one| matches!(one, Expr::Or(_))),
+        Expr::Or(operands) => joined(operands, " OR ", |_| false),
+        other => expression(other, table),
+    }
+}
+
+/// The argument of `nextval` is a `regclass` to clients, who look for it so.
+fn sequences_by_name(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("nextval('") {
+        let (before, call) = rest.split_at(at);
+        out.push_str(before);
+        let argument = "nextval('".len();
+        match call[argument..].find("'::text)") {
+            Some(end) => {
+                out.push_str(&call[..argument + end]);
+                out.push_str("'::regclass)");
+                rest = &call[argument + end + "'::text)".len()..];
+            }
+            None => {
+                out.push_str(&call[..argument]);
+                rest = &call[argument..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the positions of the columns that an expression reads, ascending.
+pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
+    let mut columns = expr.columns();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// A key or included column of an index.
+pub(super) struct IndexKey {
+    /// The name that the index's column has.
+    pub(super) name: String,
+    /// SQL text of what it holds.
+    pub(super) text: String,
+    /// Number of the column, 0 for an expression.
+    pub(super) number: i16,
+    pub(super) sql_type: SqlType,
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
+}
+
+/// Returns the keys of an index, without included columns.
+pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
+    let keys = index.spec.keys.iter().zip(&index.spec.layout.key);
+    let key = |(expr, order): (&Expr, &types::rowcode::KeyColumn)| {
+        let (name, number, sql_type) = match expr {
+            Expr::Column { index, .. } => {
+                let column = &table.columns[*index];
+                (column.name.clone(), number_of_column(table, *index), column.sql_type)
+            }
+            Expr::Call { function, .. } => {
+                let name = types::function::signature(*function).name;
+                let name = if types::function::is_operator(name) { "expr" } else { name };
+                (name.to_owned(), 0, expr.data_type().into())
+            }
+            _ => ("expr".to_owned(), 0, expr.data_type().into()),
+        };
+        IndexKey {
+            name,
+            text: key_text(expr, table),
+            number,
+            sql_type,
+            descending: order.descending,
+            nulls_first: order.nulls_first,
+        }
+    };
+    keys.map(key).collect()
+}
+
+/// A column or a call stands bare in an index definition, all else in parentheses.
+fn key_text(expr: &Expr, table: &Table) -> String {
+    let text = expression(expr, table);
+    let bare = match expr {
+        Expr::Column { .. } => true,
+        Expr::Call { function, .. } => {
+            !types::function::is_operator(types::function::signature(*function).name)
+        }
+        _ => false,
+    };
+    if bare { text } else { format!("({text})") }
+}
+
+/// Returns the keys of a primary key.
+pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
+    let key = |key: &types::rowcode::KeyColumn| {
+        let column = &table.columns[key.column];
+        IndexKey {
+            name: column.name.clone(),
+            text: identifier(&column.name),
+            number: number_of_column(table, key.column),
+            sql_type: column.sql_type,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        }
+    };
+    table.layout.key.iter().map(key).collect()
+}
+
+/// Returns the numbers of the columns that an index includes.
+pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
+    index.spec.include.iter().map(|column| number_of_column(table, *column)).collect()
+}
+
+fn ordered(key: &IndexKey, is_primary: bool) -> String {
+    let mut text = key.text.clone();
+    if key.descending {
+        text.push_str(" DESC");
+    }
+    if key.nulls_first != key.descending && !is_primary {
+        text.push_str(if key.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+    }
+    text
+}
+
+/// `pg_get_indexdef`: all of it, or one column counted from 1.
+pub(super) fn index(objects: &Objects, relation: &Relation, column: i32) -> Option<String> {
+    let (table, keys, include, unique) = match &relation.kind {
+        Kind::PrimaryKey(table) => (table, primary_key(table), Vec::new(), true),
+        Kind::Index(table, index) => {
+            let include = index.spec.include.iter();
+            let include = include.map(|column| identifier(&table.columns[*column].name)).collect();
+            (table, index_keys(table, index), include, index.spec.unique)
+        }
+        _ => return None,
+    };
+    if column > 0 {
+        let at = column as usize - 1;
+        let key = keys.get(at).map(|key| key.text.clone());
+        return Some(key.or_else(|| include.get(at - keys.len()).cloned()).unwrap_or_default());
+    }
+    let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
+    let listed: Vec<String> = keys.iter().map(|key| ordered(key, is_primary)).collect();
+    let mut text = format!(
+        "CREATE {}INDEX {} ON {} USING btree ({})",
+        if unique { "UNIQUE " } else { "" },
+        identifier(&relation.name),
+        qualified(objects.namespace(relation.schema), &table.name),
+        listed.join(", ")
+    );
+    if !include.is_empty() {
+        text.push_str(&format!(" INCLUDE ({})", include.join(", ")));
+    }
+    Some(text)
+}
+
+/// `pg_get_constraintdef`
+pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: bool) -> String {
+    let names = || {
+        let table = objects.relation(constraint.table);
+        let name = |number: &i16| {
+            let column = table?.columns.iter().find(|column| column.number == *number)?;
+            Some(identifier(&column.name))
+        };
+        constraint.columns.iter().filter_map(name).collect::<Vec<_>>().join(", ")
+    };
+    match &constraint.kind {
+        ConstraintKind::Check { pretty: text, .. } if pretty => format!("CHECK ({text})"),
+        ConstraintKind::Check { text, .. } => format!("CHECK (({text}))"),
+        ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
+        ConstraintKind::Unique(_) => format!("UNIQUE ({})", names()),
+    }
+}
+
+/// `pg_get_viewdef`
+pub(super) fn view(relation: &Relation) -> Option<String> {
+    match &relation.kind {
+        Kind::View(view) => Some(format!(" {};", view.text.trim().trim_end_matches(';'))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_written_as_regclass() {
+        assert_eq!(
+            sequences_by_name("(nextval('t_a_seq'::text) + 1)"),
+            "(nextval('t_a_seq'::regclass) + 1)"
+        );
+        assert_eq!(sequences_by_name("nextval('x"), "nextval('x");
+    }
+}

@@ -1,0 +1,378 @@
+//! The functions that ask the catalog or the session (PostgreSQL's chapters 9.26 and 9.27).
+
+use std::sync::Arc;
+
+use types::datatype::RegKind;
+use types::system::SystemSource;
+use types::{DataType, Datum, SqlType};
+
+use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
+use crate::settings::Settings;
+use crate::system::definition::{self, qualified};
+use crate::system::objects::{DATABASE, DATABASE_NAME, Kind, Objects, Relation, number_of};
+use crate::system::pg_catalog::UTF8;
+use crate::system::snapshot::Snapshot;
+use crate::system::value::{array, int4, int8, text, text_or_null};
+use crate::system::views::{Viewer, instant, roles};
+use crate::system::{SystemRowSource, names, pg_proc, privileges};
+
+/// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
+pub(super) type Arguments<'a> = &'a [Datum];
+
+fn text_at(arguments: Arguments<'_>, at: usize) -> &str {
+    arguments.get(at).and_then(Datum::as_str).unwrap_or_default()
+}
+
+/// Returns an OID; 0 if there is no such argument.
+pub(super) fn oid_at(arguments: Arguments<'_>, at: usize) -> u32 {
+    let value = arguments.get(at).and_then(Datum::as_i64);
+    value.and_then(|value| u32::try_from(value).ok()).unwrap_or_default()
+}
+
+fn is_true(arguments: Arguments<'_>, at: usize) -> bool {
+    arguments.get(at) == Some(&Datum::Bool(true))
+}
+
+/// The names of one catalog, for reading and writing values of `reg…` types.
+pub struct CatalogNames {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+    /// The session's settings.
+    pub settings: Settings,
+}
+
+impl SystemSource for CatalogNames {
+    fn call(&self, function: &str, _: &[Datum]) -> types::Result<Datum> {
+        let message = format!("function {function}() cannot be called here");
+        Err(types::Error::new(types::error::sqlstate::FEATURE_NOT_SUPPORTED, message))
+    }
+
+    fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
+        let viewer = Viewer { catalog: &self.catalog, settings: &self.settings };
+        names::name_of(&viewer, &Snapshot::of(&self.catalog).objects, kind, oid)
+    }
+
+    fn reg_oid(&self, kind: RegKind, text: &str) -> types::Result<u32> {
+        let viewer = Viewer { catalog: &self.catalog, settings: &self.settings };
+        let snapshot = Snapshot::of(&self.catalog);
+        names::oid_of(&viewer, &snapshot.objects, kind, text).map_err(Error::into_value_error)
+    }
+}
+
+impl SystemSource for SystemRowSource {
+    fn call(&self, function: &str, arguments: &[Datum]) -> types::Result<Datum> {
+        let snapshot = Snapshot::of(&self.catalog);
+        call(self, &snapshot.objects, function, arguments).map_err(Error::into_value_error)
+    }
+
+    fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
+        names::name_of(&self.viewer(), &Snapshot::of(&self.catalog).objects, kind, oid)
+    }
+
+    fn reg_oid(&self, kind: RegKind, text: &str) -> types::Result<u32> {
+        let snapshot = Snapshot::of(&self.catalog);
+        names::oid_of(&self.viewer(), &snapshot.objects, kind, text)
+            .map_err(Error::into_value_error)
+    }
+}
+
+fn call(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Result<Datum> {
+    let first = oid_at(arguments, 0);
+    if let Some(kind) = function.strip_prefix("to_reg") {
+        return to_reg(source, objects, kind, text_at(arguments, 0));
+    }
+    if function.starts_with("has_") || function == "pg_has_role" {
+        return privileges::privilege(source, objects, function, arguments);
+    }
+    if function.ends_with("_is_visible") {
+        return Ok(visible(objects, function, first));
+    }
+    if let Some(answer) = defined(source, objects, function, arguments)? {
+        return Ok(answer);
+    }
+    Ok(match function {
+        "pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size" => {
+            relation_size(source, objects, function, first)?
+        }
+        // The default tablespace is the data directory.
+        "pg_tablespace_location" => text(""),
+        "pg_database_size" => database_size(source, arguments)?,
+        "current_setting" => current_setting(source, arguments)?,
+        "set_config" => set_config(source, arguments)?,
+        "current_schemas" => {
+            let all =
+                if is_true(arguments, 0) { &["pg_catalog", "public"][..] } else { &["public"] };
+            array(all.iter().map(text).collect())
+        }
+        "getdatabaseencoding" | "pg_client_encoding" => text("UTF8"),
+        "pg_char_to_encoding" => {
+            let name = text_at(arguments, 0).to_ascii_lowercase().replace(['-', '_'], "");
+            int4(if name == "utf8" || name == "unicode" { UTF8 } else { -1 })
+        }
+        "pg_encoding_to_char" => {
+            text(if arguments[0].as_i64() == Some(i64::from(UTF8)) { "UTF8" } else { "" })
+        }
+        "pg_is_in_recovery"
+        | "pg_is_other_temp_schema"
+        | "pg_relation_is_publishable"
+        | "row_security_active" => Datum::Bool(false),
+        "pg_postmaster_start_time" | "pg_conf_load_time" => instant(source.engine.opened_micros),
+        "pg_my_temp_schema" => Datum::Int8(0),
+        "txid_current" => int8(source.transaction.id()),
+        "inet_client_addr" | "inet_client_port" | "inet_server_addr" | "inet_server_port" => {
+            // As in PostgreSQL where the client did not come over TCP: sessions know no sockets.
+            Datum::Null
+        }
+        _ => {
+            let hint = "See the documentation for the functions that there are.";
+            return Err(Error::not_supported(format!("{function}()"), hint));
+        }
+    })
+}
+
+/// Functions that write definitions and descriptions; `None` for other ones.
+fn defined(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Result<Option<Datum>> {
+    let first = oid_at(arguments, 0);
+    Ok(Some(match function {
+        "format_type" => format_type(arguments),
+        "pg_get_constraintdef" => {
+            let pretty = is_true(arguments, 1);
+            let found = objects.constraint(first);
+            text_or_null(found.map(|one| definition::constraint(objects, one, pretty)))
+        }
+        "pg_get_expr" => arguments[0].clone(),
+        "pg_get_indexdef" => {
+            let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
+            let found = objects.relation(first);
+            text_or_null(found.and_then(|one| definition::index(objects, one, column)))
+        }
+        "pg_get_viewdef" => {
+            let view = match arguments.first() {
+                Some(Datum::Text(name)) => Some(names::relation(objects, name)?),
+                _ => objects.relation(first),
+            };
+            text_or_null(view.and_then(definition::view))
+        }
+        "pg_get_serial_sequence" => serial_sequence(objects, arguments)?,
+        "pg_get_userbyid" => {
+            let role = roles(&source.viewer()).into_iter().find(|(number, _)| *number == first);
+            text(role.map_or_else(|| format!("unknown (OID={first})"), |(_, name)| name))
+        }
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            text_or_null(pg_proc::by_oid(first).map(|one| one.argument_list()))
+        }
+        "pg_get_function_result" => {
+            let result = pg_proc::by_oid(first).and_then(|one| one.result);
+            text_or_null(result.map(DataType::sql_name))
+        }
+        "pg_get_functiondef"
+        | "pg_get_ruledef"
+        | "pg_get_partkeydef"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_triggerdef"
+        | "obj_description"
+        | "shobj_description"
+        | "col_description" => {
+            // Nothing of the kind is in the catalog.
+            Datum::Null
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -> Result<Datum> {
+    let kind = match kind {
+        "class" => RegKind::Class,
+        "namespace" => RegKind::Namespace,
+        "oper" => RegKind::Oper,
+        "proc" => RegKind::Proc,
+        "procedure" => RegKind::Procedure,
+        "role" => RegKind::Role,
+        _ => RegKind::Type,
+    };
+    match names::oid_of(&source.viewer(), objects, kind, name) {
+        Ok(number) => Ok(Datum::Int8(i64::from(number))),
+        Err(error) if error.sqlstate == sqlstate::INVALID_NAME => Err(error),
+        Err(_) => Ok(Datum::Null),
+    }
+}
+
+fn format_type(arguments: Arguments<'_>) -> Datum {
+    if arguments[0].is_null() {
+        return Datum::Null;
+    }
+    let modifier = arguments[1].as_i64().unwrap_or(-1) as i32;
+    let known = match oid_at(arguments, 0) {
+        0 => return text("-"),
+        number => DataType::from_oid(number),
+    };
+    match known {
+        // Without a modifier `character` is `bpchar` to SQL, which has no length.
+        Some(DataType::Char) if modifier < 0 && !arguments[1].is_null() => text("bpchar"),
+        Some(base) => text(SqlType { base, modifier }.name()),
+        None => text("???"),
+    }
+}
+
+fn visible(objects: &Objects, function: &str, oid: u32) -> Datum {
+    let known = match function {
+        "pg_table_is_visible" => {
+            objects.relation(oid).map(|relation| names::is_visible(objects, relation))
+        }
+        "pg_type_is_visible" => DataType::from_oid(oid).map(|_| true),
+        "pg_function_is_visible" => pg_proc::by_oid(oid).map(|_| true),
+        "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
+        "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),
+        _ => None,
+    };
+    known.map_or(Datum::Null, Datum::Bool)
+}
+
+/// Returns the relation that an argument names, by text or by OID.
+pub(super) fn relation_at<'o>(
+    objects: &'o Objects,
+    argument: &Datum,
+) -> Result<Option<&'o Relation>> {
+    match argument {
+        Datum::Text(name) => names::relation(objects, name).map(Some),
+        other => Ok(other.as_i64().and_then(|oid| objects.relation(u32::try_from(oid).ok()?))),
+    }
+}
+
+fn serial_sequence(objects: &Objects, arguments: Arguments<'_>) -> Result<Datum> {
+    let table = names::relation(objects, text_at(arguments, 0))?;
+    let name = text_at(arguments, 1);
+    let column = table.column(name).ok_or_else(|| {
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+        Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    })?;
+    let sequence = objects.sequence_of(table.oid, column);
+    Ok(text_or_null(sequence.map(|one| qualified("public", &one.name))))
+}
+
+/// Returns the bytes of the store files behind a table of the store.
+fn stored_bytes(source: &SystemRowSource, oid: u32) -> Result<i64> {
+    let Some(number) = number_of(oid) else { return Ok(0) };
+    let figures = source.engine.store().compaction_figures(Some(store::TableId(number)))?;
+    Ok(i64::try_from(figures.file_bytes).unwrap_or(i64::MAX))
+}
+
+fn relation_size(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    oid: u32,
+) -> Result<Datum> {
+    let Some(relation) = objects.relation(oid) else { return Ok(Datum::Null) };
+    let indexes = |of: &Relation| match &of.kind {
+        Kind::Table(table) => {
+            let bytes = table.indexes.iter();
+            let bytes = bytes
+                .map(|one| source.engine.store().compaction_figures(Some(one.spec.store_table)));
+            let bytes = bytes.map(|figures| figures.map(|figures| figures.file_bytes));
+            bytes.sum::<std::result::Result<u64, _>>().map_err(Error::from)
+        }
+        _ => Ok(0),
+    };
+    let own = || match &relation.kind {
+        Kind::Table(_) | Kind::Index(..) => stored_bytes(source, oid),
+        // The primary key is in the table itself.
+        _ => Ok(0),
+    };
+    Ok(Datum::Int8(match function {
+        "pg_indexes_size" => i64::try_from(indexes(relation)?).unwrap_or(i64::MAX),
+        "pg_total_relation_size" => {
+            own()?.saturating_add(i64::try_from(indexes(relation)?).unwrap_or(i64::MAX))
+        }
+        _ => own()?,
+    }))
+}
+
+fn database_size(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+    match arguments.first() {
+        Some(Datum::Text(name)) if **name != *DATABASE_NAME => {
+            let message = format!("database \"{name}\" does not exist");
+            return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+        }
+        Some(Datum::Int8(oid)) if *oid != i64::from(DATABASE) => return Ok(Datum::Null),
+        _ => {}
+    }
+    Ok(int8(source.engine.store().compaction_figures(None)?.file_bytes))
+}
+
+fn current_setting(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+    let settings = source.changed.settings(&source.settings);
+    match settings.show(text_at(arguments, 0)) {
+        Ok((_, value)) => Ok(text(value)),
+        Err(_) if is_true(arguments, 1) => Ok(Datum::Null),
+        Err(error) => Err(error),
+    }
+}
+
+fn set_config(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+    let [name, value, local] = arguments else { return Ok(Datum::Null) };
+    let Some(name) = name.as_str() else {
+        let message = "SET requires parameter name";
+        return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+    };
+    let local = *local == Datum::Bool(true);
+    let value = source.changed.set(&source.settings, name, value.as_str(), local)?;
+    Ok(text(value))
+}
+
+/// Settings that functions of the running statement change; the session takes them over.
+#[derive(Default)]
+pub struct ChangedSettings(parking_lot::Mutex<Vec<ChangedSetting>>);
+
+/// One of them.
+pub struct ChangedSetting {
+    /// Its name.
+    pub name: String,
+    /// The new value; `None` for the default.
+    pub value: Option<String>,
+    /// For the rest of the transaction only.
+    pub local: bool,
+}
+
+impl ChangedSettings {
+    /// Returns the settings with the changes.
+    fn settings(&self, before: &Settings) -> Settings {
+        let mut settings = before.clone();
+        for one in self.0.lock().iter() {
+            // It was tried before it was noted.
+            let _ = settings.set(&one.name, one.value.as_deref());
+        }
+        settings
+    }
+
+    fn set(
+        &self,
+        before: &Settings,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<String> {
+        let mut settings = self.settings(before);
+        settings.set(name, value)?;
+        let shown = settings.show(name)?.1.to_owned();
+        let (name, value) = (name.to_owned(), value.map(str::to_owned));
+        self.0.lock().push(ChangedSetting { name, value, local });
+        Ok(shown)
+    }
+
+    /// Takes what was changed.
+    pub fn take(&self) -> Vec<ChangedSetting> {
+        std::mem::take(&mut self.0.lock())
+    }
+}

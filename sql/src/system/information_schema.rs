@@ -1,0 +1,397 @@
+//! Rows of the views of `information_schema`, as the SQL standard and PostgreSQL have them.
+
+use types::{DataType, Datum, SqlType};
+
+use crate::catalog::record::IdentityRecord;
+use crate::system::objects::{
+    Attribute, Constraint, ConstraintKind, DATABASE_NAME, Kind, OWNER_NAME, Objects, Relation,
+};
+use crate::system::shape::Shape;
+use crate::system::value::{int4, text, text_or_null, yes_or_no};
+use crate::system::{Row, definition};
+
+/// Computes the rows of a view; `None` if there are never any.
+pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+    let relations = objects.relations.iter();
+    let constraints = objects.constraints.iter();
+    Some(match shape.name {
+        "information_schema_catalog_name" => {
+            vec![shape.row([("catalog_name", text(DATABASE_NAME))])]
+        }
+        "schemata" => objects.namespaces.iter().map(|one| schema(shape, &one.name)).collect(),
+        "tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
+        "columns" => relations.flat_map(|one| columns(shape, objects, one)).collect(),
+        "views" => relations.filter_map(|one| view(shape, objects, one)).collect(),
+        "view_table_usage" => relations.flat_map(|one| view_tables(shape, objects, one)).collect(),
+        "sequences" => relations.filter_map(|one| sequence(shape, objects, one)).collect(),
+        "table_constraints" => {
+            let not_null = relations.flat_map(|one| not_nulls(objects, one));
+            let named = constraints.map(|one| table_constraint(shape, objects, one));
+            let not_null = not_null.map(|one| one.table_constraint(shape));
+            named.chain(not_null).collect()
+        }
+        "key_column_usage" => {
+            let keys = constraints.filter(|one| one.index() != 0);
+            keys.flat_map(|one| key_columns(shape, objects, one)).collect()
+        }
+        "constraint_column_usage" => {
+            constraints.flat_map(|one| used_columns(shape, objects, one)).collect()
+        }
+        "constraint_table_usage" => {
+            let keys = constraints.filter(|one| one.index() != 0);
+            keys.map(|one| used_table(shape, objects, one)).collect()
+        }
+        "check_constraints" => {
+            let not_null = relations.flat_map(|one| not_nulls(objects, one));
+            let named = constraints.filter_map(|one| check(shape, objects, one));
+            named.chain(not_null.map(|one| one.check(shape))).collect()
+        }
+        "enabled_roles" => vec![shape.row([("role_name", text(OWNER_NAME))])],
+        "character_sets" => vec![shape.row([
+            ("character_set_name", text("UTF8")),
+            ("character_repertoire", text("UCS")),
+            ("form_of_use", text("UTF8")),
+            ("default_collate_catalog", text(DATABASE_NAME)),
+        ])],
+        _ => return None,
+    })
+}
+
+fn schema(shape: &Shape, name: &str) -> Row {
+    shape.row([
+        ("catalog_name", text(DATABASE_NAME)),
+        ("schema_name", text(name)),
+        ("schema_owner", text(OWNER_NAME)),
+    ])
+}
+
+fn is_table(relation: &Relation) -> bool {
+    match &relation.kind {
+        Kind::Table(_) => true,
+        Kind::System(shape) => shape.is_table,
+        _ => false,
+    }
+}
+
+fn is_view(relation: &Relation) -> bool {
+    relation.relkind() == 'v'
+}
+
+fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let kind = match () {
+        () if is_table(relation) => "BASE TABLE",
+        () if is_view(relation) => "VIEW",
+        () => return None,
+    };
+    let insertable = matches!(relation.kind, Kind::Table(_));
+    Some(shape.row([
+        ("table_catalog", text(DATABASE_NAME)),
+        ("table_schema", text(objects.namespace(relation.schema))),
+        ("table_name", text(&relation.name)),
+        ("table_type", text(kind)),
+        ("is_insertable_into", yes_or_no(insertable)),
+        ("is_typed", yes_or_no(false)),
+    ]))
+}
+
+/// What the standard tells of a type by its modifier.
+struct Limits {
+    characters: Datum,
+    octets: Datum,
+    /// Precision, radix and scale.
+    number: [Datum; 3],
+    datetime: Datum,
+}
+
+fn limits(sql_type: SqlType) -> Limits {
+    let SqlType { base, modifier } = sql_type;
+    let nulls = || [Datum::Null, Datum::Null, Datum::Null];
+    let characters = match base {
+        DataType::Varchar | DataType::Char if modifier >= 4 => Some(modifier - 4),
+        _ => None,
+    };
+    let octets = match base {
+        DataType::Text | DataType::Varchar | DataType::Char => {
+            // Four bytes a character, 1 GiB without a limit.
+            Some(characters.map_or(1 << 30, |characters| characters.saturating_mul(4)))
+        }
+        _ => None,
+    };
+    let binary = |bits: i32, scale: Datum| [int4(bits), int4(2), scale];
+    let number = match base {
+        DataType::Int2 => binary(16, int4(0)),
+        DataType::Int4 => binary(32, int4(0)),
+        DataType::Int8 => binary(64, int4(0)),
+        DataType::Float4 => binary(24, Datum::Null),
+        DataType::Float8 => binary(53, Datum::Null),
+        DataType::Numeric if modifier >= 4 => {
+            let packed = modifier - 4;
+            [int4((packed >> 16) & 0xffff), int4(10), int4(packed & 0xffff)]
+        }
+        DataType::Numeric => [Datum::Null, int4(10), Datum::Null],
+        _ => nulls(),
+    };
+    let datetime = match base {
+        DataType::Date => int4(0),
+        DataType::Time | DataType::Timestamp | DataType::Timestamptz | DataType::Interval => {
+            int4(if modifier < 0 { 6 } else { modifier })
+        }
+        _ => Datum::Null,
+    };
+    let or_null = |value: Option<i32>| value.map_or(Datum::Null, int4);
+    Limits { characters: or_null(characters), octets: or_null(octets), number, datetime }
+}
+
+fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    if !is_table(relation) && !is_view(relation) {
+        return Vec::new();
+    }
+    relation.columns.iter().map(|one| column(shape, objects, relation, one)).collect()
+}
+
+fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
+    let base = column.sql_type.base;
+    let Limits { characters, octets, number: [precision, radix, scale], datetime } =
+        limits(column.sql_type);
+    let data_type = match base {
+        DataType::Array(_) => "ARRAY",
+        other => other.sql_name(),
+    };
+    let identity = column.identity.map(|identity| match identity {
+        IdentityRecord::Always => "ALWAYS",
+        IdentityRecord::ByDefault => "BY DEFAULT",
+    });
+    let mut row = shape.row([
+        ("table_catalog", text(DATABASE_NAME)),
+        ("table_schema", text(objects.namespace(relation.schema))),
+        ("table_name", text(&relation.name)),
+        ("column_name", text(&column.name)),
+        ("ordinal_position", int4(column.number)),
+        ("column_default", text_or_null(column.default.as_ref())),
+        ("is_nullable", yes_or_no(!column.not_null)),
+        ("data_type", text(data_type)),
+        ("character_maximum_length", characters),
+        ("character_octet_length", octets),
+        ("numeric_precision", precision),
+        ("numeric_precision_radix", radix),
+        ("numeric_scale", scale),
+        ("datetime_precision", datetime),
+        ("udt_catalog", text(DATABASE_NAME)),
+        ("udt_schema", text("pg_catalog")),
+        ("udt_name", text(base.internal_name())),
+        ("dtd_identifier", text(column.number.to_string())),
+        ("is_self_referencing", yes_or_no(false)),
+        ("is_identity", yes_or_no(identity.is_some())),
+        ("identity_generation", text_or_null(identity)),
+        ("identity_cycle", yes_or_no(false)),
+        ("is_generated", text("NEVER")),
+        ("is_updatable", yes_or_no(matches!(relation.kind, Kind::Table(_)))),
+    ]);
+    if identity.is_some()
+        && let Some(sequence) = objects.sequence_of(relation.oid, column)
+    {
+        let values = [
+            ("identity_start", text(sequence.start.to_string())),
+            ("identity_increment", text(sequence.increment.to_string())),
+            ("identity_maximum", text(sequence.max.to_string())),
+            ("identity_minimum", text(sequence.min.to_string())),
+            ("identity_cycle", yes_or_no(sequence.cycle)),
+        ];
+        shape.set(&mut row, values);
+    }
+    row
+}
+
+fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let no = || yes_or_no(false);
+    is_view(relation).then(|| {
+        shape.row([
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", text(objects.namespace(relation.schema))),
+            ("table_name", text(&relation.name)),
+            ("view_definition", text_or_null(definition::view(relation))),
+            ("check_option", text("NONE")),
+            ("is_updatable", no()),
+            ("is_insertable_into", no()),
+            ("is_trigger_updatable", no()),
+            ("is_trigger_deletable", no()),
+            ("is_trigger_insertable_into", no()),
+        ])
+    })
+}
+
+fn view_tables(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    let row = |on: &Relation| {
+        shape.row([
+            ("view_catalog", text(DATABASE_NAME)),
+            ("view_schema", text(objects.namespace(relation.schema))),
+            ("view_name", text(&relation.name)),
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", text(objects.namespace(on.schema))),
+            ("table_name", text(&on.name)),
+        ])
+    };
+    objects.read_by(relation).map(row).collect()
+}
+
+fn sequence(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let Kind::Sequence(sequence) = &relation.kind else { return None };
+    if objects.is_identity(sequence) {
+        return None;
+    }
+    let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
+    let [precision, radix, scale] = limits(data_type.into()).number;
+    Some(shape.row([
+        ("sequence_catalog", text(DATABASE_NAME)),
+        ("sequence_schema", text(objects.namespace(relation.schema))),
+        ("sequence_name", text(&relation.name)),
+        ("data_type", text(data_type.sql_name())),
+        ("numeric_precision", precision),
+        ("numeric_precision_radix", radix),
+        ("numeric_scale", scale),
+        ("start_value", text(sequence.start.to_string())),
+        ("minimum_value", text(sequence.min.to_string())),
+        ("maximum_value", text(sequence.max.to_string())),
+        ("increment", text(sequence.increment.to_string())),
+        ("cycle_option", yes_or_no(sequence.cycle)),
+    ]))
+}
+
+/// NOT NULL of a column, which the standard takes for a CHECK.
+struct NotNull<'o> {
+    schema: &'o str,
+    table: &'o Relation,
+    column: &'o Attribute,
+}
+
+fn not_nulls<'o>(objects: &'o Objects, relation: &'o Relation) -> Vec<NotNull<'o>> {
+    if !matches!(relation.kind, Kind::Table(_)) {
+        return Vec::new();
+    }
+    let schema = objects.namespace(relation.schema);
+    let columns = relation.columns.iter().filter(|column| column.not_null);
+    columns.map(|column| NotNull { schema, table: relation, column }).collect()
+}
+
+impl NotNull<'_> {
+    /// Returns the name that PostgreSQL makes for it: of OIDs, so that it is unique.
+    fn name(&self) -> String {
+        let NotNull { table, column, .. } = self;
+        format!("{}_{}_{}_not_null", table.schema, table.oid, column.number)
+    }
+
+    fn table_constraint(&self, shape: &Shape) -> Row {
+        shape.row([
+            ("constraint_catalog", text(DATABASE_NAME)),
+            ("constraint_schema", text(self.schema)),
+            ("constraint_name", text(self.name())),
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", text(self.schema)),
+            ("table_name", text(&self.table.name)),
+            ("constraint_type", text("CHECK")),
+            ("is_deferrable", yes_or_no(false)),
+            ("initially_deferred", yes_or_no(false)),
+            ("enforced", yes_or_no(true)),
+        ])
+    }
+
+    fn check(&self, shape: &Shape) -> Row {
+        shape.row([
+            ("constraint_catalog", text(DATABASE_NAME)),
+            ("constraint_schema", text(self.schema)),
+            ("constraint_name", text(self.name())),
+            ("check_clause", text(format!("{} IS NOT NULL", self.column.name))),
+        ])
+    }
+}
+
+fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
+    let schema = || text(objects.namespace(constraint.schema));
+    let (kind, nulls) = match &constraint.kind {
+        ConstraintKind::Check { .. } => ("CHECK", Datum::Null),
+        ConstraintKind::PrimaryKey(_) => ("PRIMARY KEY", Datum::Null),
+        ConstraintKind::Unique(_) => ("UNIQUE", yes_or_no(true)),
+    };
+    shape.row([
+        ("constraint_catalog", text(DATABASE_NAME)),
+        ("constraint_schema", schema()),
+        ("constraint_name", text(&constraint.name)),
+        ("table_catalog", text(DATABASE_NAME)),
+        ("table_schema", schema()),
+        ("table_name", table_name(objects, constraint)),
+        ("constraint_type", text(kind)),
+        ("is_deferrable", yes_or_no(false)),
+        ("initially_deferred", yes_or_no(false)),
+        ("enforced", yes_or_no(true)),
+        ("nulls_distinct", nulls),
+    ])
+}
+
+fn table_name(objects: &Objects, constraint: &Constraint) -> Datum {
+    text_or_null(objects.relation(constraint.table).map(|table| &table.name))
+}
+
+/// Returns the names of the columns of a constraint, in its order.
+fn column_names(objects: &Objects, constraint: &Constraint) -> Vec<String> {
+    let table = objects.relation(constraint.table);
+    let name = |number: &i16| {
+        let column = table?.columns.iter().find(|column| column.number == *number)?;
+        Some(column.name.clone())
+    };
+    constraint.columns.iter().filter_map(name).collect()
+}
+
+fn key_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec<Row> {
+    let schema = || text(objects.namespace(constraint.schema));
+    let row = |(position, name): (usize, String)| {
+        shape.row([
+            ("constraint_catalog", text(DATABASE_NAME)),
+            ("constraint_schema", schema()),
+            ("constraint_name", text(&constraint.name)),
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", schema()),
+            ("table_name", table_name(objects, constraint)),
+            ("column_name", text(name)),
+            ("ordinal_position", int4(position + 1)),
+        ])
+    };
+    column_names(objects, constraint).into_iter().enumerate().map(row).collect()
+}
+
+fn used_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec<Row> {
+    let schema = || text(objects.namespace(constraint.schema));
+    let row = |name: String| {
+        shape.row([
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", schema()),
+            ("table_name", table_name(objects, constraint)),
+            ("column_name", text(name)),
+            ("constraint_catalog", text(DATABASE_NAME)),
+            ("constraint_schema", schema()),
+            ("constraint_name", text(&constraint.name)),
+        ])
+    };
+    column_names(objects, constraint).into_iter().map(row).collect()
+}
+
+fn used_table(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
+    let schema = || text(objects.namespace(constraint.schema));
+    shape.row([
+        ("table_catalog", text(DATABASE_NAME)),
+        ("table_schema", schema()),
+        ("table_name", table_name(objects, constraint)),
+        ("constraint_catalog", text(DATABASE_NAME)),
+        ("constraint_schema", schema()),
+        ("constraint_name", text(&constraint.name)),
+    ])
+}
+
+fn check(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
+    let ConstraintKind::Check { text: clause, .. } = &constraint.kind else { return None };
+    Some(shape.row([
+        ("constraint_catalog", text(DATABASE_NAME)),
+        ("constraint_schema", text(objects.namespace(constraint.schema))),
+        ("constraint_name", text(&constraint.name)),
+        ("check_clause", text(format!("(({clause}))"))),
+    ]))
+}

@@ -1,0 +1,200 @@
+//! Objects by the text that names them, for the `reg…` types and the `to_reg…` functions.
+
+use types::DataType;
+use types::datatype::RegKind;
+
+use crate::ast::TableName;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+use crate::system::definition::{identifier, qualified};
+use crate::system::objects::{Objects, Relation};
+use crate::system::pg_proc::{self, Named};
+use crate::system::shape::{PG_CATALOG, PUBLIC};
+use crate::system::views::{Viewer, roles};
+
+/// The schemas in which a name without one is looked for.
+const SEARCHED: [u32; 2] = [PG_CATALOG, PUBLIC];
+
+/// Returns the parts of a name.
+fn parse(text: &str) -> Result<TableName> {
+    let invalid = || Error::new(sqlstate::INVALID_NAME, "invalid name syntax");
+    parser::parse_relation_name(text).map_err(|_| invalid())
+}
+
+fn shown(name: &TableName) -> String {
+    match &name.schema {
+        Some(schema) => format!("{}.{}", schema.value, name.name.value),
+        None => name.name.value.clone(),
+    }
+}
+
+/// Returns the relation that a text names.
+///
+/// # Errors
+///
+/// 3F000 and 42P01 if there is none.
+pub(super) fn relation<'o>(objects: &'o Objects, text: &str) -> Result<&'o Relation> {
+    let name = parse(text)?;
+    let undefined = || {
+        let message = format!("relation \"{}\" does not exist", shown(&name));
+        Error::new(sqlstate::UNDEFINED_TABLE, message)
+    };
+    let found = match &name.schema {
+        Some(schema) => {
+            let schema = objects.namespace_named(&schema.value).ok_or_else(|| {
+                let message = format!("schema \"{}\" does not exist", schema.value);
+                Error::new(sqlstate::INVALID_SCHEMA_NAME, message)
+            })?;
+            objects.relation_named(schema.oid, &name.name.value)
+        }
+        None => {
+            SEARCHED.iter().find_map(|schema| objects.relation_named(*schema, &name.name.value))
+        }
+    };
+    found.ok_or_else(undefined)
+}
+
+/// Returns whether the name alone finds a relation.
+pub(super) fn is_visible(objects: &Objects, relation: &Relation) -> bool {
+    let mut found = SEARCHED.iter();
+    let first = found.find_map(|schema| objects.relation_named(*schema, &relation.name));
+    first.is_some_and(|first| first.oid == relation.oid)
+}
+
+/// Returns the OID of what a text names.
+///
+/// # Errors
+///
+/// PostgreSQL's if there is nothing of that name.
+pub(super) fn oid_of(
+    viewer: &Viewer<'_>,
+    objects: &Objects,
+    kind: RegKind,
+    text: &str,
+) -> Result<u32> {
+    let undefined = |code, message: String| Err(Error::new(code, message));
+    match kind {
+        RegKind::Class => relation(objects, text).map(|relation| relation.oid),
+        RegKind::Type => Ok(parser::parse_type(text)?.base.oid()),
+        RegKind::Namespace => {
+            let name = parse(text)?.name.value;
+            match objects.namespace_named(&name) {
+                Some(namespace) => Ok(namespace.oid),
+                None => undefined(
+                    sqlstate::INVALID_SCHEMA_NAME,
+                    format!("schema \"{name}\" does not exist"),
+                ),
+            }
+        }
+        RegKind::Role => {
+            let name = parse(text)?.name.value;
+            match roles(viewer).into_iter().find(|(_, known)| *known == name) {
+                Some((number, _)) => Ok(number),
+                None => {
+                    undefined(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
+                }
+            }
+        }
+        RegKind::Proc => {
+            let name = parse(text)?;
+            match functions(&name).as_slice() {
+                [one] => Ok(one.oid),
+                [] => undefined(
+                    sqlstate::UNDEFINED_FUNCTION,
+                    format!("function \"{text}\" does not exist"),
+                ),
+                _ => undefined(
+                    sqlstate::AMBIGUOUS_FUNCTION,
+                    format!("more than one function named \"{text}\""),
+                ),
+            }
+        }
+        RegKind::Procedure => procedure(text),
+        RegKind::Oper => match pg_proc::operators_named(unqualified(text)).as_slice() {
+            [one] => Ok(*one),
+            [] => {
+                undefined(sqlstate::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"))
+            }
+            _ => undefined(
+                sqlstate::AMBIGUOUS_FUNCTION,
+                format!("more than one operator named {text}"),
+            ),
+        },
+    }
+}
+
+fn unqualified(symbol: &str) -> &str {
+    symbol.strip_prefix("pg_catalog.").unwrap_or(symbol)
+}
+
+fn functions(name: &TableName) -> Vec<Named> {
+    match &name.schema {
+        Some(schema) if schema.value != "pg_catalog" => Vec::new(),
+        _ => pg_proc::named(&name.name.value),
+    }
+}
+
+/// Finds `name(type, …)`.
+fn procedure(text: &str) -> Result<u32> {
+    let undefined = || {
+        let message = format!("function \"{text}\" does not exist");
+        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+    };
+    let expected =
+        || Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis");
+    let (name, rest) = text.split_once('(').ok_or_else(expected)?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
+        Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
+    })?;
+    let mut types: Vec<DataType> = Vec::new();
+    for one in list.split(',').filter(|_| !list.trim().is_empty()) {
+        types.push(parser::parse_type(one.trim())?.base);
+    }
+    let found = functions(&parse(name)?).into_iter().find(|one| one.arguments == types);
+    found.map(|one| one.oid).ok_or_else(undefined)
+}
+
+/// Returns what an OID is written as.
+pub(super) fn name_of(
+    viewer: &Viewer<'_>,
+    objects: &Objects,
+    kind: RegKind,
+    number: u32,
+) -> Option<String> {
+    match kind {
+        RegKind::Class => {
+            let relation = objects.relation(number)?;
+            Some(match is_visible(objects, relation) {
+                true => identifier(&relation.name),
+                false => qualified(objects.namespace(relation.schema), &relation.name),
+            })
+        }
+        RegKind::Type => {
+            DataType::from_oid(number).map(|data_type| data_type.sql_name().to_owned())
+        }
+        RegKind::Namespace => match objects.namespace(number) {
+            "" => None,
+            name => Some(identifier(name)),
+        },
+        RegKind::Role => {
+            let role = roles(viewer).into_iter().find(|(known, _)| *known == number);
+            role.map(|(_, name)| identifier(&name))
+        }
+        RegKind::Proc => {
+            let function = pg_proc::by_oid(number)?;
+            let several = pg_proc::named(&function.name).len() > 1;
+            let schema = if several { "pg_catalog." } else { "" };
+            Some(format!("{schema}{}", identifier(&function.name)))
+        }
+        RegKind::Procedure => {
+            let function = pg_proc::by_oid(number)?;
+            let types: Vec<&str> = function.arguments.iter().map(|one| one.sql_name()).collect();
+            Some(format!("{}({})", identifier(&function.name), types.join(",")))
+        }
+        RegKind::Oper => {
+            let symbol = pg_proc::operator_by_oid(number)?;
+            let several = pg_proc::operators_named(symbol).len() > 1;
+            Some(format!("{}{symbol}", if several { "pg_catalog." } else { "" }))
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! What is in the catalog, by OID and by name: the one place that knows what OIDs things have.
+//!
+//! Made once for each catalog snapshot, when somebody asks. OIDs are the numbers that the catalog
+//! gives out, moved to where PostgreSQL's begin for what users create; they stay for the life of a
+//! thing. The primary key, which is no index of its own here, is one to clients; its OID is its
+//! table's with a bit set. Constraints and defaults have OIDs made of those of their tables and
+//! their names.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use types::{DataType, SqlType};
+
+use crate::catalog::Catalog;
+use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
+use crate::catalog::sequence::Sequence;
+use crate::catalog::table::{Index, Table};
+use crate::catalog::view::View;
+use crate::system::definition;
+use crate::system::shape::{self, SHAPES, Shape};
+
+/// The first OID of what users create, in PostgreSQL.
+const FIRST_USER_OID: u32 = 16_384;
+/// Set in the OID of the index of a primary key.
+const PRIMARY_KEY: u32 = 0x4000_0000;
+/// Set in OIDs that are made of names.
+const MADE: u32 = 0x8000_0000;
+
+/// OID of the role that owns everything.
+pub(super) const OWNER: u32 = 10;
+/// Its name.
+pub(super) const OWNER_NAME: &str = "bennu";
+/// OID of the database.
+pub(super) const DATABASE: u32 = 5;
+/// Its name.
+pub(super) const DATABASE_NAME: &str = "bennu";
+
+/// A table, index, view or sequence.
+#[derive(Debug)]
+pub(super) struct Relation {
+    pub(super) oid: u32,
+    /// OID of its schema.
+    pub(super) schema: u32,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) columns: Vec<Attribute>,
+}
+
+/// What a relation is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Table(Arc<Table>),
+    /// The primary key of a table, as an index.
+    PrimaryKey(Arc<Table>),
+    Index(Arc<Table>, Arc<Index>),
+    View(Arc<View>),
+    Sequence(Arc<Sequence>),
+    System(&'static Shape),
+}
+
+/// A column of a relation.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    /// Counted from 1.
+    pub(super) number: i16,
+    pub(super) name: String,
+    pub(super) sql_type: SqlType,
+    pub(super) not_null: bool,
+    /// SQL text of the default.
+    pub(super) default: Option<String>,
+    pub(super) identity: Option<IdentityRecord>,
+}
+
+/// A constraint of a table.
+#[derive(Debug)]
+pub(super) struct Constraint {
+    pub(super) oid: u32,
+    pub(super) name: String,
+    /// OID of its table.
+    pub(super) table: u32,
+    pub(super) schema: u32,
+    pub(super) kind: ConstraintKind,
+    /// Numbers of the columns, in the order of the constraint.
+    pub(super) columns: Vec<i16>,
+}
+
+/// What a constraint demands.
+#[derive(Debug)]
+pub(super) enum ConstraintKind {
+    /// An expression is not false.
+    Check {
+        /// Its SQL text.
+        text: String,
+        /// The same with fewer parentheses.
+        pretty: String,
+    },
+    /// The index with this OID keeps it.
+    PrimaryKey(u32),
+    /// Likewise.
+    Unique(u32),
+}
+
+/// A schema.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    pub(super) oid: u32,
+    pub(super) name: String,
+}
+
+/// Everything, by OID and by name.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub(super) namespaces: Vec<Namespace>,
+    /// By OID.
+    pub(super) relations: Vec<Relation>,
+    pub(super) constraints: Vec<Constraint>,
+    relation_by_oid: AHashMap<u32, usize>,
+    relation_by_name: AHashMap<(u32, String), usize>,
+    constraint_by_oid: AHashMap<u32, usize>,
+    constraint_by_index: AHashMap<u32, usize>,
+    sequence_by_column: AHashMap<(u32, i16), usize>,
+}
+
+/// Returns the OID of what the catalog gave this number.
+pub(super) fn shown(number: u32) -> u32 {
+    number.saturating_sub(FIRST_USER_TABLE).saturating_add(FIRST_USER_OID)
+}
+
+/// Returns the number that the catalog gave to what has this OID.
+pub(super) fn number_of(oid: u32) -> Option<u32> {
+    oid.checked_sub(FIRST_USER_OID)?.checked_add(FIRST_USER_TABLE)
+}
+
+/// Returns an OID made of the OID of what something belongs to, and its name there.
+pub(super) fn made(owner: u32, name: &str) -> u32 {
+    // Fixed keys: it is to be the same after a restart.
+    let state = ahash::RandomState::with_seeds(1, 2, 3, 4);
+    let mut hasher = state.build_hasher();
+    hasher.write_u32(owner);
+    hasher.write(name.as_bytes());
+    MADE | (hasher.finish() as u32)
+}
+
+impl Objects {
+    /// Returns what a catalog has.
+    pub(super) fn of(catalog: &Catalog) -> Objects {
+        let namespace = |oid, name: &str| Namespace { oid, name: name.to_owned() };
+        let mut objects = Objects {
+            namespaces: vec![
+                namespace(shape::PG_CATALOG, "pg_catalog"),
+                namespace(shape::PUBLIC, "public"),
+                namespace(shape::INFORMATION_SCHEMA, "information_schema"),
+                namespace(shape::BENNU, "bennu"),
+            ],
+            relations: Vec::new(),
+            constraints: Vec::new(),
+            relation_by_oid: AHashMap::new(),
+            relation_by_name: AHashMap::new(),
+            constraint_by_oid: AHashMap::new(),
+            constraint_by_index: AHashMap::new(),
+            sequence_by_column: AHashMap::new(),
+        };
+        SHAPES.iter().for_each(|shape| objects.add_system(shape));
+        catalog.tables().into_iter().for_each(|table| objects.add_table(table));
+        catalog.views().for_each(|view| objects.add_view(view));
+        catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
+        objects.index();
+        objects
+    }
+
+    fn index(&mut self) {
+        self.relations.sort_by_key(|relation| relation.oid);
+        for (at, relation) in self.relations.iter().enumerate() {
+            self.relation_by_oid.insert(relation.oid, at);
+            self.relation_by_name.insert((relation.schema, relation.name.clone()), at);
+        }
+        for (at, constraint) in self.constraints.iter_mut().enumerate() {
+            // Names that make the same OID are told apart in the order of the tables.
+            while self.constraint_by_oid.contains_key(&constraint.oid) {
+                constraint.oid = MADE | constraint.oid.wrapping_add(1);
+            }
+            self.constraint_by_oid.insert(constraint.oid, at);
+            if constraint.index() != 0 {
+                self.constraint_by_index.insert(constraint.index(), at);
+            }
+        }
+        for (at, relation) in self.relations.iter().enumerate() {
+            let Kind::Sequence(sequence) = &relation.kind else { continue };
+            let owner = self.owner(sequence).map(|(table, column)| (table.oid, column.number));
+            if let Some(owner) = owner {
+                self.sequence_by_column.insert(owner, at);
+            }
+        }
+    }
+
+    fn add(&mut self, oid: u32, schema: u32, name: &str, kind: Kind, columns: Vec<Attribute>) {
+        self.relations.push(Relation { oid, schema, name: name.to_owned(), kind, columns });
+    }
+
+    fn add_system(&mut self, shape: &'static Shape) {
+        let columns = shape.columns.iter().map(|(name, sql_type)| (*name, *sql_type));
+        self.add(shape.oid, shape.schema, shape.name, Kind::System(shape), plain(columns));
+    }
+
+    fn add_view(&mut self, view: &Arc<View>) {
+        let columns = view.columns.iter().map(|column| (column.name.as_str(), column.sql_type));
+        let oid = made(0, &view.name) & !MADE | PRIMARY_KEY;
+        self.add(oid, shape::PUBLIC, &view.name, Kind::View(Arc::clone(view)), plain(columns));
+    }
+
+    fn add_sequence(&mut self, sequence: &Arc<Sequence>) {
+        let columns = [
+            ("last_value", DataType::Int8.into()),
+            ("log_cnt", DataType::Int8.into()),
+            ("is_called", DataType::Bool.into()),
+        ];
+        let mut columns = plain(columns.into_iter());
+        columns.iter_mut().for_each(|column| column.not_null = true);
+        let kind = Kind::Sequence(Arc::clone(sequence));
+        self.add(shown(sequence.id), shape::PUBLIC, &sequence.name, kind, columns);
+    }
+
+    fn add_table(&mut self, table: &Arc<Table>) {
+        let oid = shown(table.id.0);
+        let schema = shape::PUBLIC;
+        let attributes = attributes(table);
+        let type_of = |column: usize| table.columns[column].sql_type;
+        let constraint = |name: &str, kind, columns| Constraint {
+            oid: made(oid, name),
+            name: name.to_owned(),
+            table: oid,
+            schema,
+            kind,
+            columns,
+        };
+        if !table.primary_key_name.is_empty() {
+            let index = oid | PRIMARY_KEY;
+            let name = &table.primary_key_name;
+            let key: Vec<usize> = table.key_columns().collect();
+            let columns =
+                key.iter().map(|column| (table.columns[*column].name.clone(), type_of(*column)));
+            let kind = ConstraintKind::PrimaryKey(index);
+            let numbers = key.iter().map(|column| number_of_column(table, *column)).collect();
+            self.constraints.push(constraint(name, kind, numbers));
+            let kind = Kind::PrimaryKey(Arc::clone(table));
+            let columns: Vec<(String, SqlType)> = columns.collect();
+            let columns = columns.iter().map(|(name, sql_type)| (name.as_str(), *sql_type));
+            self.add(index, schema, name, kind, plain(columns));
+        }
+        for check in &table.constraints.checks {
+            let kind = ConstraintKind::Check {
+                text: definition::expression(&check.predicate, table),
+                pretty: definition::pretty(&check.predicate, table),
+            };
+            let columns = definition::columns_of(&check.predicate);
+            let numbers = columns.iter().map(|column| number_of_column(table, *column)).collect();
+            self.constraints.push(constraint(&check.name, kind, numbers));
+        }
+        for index in &table.indexes {
+            let index_oid = shown(index.spec.store_table.0);
+            let keys = definition::index_keys(table, index);
+            if is_constraint(index, &keys) {
+                let kind = ConstraintKind::Unique(index_oid);
+                let numbers = keys.iter().map(|key| key.number).collect();
+                self.constraints.push(constraint(&index.name, kind, numbers));
+            }
+            let included = index.spec.include.iter().map(|column| &table.columns[*column]);
+            let included = included.map(|column| (column.name.as_str(), column.sql_type));
+            let columns = keys.iter().map(|key| (key.name.as_str(), key.sql_type)).chain(included);
+            let kind = Kind::Index(Arc::clone(table), Arc::clone(index));
+            self.add(index_oid, schema, &index.name, kind, plain(columns));
+        }
+        self.add(oid, schema, &table.name, Kind::Table(Arc::clone(table)), attributes);
+    }
+
+    /// Returns a relation by OID.
+    pub(super) fn relation(&self, oid: u32) -> Option<&Relation> {
+        self.relation_by_oid.get(&oid).map(|at| &self.relations[*at])
+    }
+
+    /// Returns a relation by OID of its schema and name.
+    pub(super) fn relation_named(&self, schema: u32, name: &str) -> Option<&Relation> {
+        let at = self.relation_by_name.get(&(schema, name.to_owned()))?;
+        Some(&self.relations[*at])
+    }
+
+    /// Returns a constraint by OID.
+    pub(super) fn constraint(&self, oid: u32) -> Option<&Constraint> {
+        self.constraint_by_oid.get(&oid).map(|at| &self.constraints[*at])
+    }
+
+    /// Returns the constraint that an index keeps.
+    pub(super) fn constraint_of(&self, index: u32) -> Option<&Constraint> {
+        self.constraint_by_index.get(&index).map(|at| &self.constraints[*at])
+    }
+
+    /// Returns the sequence of a column.
+    pub(super) fn sequence_of(&self, table: u32, column: &Attribute) -> Option<&Arc<Sequence>> {
+        let at = self.sequence_by_column.get(&(table, column.number))?;
+        match &self.relations[*at].kind {
+            Kind::Sequence(sequence) => Some(sequence),
+            _ => None,
+        }
+    }
+
+    /// Returns the table and column that a sequence goes with.
+    pub(super) fn owner(&self, sequence: &Sequence) -> Option<(&Relation, &Attribute)> {
+        let (table, column) = sequence.owned_by.as_ref()?;
+        let table = self.relation_named(shape::PUBLIC, table)?;
+        Some((table, table.column(column)?))
+    }
+
+    /// Returns whether a sequence is that of an identity column.
+    pub(super) fn is_identity(&self, sequence: &Sequence) -> bool {
+        self.owner(sequence).is_some_and(|(_, column)| column.identity.is_some())
+    }
+
+    /// Returns what the query of a view names; nothing for other relations.
+    pub(super) fn read_by<'o>(
+        &'o self,
+        relation: &'o Relation,
+    ) -> impl Iterator<Item = &'o Relation> {
+        let names = match &relation.kind {
+            Kind::View(view) => view.relations.as_slice(),
+            _ => &[],
+        };
+        names.iter().filter_map(|name| self.relation_named(shape::PUBLIC, name))
+    }
+
+    /// Returns a schema by name.
+    pub(super) fn namespace_named(&self, name: &str) -> Option<&Namespace> {
+        self.namespaces.iter().find(|namespace| namespace.name == name)
+    }
+
+    /// Returns the name of a schema.
+    pub(super) fn namespace(&self, oid: u32) -> &str {
+        let found = self.namespaces.iter().find(|namespace| namespace.oid == oid);
+        found.map_or("", |namespace| &namespace.name)
+    }
+}
+
+impl Relation {
+    /// `pg_class.relkind`
+    pub(super) fn relkind(&self) -> char {
+        match &self.kind {
+            Kind::Table(_) => 'r',
+            Kind::PrimaryKey(_) | Kind::Index(..) => 'i',
+            Kind::View(_) => 'v',
+            Kind::Sequence(_) => 'S',
+            Kind::System(shape) if shape.is_table => 'r',
+            Kind::System(_) => 'v',
+        }
+    }
+
+    /// Returns whether it is not of the system.
+    pub(super) fn is_user(&self) -> bool {
+        !matches!(self.kind, Kind::System(_))
+    }
+
+    /// Returns a column by name.
+    pub(super) fn column(&self, name: &str) -> Option<&Attribute> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
+
+impl Constraint {
+    /// Returns the OID of the index that keeps it, or 0.
+    pub(super) fn index(&self) -> u32 {
+        match self.kind {
+            ConstraintKind::Check { .. } => 0,
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
+        }
+    }
+}
+
+/// Returns whether an index keeps a UNIQUE constraint.
+fn is_constraint(index: &Index, keys: &[definition::IndexKey]) -> bool {
+    index.spec.unique && keys.iter().all(|key| key.number > 0) && index.name.ends_with("_key")
+}
+
+/// Returns columns that have nothing but names and types.
+fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute> {
+    let column = |(number, (name, sql_type)): (i16, (&str, SqlType))| Attribute {
+        number,
+        name: name.to_owned(),
+        sql_type,
+        not_null: false,
+        default: None,
+        identity: None,
+    };
+    (1..).zip(columns).map(column).collect()
+}
+
+/// Returns the number that clients know a column of a table by; 0 for one that they do not see.
+pub(super) fn number_of_column(table: &Table, column: usize) -> i16 {
+    let hidden = table.row_id_column();
+    if hidden == Some(column) {
+        return 0;
+    }
+    let before = hidden.is_some_and(|hidden| hidden < column);
+    i16::try_from(column + 1 - usize::from(before)).unwrap_or(i16::MAX)
+}
+
+fn attributes(table: &Table) -> Vec<Attribute> {
+    let attribute = |column: usize| {
+        let number = number_of_column(table, column);
+        let column = &table.columns[column];
+        // The default of an identity column is its sequence, of which clients are told apart.
+        let default = column.default.as_ref().filter(|_| column.identity.is_none());
+        Attribute {
+            number,
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+            not_null: column.not_null,
+            default: default.map(|default| definition::default(default, table)),
+            identity: column.identity,
+        }
+    };
+    table.visible_columns().map(attribute).collect()
+}

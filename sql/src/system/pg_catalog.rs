@@ -1,0 +1,490 @@
+//! Rows of the tables of `pg_catalog`, made of what the catalog has.
+//!
+//! A relation that is not named in [`rows`] is empty, because there is nothing of its kind:
+//! triggers, policies, extensions, partitions and so on.
+
+use types::{DataType, Datum};
+
+use crate::catalog::Catalog;
+use crate::catalog::record::IdentityRecord;
+use crate::catalog::sequence::Sequence;
+use crate::catalog::table::Table;
+use crate::system::definition;
+use crate::system::objects::{
+    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, Kind, OWNER, Objects, Relation,
+    made, shown,
+};
+use crate::system::pg_type::{self, Facts};
+use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
+use crate::system::{Row, pg_proc};
+
+/// OID of access method `heap`.
+pub(super) const HEAP: u32 = 2;
+/// OID of access method `btree`.
+pub(super) const BTREE: u32 = 403;
+/// OID of tablespace `pg_default`.
+pub(super) const TABLESPACE: u32 = 1_663;
+/// OID of collation `default`.
+const DEFAULT_COLLATION: u32 = 100;
+/// OID of collation `C`.
+const C_COLLATION: u32 = 950;
+/// `pg_index.indoption`: from large to small.
+const DESCENDING: i16 = 1;
+/// `pg_index.indoption`: NULLs before all values.
+const NULLS_FIRST: i16 = 2;
+/// `pg_char_to_encoding('UTF8')`
+pub(super) const UTF8: i32 = 6;
+
+/// Computes the rows of a relation; `None` if there are never any.
+pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
+    Some(match shape.name {
+        "pg_class" => {
+            let row = |relation| class(shape, relation, catalog);
+            objects.relations.iter().map(row).collect()
+        }
+        "pg_attribute" => attributes(shape, objects),
+        "pg_attrdef" => attribute_defaults(shape, objects),
+        "pg_namespace" => namespaces(shape, objects),
+        "pg_type" => pg_type::all().map(|facts| type_row(shape, facts)).collect(),
+        "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
+        "pg_constraint" => objects.constraints.iter().map(|one| constraint(shape, one)).collect(),
+        "pg_proc" => pg_proc::functions(shape),
+        "pg_operator" => pg_proc::operators(shape),
+        "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
+        "pg_depend" => dependencies(shape, objects),
+        "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
+        "pg_am" => access_methods(shape),
+        "pg_collation" => collations(shape),
+        "pg_database" => vec![database(shape)],
+        "pg_tablespace" => vec![shape.row([
+            ("oid", oid(TABLESPACE)),
+            ("spcname", text("pg_default")),
+            ("spcowner", oid(OWNER)),
+        ])],
+        "pg_language" => languages(shape),
+        "pg_stats" => statistics(shape, catalog),
+        _ => return None,
+    })
+}
+
+fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
+    let rows = |table: &Table| {
+        let statistics = catalog.statistics(table.id);
+        statistics.map_or(-1.0, |statistics| statistics.rows as f32)
+    };
+    let (method, rows, checks, has_index) = match &relation.kind {
+        Kind::Table(table) => {
+            let indexed = !table.primary_key_name.is_empty() || !table.indexes.is_empty();
+            let checks = table.constraints.checks.len();
+            (HEAP, rows(table), checks, indexed)
+        }
+        Kind::PrimaryKey(table) | Kind::Index(table, _) => (BTREE, rows(table), 0, false),
+        Kind::View(_) => (0, -1.0, 0, false),
+        Kind::Sequence(_) => (0, 1.0, 0, false),
+        Kind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
+        Kind::System(_) => (0, -1.0, 0, false),
+    };
+    let kind = relation.relkind();
+    shape.row([
+        ("oid", oid(relation.oid)),
+        ("relname", text(&relation.name)),
+        ("relnamespace", oid(relation.schema)),
+        ("relowner", oid(OWNER)),
+        ("relam", oid(method)),
+        ("relfilenode", oid(if kind == 'v' { 0 } else { relation.oid })),
+        ("reltuples", Datum::Float4(rows)),
+        ("relhasindex", Datum::Bool(has_index)),
+        ("relpersistence", char('p')),
+        ("relkind", char(kind)),
+        ("relnatts", int2(relation.columns.len())),
+        ("relchecks", int2(checks)),
+        ("relhasrules", Datum::Bool(kind == 'v')),
+        ("relispopulated", Datum::Bool(true)),
+        ("relreplident", char(if kind == 'r' && relation.is_user() { 'd' } else { 'n' })),
+    ])
+}
+
+fn collation_of(data_type: DataType) -> u32 {
+    match data_type.element().unwrap_or(data_type) {
+        DataType::Name => C_COLLATION,
+        other if pg_type::of(other).is_some_and(|facts| facts.category == 'S') => DEFAULT_COLLATION,
+        _ => 0,
+    }
+}
+
+fn attributes(shape: &Shape, objects: &Objects) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for relation in &objects.relations {
+        rows.extend(relation.columns.iter().map(|column| attribute(shape, relation, column)));
+    }
+    rows
+}
+
+fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
+    let base = column.sql_type.base;
+    let facts = pg_type::of(base);
+    let identity = match column.identity {
+        None => "",
+        Some(IdentityRecord::Always) => "a",
+        Some(IdentityRecord::ByDefault) => "d",
+    };
+    shape.row([
+        ("attrelid", oid(relation.oid)),
+        ("attname", text(&column.name)),
+        ("atttypid", oid(base.oid())),
+        ("attstattarget", int4(-1)),
+        ("attlen", int2(base.length())),
+        ("attnum", int2(column.number)),
+        ("attndims", int4(i32::from(matches!(base, DataType::Array(_))))),
+        ("attcacheoff", int4(-1)),
+        ("atttypmod", int4(column.sql_type.modifier)),
+        ("attbyval", Datum::Bool(facts.is_some_and(|facts| facts.by_value))),
+        ("attalign", char(facts.map_or('i', |facts| facts.align))),
+        ("attstorage", char(facts.map_or('x', |facts| facts.storage))),
+        ("attcompression", text("")),
+        ("attnotnull", Datum::Bool(column.not_null)),
+        ("atthasdef", Datum::Bool(column.default.is_some())),
+        ("attidentity", text(identity)),
+        ("attgenerated", text("")),
+        ("attislocal", Datum::Bool(true)),
+        ("attcollation", oid(collation_of(base))),
+    ])
+}
+
+/// Returns the OID of a column's default.
+fn default_oid(relation: u32, column: &Attribute) -> u32 {
+    made(relation, &column.number.to_string())
+}
+
+fn attribute_defaults(shape: &Shape, objects: &Objects) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
+        for column in &relation.columns {
+            let Some(default) = &column.default else { continue };
+            rows.push(shape.row([
+                ("oid", oid(default_oid(relation.oid, column))),
+                ("adrelid", oid(relation.oid)),
+                ("adnum", int2(column.number)),
+                ("adbin", text(default)),
+            ]));
+        }
+    }
+    rows
+}
+
+fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
+    let row = |namespace: &super::objects::Namespace| {
+        shape.row([
+            ("oid", oid(namespace.oid)),
+            ("nspname", text(&namespace.name)),
+            ("nspowner", oid(OWNER)),
+        ])
+    };
+    objects.namespaces.iter().map(row).collect()
+}
+
+fn type_row(shape: &Shape, facts: &Facts) -> Row {
+    let data_type = facts.data_type;
+    let [input, output, receive, send] = facts.io();
+    let function = |name: &str| oid(pg_proc::internal_oid(name));
+    let modifier = |suffix: &str| match facts.modified && data_type.element().is_none() {
+        true => {
+            let stem = facts.functions.trim_end_matches('_');
+            function(&format!("{stem}typmod{suffix}"))
+        }
+        false => oid(0),
+    };
+    let is_array = matches!(data_type, DataType::Array(_));
+    let subscripts = match data_type.element() {
+        Some(_) => function("array_subscript_handler"),
+        None => oid(0),
+    };
+    shape.row([
+        ("oid", oid(data_type.oid())),
+        ("typname", text(data_type.internal_name())),
+        ("typnamespace", oid(PG_CATALOG)),
+        ("typowner", oid(OWNER)),
+        ("typlen", int2(data_type.length())),
+        ("typbyval", Datum::Bool(facts.by_value)),
+        ("typtype", char(facts.kind)),
+        ("typcategory", char(facts.category)),
+        ("typispreferred", Datum::Bool(facts.preferred)),
+        ("typisdefined", Datum::Bool(true)),
+        ("typdelim", char(',')),
+        ("typsubscript", subscripts),
+        ("typelem", oid(data_type.element().map_or(0, DataType::oid))),
+        ("typarray", oid(data_type.array().filter(|_| !is_array).map_or(0, DataType::oid))),
+        ("typinput", function(&input)),
+        ("typoutput", function(&output)),
+        ("typreceive", function(&receive)),
+        ("typsend", function(&send)),
+        ("typmodin", modifier("in")),
+        ("typmodout", modifier("out")),
+        ("typalign", char(facts.align)),
+        ("typstorage", char(facts.storage)),
+        ("typtypmod", int4(-1)),
+        ("typcollation", oid(collation_of(data_type))),
+    ])
+}
+
+fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
+    let (table, keys, included, unique) = match &relation.kind {
+        Kind::PrimaryKey(table) => (table, definition::primary_key(table), Vec::new(), true),
+        Kind::Index(table, index) => {
+            let included = definition::included(table, index);
+            (table, definition::index_keys(table, index), included, index.spec.unique)
+        }
+        _ => return None,
+    };
+    let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
+    let numbers = keys.iter().map(|key| key.number).chain(included.iter().copied());
+    let option = |key: &definition::IndexKey| {
+        let descending = if key.descending { DESCENDING } else { 0 };
+        int2(descending | if key.nulls_first { NULLS_FIRST } else { 0 })
+    };
+    let collations = keys.iter().map(|key| oid(collation_of(key.sql_type.base)));
+    let classes = keys.iter().map(|_| oid(0));
+    let expressions: Vec<&str> =
+        keys.iter().filter(|key| key.number == 0).map(|key| key.text.as_str()).collect();
+    let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
+    Some(shape.row([
+        ("indexrelid", oid(relation.oid)),
+        ("indrelid", oid(shown(table.id.0))),
+        ("indnatts", int2(keys.len() + included.len())),
+        ("indnkeyatts", int2(keys.len())),
+        ("indisunique", Datum::Bool(unique)),
+        ("indisprimary", Datum::Bool(is_primary)),
+        ("indimmediate", Datum::Bool(true)),
+        ("indisvalid", Datum::Bool(true)),
+        ("indisready", Datum::Bool(true)),
+        ("indislive", Datum::Bool(true)),
+        ("indkey", vector(numbers.map(int2).collect())),
+        ("indcollation", vector(collations.collect())),
+        ("indclass", vector(classes.collect())),
+        ("indoption", vector(keys.iter().map(option).collect())),
+        ("indexprs", text_or_null(expressions)),
+    ]))
+}
+
+fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
+    let (kind, check) = match &constraint.kind {
+        ConstraintKind::Check { text, .. } => ('c', Some(text)),
+        ConstraintKind::PrimaryKey(_) => ('p', None),
+        ConstraintKind::Unique(_) => ('u', None),
+    };
+    shape.row([
+        ("oid", oid(constraint.oid)),
+        ("conname", text(&constraint.name)),
+        ("connamespace", oid(constraint.schema)),
+        ("contype", char(kind)),
+        ("convalidated", Datum::Bool(true)),
+        ("conrelid", oid(constraint.table)),
+        ("conindid", oid(constraint.index())),
+        ("confupdtype", char(' ')),
+        ("confdeltype", char(' ')),
+        ("confmatchtype", char(' ')),
+        ("conislocal", Datum::Bool(true)),
+        ("connoinherit", Datum::Bool(kind != 'c')),
+        ("conkey", array(constraint.columns.iter().map(|number| int2(*number)).collect())),
+        ("conbin", text_or_null(check)),
+    ])
+}
+
+fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
+    shape.row([
+        ("seqrelid", oid(shown(sequence.id))),
+        ("seqtypid", oid(sequence.type_oid)),
+        ("seqstart", int8(sequence.start)),
+        ("seqincrement", int8(sequence.increment)),
+        ("seqmax", int8(sequence.max)),
+        ("seqmin", int8(sequence.min)),
+        ("seqcache", int8(sequence.cache)),
+        ("seqcycle", Datum::Bool(sequence.cycle)),
+    ])
+}
+
+/// Every view has the rule that PostgreSQL gives it.
+fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
+    let Kind::View(view) = &relation.kind else { return None };
+    Some(shape.row([
+        ("oid", oid(made(relation.oid, "_RETURN"))),
+        ("rulename", text("_RETURN")),
+        ("ev_class", oid(relation.oid)),
+        ("ev_type", char('1')),
+        ("ev_enabled", char('O')),
+        ("is_instead", Datum::Bool(true)),
+        ("ev_action", text(&view.text)),
+    ]))
+}
+
+/// What depends on what, as far as the catalog keeps it: defaults, constraints, indexes and owned
+/// sequences on their columns, rules on their views and on what the views read.
+fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
+    const CLASS: u32 = 1_259;
+    const ATTRDEF: u32 = 2_604;
+    const CONSTRAINT: u32 = 2_606;
+    const REWRITE: u32 = 2_618;
+    type Address = (u32, u32, i32);
+    let mut rows = Vec::new();
+    let mut add = |(class, object, column): Address, on: Address, kind: char| {
+        rows.push(shape.row([
+            ("classid", oid(class)),
+            ("objid", oid(object)),
+            ("objsubid", int4(column)),
+            ("refclassid", oid(on.0)),
+            ("refobjid", oid(on.1)),
+            ("refobjsubid", int4(on.2)),
+            ("deptype", char(kind)),
+        ]));
+    };
+    for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
+        let itself = (CLASS, relation.oid, 0);
+        for column in relation.columns.iter().filter(|column| column.default.is_some()) {
+            let default = (ATTRDEF, default_oid(relation.oid, column), 0);
+            add(default, (CLASS, relation.oid, i32::from(column.number)), 'a');
+        }
+        match &relation.kind {
+            Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {
+                for key in definition::index_keys(table, index).iter().filter(|key| key.number > 0)
+                {
+                    add(itself, (CLASS, shown(table.id.0), i32::from(key.number)), 'a');
+                }
+            }
+            Kind::PrimaryKey(_) | Kind::Index(..) => {
+                if let Some(constraint) = objects.constraint_of(relation.oid) {
+                    add(itself, (CONSTRAINT, constraint.oid, 0), 'i');
+                }
+            }
+            Kind::View(_) => {
+                let rule = (REWRITE, made(relation.oid, "_RETURN"), 0);
+                add(rule, itself, 'i');
+                for on in objects.read_by(relation) {
+                    add(rule, (CLASS, on.oid, 0), 'n');
+                }
+            }
+            Kind::Sequence(sequence) => {
+                if let Some((table, column)) = objects.owner(sequence) {
+                    let kind = if column.identity.is_some() { 'i' } else { 'a' };
+                    add(itself, (CLASS, table.oid, i32::from(column.number)), kind);
+                }
+            }
+            Kind::Table(_) | Kind::System(_) => {}
+        }
+    }
+    for constraint in &objects.constraints {
+        for number in &constraint.columns {
+            let column = (CLASS, constraint.table, i32::from(*number));
+            add((CONSTRAINT, constraint.oid, 0), column, 'a');
+        }
+    }
+    rows
+}
+
+fn access_methods(shape: &Shape) -> Vec<Row> {
+    let row = |number, name: &str, handler: &str, kind| {
+        shape.row([
+            ("oid", oid(number)),
+            ("amname", text(name)),
+            ("amhandler", oid(pg_proc::internal_oid(handler))),
+            ("amtype", char(kind)),
+        ])
+    };
+    vec![row(HEAP, "heap", "heap_tableam_handler", 't'), row(BTREE, "btree", "bthandler", 'i')]
+}
+
+fn collations(shape: &Shape) -> Vec<Row> {
+    let row = |number, name: &str, provider, locale: Datum| {
+        shape.row([
+            ("oid", oid(number)),
+            ("collname", text(name)),
+            ("collnamespace", oid(PG_CATALOG)),
+            ("collowner", oid(OWNER)),
+            ("collprovider", char(provider)),
+            ("collisdeterministic", Datum::Bool(true)),
+            ("collencoding", int4(-1)),
+            ("collcollate", locale.clone()),
+            ("collctype", locale),
+        ])
+    };
+    vec![row(DEFAULT_COLLATION, "default", 'd', Datum::Null), row(C_COLLATION, "C", 'c', text("C"))]
+}
+
+fn languages(shape: &Shape) -> Vec<Row> {
+    let row = |number, name: &str, trusted| {
+        shape.row([
+            ("oid", oid(number)),
+            ("lanname", text(name)),
+            ("lanowner", oid(OWNER)),
+            ("lanpltrusted", Datum::Bool(trusted)),
+        ])
+    };
+    vec![row(pg_proc::INTERNAL, "internal", false), row(pg_proc::SQL, "sql", true)]
+}
+
+fn database(shape: &Shape) -> Row {
+    shape.row([
+        ("oid", oid(DATABASE)),
+        ("datname", text(DATABASE_NAME)),
+        ("datdba", oid(OWNER)),
+        ("encoding", int4(UTF8)),
+        ("datlocprovider", char('c')),
+        ("datallowconn", Datum::Bool(true)),
+        ("datconnlimit", int4(-1)),
+        ("dattablespace", oid(TABLESPACE)),
+        ("datcollate", text("C.UTF-8")),
+        ("datctype", text("C.UTF-8")),
+    ])
+}
+
+/// What ANALYZE found out, in the words of PostgreSQL.
+fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for table in catalog.tables() {
+        let Some(statistics) = catalog.statistics(table.id) else { continue };
+        for column in &statistics.columns {
+            let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };
+            let values = |forms: &mut dyn Iterator<Item = &Vec<u8>>| {
+                let decode = |form: &Vec<u8>| {
+                    types::keycode::decode(form, data_type, false, false)
+                        .ok()
+                        .map(|(value, _)| value)
+                };
+                let values: Vec<Datum> = forms.filter_map(decode).collect();
+                if values.is_empty() || data_type.array().is_none() {
+                    return Datum::Null;
+                }
+                let mut out = Vec::new();
+                let of = data_type.array().unwrap_or(data_type);
+                types::text::write(
+                    &array(values),
+                    of,
+                    &types::text::TextStyle::default(),
+                    &mut out,
+                );
+                text(String::from_utf8_lossy(&out))
+            };
+            let rows_known = statistics.rows as f64;
+            // More than a tenth of the rows: a part of them, as PostgreSQL gives it.
+            let distinct = match column.distinct > rows_known / 10.0 && rows_known > 0.0 {
+                true => -(column.distinct / rows_known),
+                false => column.distinct,
+            };
+            let fractions: Vec<Datum> =
+                column.common.iter().map(|(_, part)| Datum::Float4(*part as f32)).collect();
+            let fractions = if fractions.is_empty() { Datum::Null } else { array(fractions) };
+            rows.push(shape.row([
+                ("schemaname", text("public")),
+                ("tablename", text(&table.name)),
+                ("attname", text(&column.name)),
+                ("inherited", Datum::Bool(false)),
+                ("null_frac", Datum::Float4(column.null_fraction as f32)),
+                ("n_distinct", Datum::Float4(distinct as f32)),
+                ("most_common_vals", values(&mut column.common.iter().map(|(form, _)| form))),
+                ("most_common_freqs", fractions),
+                ("histogram_bounds", values(&mut column.bounds.iter())),
+            ]));
+        }
+    }
+    rows
+}

@@ -1,0 +1,135 @@
+//! Types as `pg_type` and `format_type` tell of them.
+
+use std::sync::LazyLock;
+
+use types::DataType;
+
+/// What `pg_type` has beside what [`DataType`] knows.
+pub(super) struct Facts {
+    pub(super) data_type: DataType,
+    pub(super) by_value: bool,
+    pub(super) kind: char,
+    pub(super) category: char,
+    pub(super) preferred: bool,
+    pub(super) align: char,
+    pub(super) storage: char,
+    /// What the names of its functions for input and output begin with: `int4` of `int4in`.
+    pub(super) functions: &'static str,
+    /// Whether it has modifiers.
+    pub(super) modified: bool,
+}
+
+const fn facts(
+    data_type: DataType,
+    (by_value, kind, category, preferred): (bool, char, char, bool),
+    (align, storage): (char, char),
+    functions: &'static str,
+) -> Facts {
+    Facts {
+        data_type,
+        by_value,
+        kind,
+        category,
+        preferred,
+        align,
+        storage,
+        functions,
+        modified: false,
+    }
+}
+
+const fn modified(facts: Facts) -> Facts {
+    Facts { modified: true, ..facts }
+}
+
+const INTEGER: (char, char) = ('i', 'p');
+const LONG: (char, char) = ('d', 'p');
+const VARIABLE: (char, char) = ('i', 'x');
+
+/// All types but arrays, by OID.
+static BASE: LazyLock<Vec<Facts>> = LazyLock::new(|| {
+    let mut all: Vec<Facts> = DataType::all().filter_map(facts_of).collect();
+    all.sort_by_key(|one| one.data_type.oid());
+    all
+});
+
+/// Returns the facts of all types that can be named, by OID, arrays among them.
+pub(super) fn all() -> impl Iterator<Item = &'static Facts> {
+    BASE.iter()
+}
+
+/// Returns the facts of a type.
+pub(super) fn of(data_type: DataType) -> Option<&'static Facts> {
+    BASE.iter().find(|one| one.data_type == data_type)
+}
+
+fn facts_of(data_type: DataType) -> Option<Facts> {
+    use DataType as T;
+    let number = (true, 'b', 'N', false);
+    let preferred_number = (true, 'b', 'N', true);
+    let string = (false, 'b', 'S', false);
+    let user = (false, 'b', 'U', false);
+    let time = (true, 'b', 'D', false);
+    let pseudo = (true, 'p', 'P', false);
+    let f = facts;
+    Some(match data_type {
+        T::Bool => f(T::Bool, (true, 'b', 'B', true), ('c', 'p'), "bool"),
+        T::Bytea => f(T::Bytea, user, VARIABLE, "bytea"),
+        T::Name => f(T::Name, string, ('c', 'p'), "name"),
+        T::Int8 => f(T::Int8, number, LONG, "int8"),
+        T::Int2 => f(T::Int2, number, ('s', 'p'), "int2"),
+        T::Int4 => f(T::Int4, number, INTEGER, "int4"),
+        T::Text => f(T::Text, (false, 'b', 'S', true), VARIABLE, "text"),
+        T::Oid => f(T::Oid, preferred_number, INTEGER, "oid"),
+        T::Reg(_) => f(data_type, number, INTEGER, data_type.internal_name()),
+        T::Json => f(T::Json, user, VARIABLE, "json_"),
+        T::Jsonb => f(T::Jsonb, user, VARIABLE, "jsonb_"),
+        T::Float4 => f(T::Float4, number, INTEGER, "float4"),
+        T::Float8 => f(T::Float8, preferred_number, LONG, "float8"),
+        T::Unknown => f(T::Unknown, (false, 'p', 'X', false), ('c', 'p'), "unknown"),
+        T::Char => modified(f(T::Char, string, VARIABLE, "bpchar")),
+        T::Varchar => modified(f(T::Varchar, string, VARIABLE, "varchar")),
+        T::Date => f(T::Date, time, INTEGER, "date_"),
+        T::Time => modified(f(T::Time, time, LONG, "time_")),
+        T::Timestamp => modified(f(T::Timestamp, time, LONG, "timestamp_")),
+        T::Timestamptz => modified(f(T::Timestamptz, (true, 'b', 'D', true), LONG, "timestamptz_")),
+        T::Interval => modified(f(T::Interval, (false, 'b', 'T', true), LONG, "interval_")),
+        T::Numeric => modified(f(T::Numeric, (false, 'b', 'N', false), ('i', 'm'), "numeric_")),
+        T::Uuid => f(T::Uuid, user, ('c', 'p'), "uuid_"),
+        T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
+        T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
+        T::Void => f(T::Void, pseudo, INTEGER, "void_"),
+        T::AnyArray => f(T::AnyArray, (false, 'p', 'P', false), ('d', 'x'), "anyarray_"),
+        T::AnyElement => f(T::AnyElement, pseudo, INTEGER, "anyelement_"),
+        T::CompatibleArray => {
+            f(T::CompatibleArray, (false, 'p', 'P', false), ('d', 'x'), "anycompatiblearray_")
+        }
+        T::Compatible => f(T::Compatible, pseudo, INTEGER, "anycompatible_"),
+        T::Array(element) => {
+            let align = if facts_of(*element)?.align == 'd' { 'd' } else { 'i' };
+            let array = f(data_type, (false, 'b', 'A', false), (align, 'x'), "array_");
+            Facts { modified: facts_of(*element)?.modified, ..array }
+        }
+        _ => return None,
+    })
+}
+
+impl Facts {
+    /// Returns the names of the functions that read and write values: as text, then in binary form.
+    pub(super) fn io(&self) -> [String; 4] {
+        ["in", "out", "recv", "send"].map(|suffix| format!("{}{suffix}", self.functions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_is_told_of() {
+        for data_type in DataType::all() {
+            assert!(of(data_type).is_some(), "{data_type:?}");
+        }
+        assert_eq!(of(DataType::Int4).unwrap().io(), ["int4in", "int4out", "int4recv", "int4send"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! `has_table_privilege()` and its kin.
+//!
+//! All roles own everything: they may do what they like with what there is. So a question for a
+//! privilege is answered by whether the object exists and has such a privilege.
+
+use types::Datum;
+use types::datatype::RegKind;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::system::functions::{Arguments, oid_at, relation_at};
+use crate::system::objects::{DATABASE, DATABASE_NAME, Objects};
+use crate::system::views::roles;
+use crate::system::{SystemRowSource, names, pg_catalog, pg_proc};
+
+/// The privileges that kinds of objects have.
+fn privileges_of(function: &str) -> &'static [&'static str] {
+    match function {
+        "has_table_privilege" => {
+            &["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"]
+        }
+        "has_column_privilege" | "has_any_column_privilege" => {
+            &["SELECT", "INSERT", "UPDATE", "REFERENCES"]
+        }
+        "has_sequence_privilege" => &["USAGE", "SELECT", "UPDATE"],
+        "has_database_privilege" => &["CREATE", "CONNECT", "TEMPORARY", "TEMP"],
+        "has_schema_privilege" => &["CREATE", "USAGE"],
+        "has_function_privilege" => &["EXECUTE"],
+        "has_language_privilege" | "has_type_privilege" => &["USAGE"],
+        "has_tablespace_privilege" => &["CREATE"],
+        _ => &["USAGE", "MEMBER"],
+    }
+}
+
+/// Answers `has_…_privilege` and `pg_has_role`.
+pub(super) fn privilege(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Result<Datum> {
+    let [rest @ .., privileges] = arguments else { return Ok(Datum::Null) };
+    for privilege in privileges.as_str().unwrap_or_default().split(',') {
+        let asked = privilege.trim().to_ascii_uppercase();
+        let bare = asked.strip_suffix(" WITH GRANT OPTION").unwrap_or(&asked);
+        let bare = bare.strip_suffix(" WITH ADMIN OPTION").unwrap_or(bare);
+        if !privileges_of(function).contains(&bare) {
+            let message = format!("unrecognized privilege type: \"{}\"", privilege.trim());
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    let of_column = function == "has_column_privilege";
+    let objects_named = if of_column { 2 } else { 1 };
+    let (role, named) = match rest.len() > objects_named {
+        true => (rest.first(), &rest[1..]),
+        false => (None, rest),
+    };
+    if let Some(role) = role
+        && !role_exists(source, role)?
+    {
+        return Ok(Datum::Bool(false));
+    }
+    let exists = object_exists(source, objects, function, named)?;
+    Ok(if exists { Datum::Bool(true) } else { Datum::Null })
+}
+
+/// Returns whether there is what a function asks the privileges on.
+fn object_exists(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    named: Arguments<'_>,
+) -> Result<bool> {
+    let Some(object) = named.first() else { return Ok(false) };
+    Ok(match function {
+        "has_table_privilege" | "has_any_column_privilege" | "has_sequence_privilege" => {
+            relation_at(objects, object)?.is_some()
+        }
+        "has_column_privilege" => match (relation_at(objects, object)?, named.get(1)) {
+            (Some(table), Some(Datum::Text(name))) => {
+                if table.column(name).is_none() {
+                    let message =
+                        format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+                    return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+                }
+                true
+            }
+            (Some(table), Some(number)) => {
+                let number = number.as_i64();
+                table.columns.iter().any(|column| Some(i64::from(column.number)) == number)
+            }
+            _ => false,
+        },
+        "has_schema_privilege" => match object {
+            Datum::Text(name) => match objects.namespace_named(name) {
+                Some(_) => true,
+                None => {
+                    let message = format!("schema \"{name}\" does not exist");
+                    return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message));
+                }
+            },
+            _ => !objects.namespace(oid_at(named, 0)).is_empty(),
+        },
+        "has_database_privilege" => match object {
+            Datum::Text(name) if **name != *DATABASE_NAME => {
+                let message = format!("database \"{name}\" does not exist");
+                return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+            }
+            Datum::Text(_) => true,
+            _ => oid_at(named, 0) == DATABASE,
+        },
+        "has_function_privilege" => named_exists(source, objects, RegKind::Procedure, object)?,
+        "has_type_privilege" => named_exists(source, objects, RegKind::Type, object)?,
+        "pg_has_role" => named_exists(source, objects, RegKind::Role, object)?,
+        "has_language_privilege" => match object {
+            Datum::Text(name) => matches!(&**name, "sql" | "internal"),
+            _ => matches!(oid_at(named, 0), pg_proc::INTERNAL | pg_proc::SQL),
+        },
+        _ => match object {
+            Datum::Text(name) => &**name == "pg_default",
+            _ => oid_at(named, 0) == pg_catalog::TABLESPACE,
+        },
+    })
+}
+
+fn role_exists(source: &SystemRowSource, role: &Datum) -> Result<bool> {
+    let roles = roles(&source.viewer());
+    match role {
+        Datum::Text(name) if **name == *"public" => Ok(true),
+        Datum::Text(name) => {
+            if roles.iter().any(|(_, known)| **known == **name) {
+                return Ok(true);
+            }
+            let message = format!("role \"{name}\" does not exist");
+            Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+        }
+        other => Ok(roles.iter().any(|(number, _)| Some(i64::from(*number)) == other.as_i64())),
+    }
+}
+
+fn named_exists(
+    source: &SystemRowSource,
+    objects: &Objects,
+    kind: RegKind,
+    object: &Datum,
+) -> Result<bool> {
+    match object {
+        Datum::Text(name) => names::oid_of(&source.viewer(), objects, kind, name).map(|_| true),
+        other => {
+            let number = other.as_i64().and_then(|oid| u32::try_from(oid).ok());
+            Ok(number
+                .is_some_and(|oid| names::name_of(&source.viewer(), objects, kind, oid).is_some()))
+        }
+    }
+}

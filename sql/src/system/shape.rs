@@ -1,0 +1,160 @@
+//! The shapes of the relations of `pg_catalog` and `information_schema`: names, OIDs, columns.
+//!
+//! They stand in `relations.txt`, as PostgreSQL 15 has them. Types that bennu has not got are of
+//! those that hold the same here: an expression tree is its SQL text, an access list an array of
+//! texts, a domain of `information_schema` its base type.
+
+use std::sync::LazyLock;
+
+use ahash::AHashMap;
+use types::{DataType, Datum, SqlType};
+
+/// OID of schema `pg_catalog`.
+pub(super) const PG_CATALOG: u32 = 11;
+/// OID of schema `public`.
+pub(super) const PUBLIC: u32 = 2_200;
+/// OID of schema `information_schema`.
+pub(super) const INFORMATION_SCHEMA: u32 = 13_000;
+/// OID of schema `bennu`.
+pub(super) const BENNU: u32 = 13_001;
+
+/// Relations that PostgreSQL gives no fixed OID count from here.
+const FIRST_FREE_OID: u32 = 13_100;
+
+/// One relation.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) oid: u32,
+    /// OID of its schema.
+    pub(super) schema: u32,
+    pub(super) name: &'static str,
+    pub(super) columns: Vec<(&'static str, SqlType)>,
+    /// Whether PostgreSQL has it as a table.
+    pub(super) is_table: bool,
+    positions: AHashMap<&'static str, usize>,
+}
+
+/// All of them.
+pub(super) static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(read);
+
+/// Returns a relation of a schema, `pg_catalog` without one.
+pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static Shape> {
+    let schema = match schema {
+        None | Some("pg_catalog") => PG_CATALOG,
+        Some("information_schema") => INFORMATION_SCHEMA,
+        Some(_) => return None,
+    };
+    SHAPES.iter().find(|shape| shape.schema == schema && shape.name == name)
+}
+
+fn read() -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = Vec::new();
+    let lines = include_str!("relations.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        if let Some(columns) = line.strip_prefix("  ") {
+            let Some(shape) = shapes.last_mut() else { continue };
+            for (name, type_name) in columns.split(' ').filter_map(|one| one.split_once(':')) {
+                shape.positions.insert(name, shape.columns.len());
+                shape.columns.push((name, type_named(type_name)));
+            }
+            continue;
+        }
+        let (full, oid) = line.split_once(' ').unwrap_or((line, "0"));
+        let (schema, name) = full.split_once('.').unwrap_or(("pg_catalog", full));
+        let fixed: u32 = oid.parse().unwrap_or_default();
+        shapes.push(Shape {
+            oid: if fixed == 0 { FIRST_FREE_OID + shapes.len() as u32 } else { fixed },
+            schema: if schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
+            name,
+            columns: Vec::new(),
+            is_table: (1..12_000).contains(&fixed),
+            positions: AHashMap::new(),
+        });
+    }
+    shapes
+}
+
+fn type_named(name: &str) -> SqlType {
+    let (name, is_array) = match name.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (name, false),
+    };
+    let mut modifier = -1;
+    let base = match name {
+        "aclitem" | "pg_node_tree" | "anyarray" | "inet" => DataType::Text,
+        "char" => super::value::CHAR,
+        "xid" => DataType::Int8,
+        "sql_identifier" => DataType::Name,
+        "character_data" => DataType::Varchar,
+        "cardinal_number" => DataType::Int4,
+        "time_stamp" => DataType::Timestamptz,
+        "yes_or_no" => {
+            modifier = 3 + 4;
+            DataType::Varchar
+        }
+        name => DataType::from_name(name).expect("relations.txt names types that there are"),
+    };
+    match base.array() {
+        Some(base) if is_array => base.into(),
+        _ => SqlType { base, modifier },
+    }
+}
+
+impl Shape {
+    /// Returns a row with these values. What is not named is what PostgreSQL has where there is
+    /// nothing: in tables 0, false and the empty name, NULL for what may be NULL; in views NULL.
+    pub(super) fn row<const N: usize>(&self, values: [(&str, Datum); N]) -> Vec<Datum> {
+        let mut row: Vec<Datum> = match self.is_table {
+            true => self.columns.iter().map(|(_, sql_type)| nothing(sql_type.base)).collect(),
+            false => vec![Datum::Null; self.columns.len()],
+        };
+        self.set(&mut row, values);
+        row
+    }
+
+    /// Changes values of a row.
+    pub(super) fn set<const N: usize>(&self, row: &mut [Datum], values: [(&str, Datum); N]) {
+        for (name, value) in values {
+            // Some functions make the rows of several views, of which not all have each column.
+            if let Some(position) = self.positions.get(name) {
+                row[*position] = value;
+            }
+        }
+    }
+}
+
+fn nothing(data_type: DataType) -> Datum {
+    match data_type {
+        DataType::Bool => Datum::Bool(false),
+        DataType::Int2 => Datum::Int2(0),
+        DataType::Int4 => Datum::Int4(0),
+        DataType::Int8 | DataType::Oid | DataType::Reg(_) => Datum::Int8(0),
+        DataType::Float4 => Datum::Float4(0.0),
+        DataType::Name => super::value::text(""),
+        _ => Datum::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_read() {
+        let class = find(None, "pg_class").unwrap();
+        assert_eq!((class.oid, class.schema, class.is_table), (1_259, PG_CATALOG, true));
+        assert_eq!(class.columns.len(), 33);
+        let columns = find(Some("information_schema"), "columns").unwrap();
+        assert!(!columns.is_table && columns.oid >= FIRST_FREE_OID);
+        assert_eq!(
+            columns.columns[6],
+            ("is_nullable", SqlType { base: DataType::Varchar, modifier: 7 })
+        );
+        assert!(find(Some("public"), "pg_class").is_none());
+        let mut oids: Vec<u32> = SHAPES.iter().map(|shape| shape.oid).collect();
+        oids.sort_unstable();
+        assert!(oids.windows(2).all(|pair| pair[0] != pair[1]));
+        let row = class.row([("relname", super::super::value::text("t"))]);
+        assert!(row.iter().zip(&class.columns).all(|(value, (_, of))| value.fits(of.base)));
+    }
+}

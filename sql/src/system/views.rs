@@ -1,0 +1,185 @@
+//! Rows of the views of `pg_catalog`.
+
+use types::Datum;
+use types::datetime::UNIX_EPOCH_SECONDS;
+
+use crate::catalog::Catalog;
+use crate::catalog::quota::QuotaSubject;
+use crate::error::Result;
+use crate::settings::{Description, Settings};
+use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
+use crate::system::shape::Shape;
+use crate::system::value::{array, int4, int8, oid, text, text_or_null};
+use crate::system::{Row, SystemRowSource, definition};
+
+/// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
+pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+    let relations = objects.relations.iter();
+    Some(match shape.name {
+        "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
+        "pg_views" => relations.filter_map(|one| view(shape, objects, one)).collect(),
+        "pg_indexes" => relations.filter_map(|one| index(shape, objects, one)).collect(),
+        _ => return None,
+    })
+}
+
+/// Computes the rows of another view; `None` if there are never any.
+pub(super) fn rows(
+    shape: &Shape,
+    objects: &Objects,
+    source: &SystemRowSource,
+) -> Result<Option<Vec<Row>>> {
+    Ok(Some(match shape.name {
+        "pg_roles" | "pg_authid" => roles(&source.viewer())
+            .iter()
+            .map(|(number, name)| role(shape, *number, name))
+            .collect(),
+        "pg_user" | "pg_shadow" => roles(&source.viewer())
+            .iter()
+            .map(|(number, name)| user(shape, *number, name))
+            .collect(),
+        "pg_settings" => settings(shape, source),
+        "pg_sequences" => sequences(shape, objects, source)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Who looks, at which catalog.
+pub(super) struct Viewer<'s> {
+    pub(super) catalog: &'s Catalog,
+    pub(super) settings: &'s Settings,
+}
+
+/// Roles are names that clients connect as: the owner, the session's, and those with quotas.
+pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
+    let mut roles = vec![(OWNER, OWNER_NAME.to_owned())];
+    let limited = viewer.catalog.quotas().keys().filter_map(|subject| match subject {
+        QuotaSubject::Role(name) => Some(name.as_str()),
+        QuotaSubject::Table(_) => None,
+    });
+    for name in std::iter::once(viewer.settings.value("session_authorization")).chain(limited) {
+        if !roles.iter().any(|(_, known)| known == name) {
+            roles.push((made(0, name), name.to_owned()));
+        }
+    }
+    roles
+}
+
+/// Every role may do everything.
+fn role(shape: &Shape, number: u32, name: &str) -> Row {
+    shape.row([
+        ("oid", oid(number)),
+        ("rolname", text(name)),
+        ("rolsuper", Datum::Bool(true)),
+        ("rolinherit", Datum::Bool(true)),
+        ("rolcreaterole", Datum::Bool(true)),
+        ("rolcreatedb", Datum::Bool(true)),
+        ("rolcanlogin", Datum::Bool(true)),
+        ("rolreplication", Datum::Bool(true)),
+        ("rolbypassrls", Datum::Bool(true)),
+        ("rolconnlimit", int4(-1)),
+        ("rolpassword", text("********")),
+    ])
+}
+
+fn user(shape: &Shape, number: u32, name: &str) -> Row {
+    shape.row([
+        ("usename", text(name)),
+        ("usesysid", oid(number)),
+        ("usecreatedb", Datum::Bool(true)),
+        ("usesuper", Datum::Bool(true)),
+        ("userepl", Datum::Bool(true)),
+        ("usebypassrls", Datum::Bool(true)),
+        ("passwd", text("********")),
+    ])
+}
+
+fn settings(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let row = |setting: Description<'_>| {
+        let words = setting.words.map(|words| array(words.iter().map(text).collect()));
+        shape.row([
+            ("name", text(setting.name)),
+            ("setting", text(setting.value)),
+            ("category", text("bennu")),
+            ("short_desc", text(setting.about)),
+            ("context", text(if setting.is_fixed { "internal" } else { "user" })),
+            ("vartype", text(setting.kind)),
+            (
+                "source",
+                text(if setting.is_default || setting.is_fixed { "default" } else { "session" }),
+            ),
+            ("enumvals", words.unwrap_or(Datum::Null)),
+            ("boot_val", text(setting.default)),
+            ("reset_val", text(setting.default)),
+            ("pending_restart", Datum::Bool(false)),
+        ])
+    };
+    source.settings.describe().map(row).collect()
+}
+
+fn sequences(shape: &Shape, objects: &Objects, source: &SystemRowSource) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for relation in &objects.relations {
+        let Kind::Sequence(sequence) = &relation.kind else { continue };
+        rows.push(shape.row([
+            ("schemaname", text(objects.namespace(relation.schema))),
+            ("sequencename", text(&relation.name)),
+            ("sequenceowner", text(OWNER_NAME)),
+            ("data_type", oid(sequence.type_oid)),
+            ("start_value", int8(sequence.start)),
+            ("min_value", int8(sequence.min)),
+            ("max_value", int8(sequence.max)),
+            ("increment_by", int8(sequence.increment)),
+            ("cycle", Datum::Bool(sequence.cycle)),
+            ("cache_size", int8(sequence.cache)),
+            ("last_value", source.engine.sequences.last(sequence)?.map_or(Datum::Null, int8)),
+        ]));
+    }
+    Ok(rows)
+}
+
+fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let has_indexes = match &relation.kind {
+        Kind::Table(table) => !table.primary_key_name.is_empty() || !table.indexes.is_empty(),
+        Kind::System(shape) if shape.is_table => false,
+        _ => return None,
+    };
+    Some(shape.row([
+        ("schemaname", text(objects.namespace(relation.schema))),
+        ("tablename", text(&relation.name)),
+        ("tableowner", text(OWNER_NAME)),
+        ("hasindexes", Datum::Bool(has_indexes)),
+        ("hasrules", Datum::Bool(false)),
+        ("hastriggers", Datum::Bool(false)),
+        ("rowsecurity", Datum::Bool(false)),
+    ]))
+}
+
+fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let text_of = match &relation.kind {
+        Kind::View(_) => definition::view(relation),
+        Kind::System(shape) if !shape.is_table => None,
+        _ => return None,
+    };
+    Some(shape.row([
+        ("schemaname", text(objects.namespace(relation.schema))),
+        ("viewname", text(&relation.name)),
+        ("viewowner", text(OWNER_NAME)),
+        ("definition", text_or_null(text_of)),
+    ]))
+}
+
+fn index(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let (Kind::PrimaryKey(table) | Kind::Index(table, _)) = &relation.kind else { return None };
+    Some(shape.row([
+        ("schemaname", text(objects.namespace(relation.schema))),
+        ("tablename", text(&table.name)),
+        ("indexname", text(&relation.name)),
+        ("indexdef", text_or_null(definition::index(objects, relation, 0))),
+    ]))
+}
+
+/// Returns microseconds of the Unix epoch as a `timestamptz`.
+pub(super) fn instant(unix_micros: i64) -> Datum {
+    Datum::Timestamptz(unix_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000))
+}

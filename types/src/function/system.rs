@@ -1,0 +1,197 @@
+//! System information and administration (PostgreSQL's chapters 9.26 and 9.27): what needs a
+//! catalog or a session. The [`SystemSource`](crate::system::SystemSource) computes them.
+
+use super::{Row, row};
+use crate::datatype::DataType::{
+    self, Bool, Float8, Int2, Int4, Int8, Interval, Name, Oid, Text, Timestamptz, Void,
+};
+use crate::datatype::RegKind;
+
+const NAMES: DataType = DataType::Array(&Name);
+const CLASS: DataType = DataType::Reg(RegKind::Class);
+
+/// A function that the source computes.
+macro_rules! ask {
+    ($name:literal, $arguments:expr, $result:expr) => {
+        row($name, $arguments, $result, |arguments, context| {
+            context.system.source()?.call($name, arguments)
+        })
+        .stable()
+    };
+}
+
+/// One that does something, or whose answer changes by itself.
+macro_rules! act {
+    ($name:literal, $arguments:expr, $result:expr) => {
+        ask!($name, $arguments, $result).volatile()
+    };
+}
+
+/// Tables with the privileges on one kind of object: by name or OID of the role, or for the current
+/// one; by name or OID of the object.
+macro_rules! privileges {
+    ($($name:literal),*) => {
+        &[$(
+            ask!($name, &[Name, Text, Text], Bool),
+            ask!($name, &[Name, Oid, Text], Bool),
+            ask!($name, &[Oid, Text, Text], Bool),
+            ask!($name, &[Oid, Oid, Text], Bool),
+            ask!($name, &[Text, Text], Bool),
+            ask!($name, &[Oid, Text], Bool)
+        ),*]
+    };
+}
+
+/// Functions that take the OID of an object and tell whether its name alone finds it.
+macro_rules! visible {
+    ($($name:literal),*) => {
+        &[$(ask!($name, &[Oid], Bool)),*]
+    };
+}
+
+/// Functions that name what an OID stands for.
+macro_rules! found {
+    ($($name:literal, $kind:ident);*) => {
+        &[$(ask!($name, &[Text], DataType::Reg(RegKind::$kind))),*]
+    };
+}
+
+/// Advisory locks, by one number or by two.
+macro_rules! locks {
+    ($($name:literal, $result:expr);*) => {
+        &[$(
+            act!($name, &[Int8], $result),
+            act!($name, &[Int4, Int4], $result)
+        ),*]
+    };
+}
+
+/// The privileges of roles on objects.
+pub(super) const PRIVILEGES: &[Row] = privileges![
+    "has_any_column_privilege",
+    "has_database_privilege",
+    "has_function_privilege",
+    "has_language_privilege",
+    "has_schema_privilege",
+    "has_sequence_privilege",
+    "has_table_privilege",
+    "has_tablespace_privilege",
+    "has_type_privilege",
+    "pg_has_role"
+];
+
+/// Whether objects are found by name.
+pub(super) const VISIBLE: &[Row] = visible![
+    "pg_collation_is_visible",
+    "pg_conversion_is_visible",
+    "pg_function_is_visible",
+    "pg_opclass_is_visible",
+    "pg_operator_is_visible",
+    "pg_opfamily_is_visible",
+    "pg_statistics_obj_is_visible",
+    "pg_table_is_visible",
+    "pg_ts_config_is_visible",
+    "pg_ts_dict_is_visible",
+    "pg_ts_parser_is_visible",
+    "pg_ts_template_is_visible",
+    "pg_type_is_visible"
+];
+
+/// Objects by name; NULL where a cast would raise an error.
+pub(super) const FOUND: &[Row] = found![
+    "to_regclass", Class;
+    "to_regnamespace", Namespace;
+    "to_regoper", Oper;
+    "to_regproc", Proc;
+    "to_regprocedure", Procedure;
+    "to_regrole", Role;
+    "to_regtype", Type
+];
+
+/// Locks that mean what the clients agree on.
+pub(super) const LOCKS: &[Row] = locks![
+    "pg_advisory_lock", Void;
+    "pg_advisory_lock_shared", Void;
+    "pg_advisory_unlock", Bool;
+    "pg_advisory_unlock_shared", Bool;
+    "pg_advisory_xact_lock", Void;
+    "pg_advisory_xact_lock_shared", Void;
+    "pg_try_advisory_lock", Bool;
+    "pg_try_advisory_lock_shared", Bool;
+    "pg_try_advisory_xact_lock", Bool;
+    "pg_try_advisory_xact_lock_shared", Bool
+];
+
+/// All others.
+pub(super) const FUNCTIONS: &[Row] = &[
+    ask!("has_column_privilege", &[Name, Text, Text, Text], Bool),
+    ask!("has_column_privilege", &[Name, Oid, Text, Text], Bool),
+    ask!("has_column_privilege", &[Name, Oid, Int2, Text], Bool),
+    ask!("has_column_privilege", &[Text, Text, Text], Bool),
+    ask!("has_column_privilege", &[Text, Int2, Text], Bool),
+    ask!("has_column_privilege", &[Oid, Text, Text], Bool),
+    ask!("has_column_privilege", &[Oid, Int2, Text], Bool),
+    ask!("format_type", &[Oid, Int4], Text).takes_null(),
+    ask!("pg_get_constraintdef", &[Oid], Text),
+    ask!("pg_get_constraintdef", &[Oid, Bool], Text),
+    ask!("pg_get_expr", &[Text, Oid], Text),
+    ask!("pg_get_expr", &[Text, Oid, Bool], Text),
+    ask!("pg_get_function_arguments", &[Oid], Text),
+    ask!("pg_get_function_identity_arguments", &[Oid], Text),
+    ask!("pg_get_function_result", &[Oid], Text),
+    ask!("pg_get_functiondef", &[Oid], Text),
+    ask!("pg_get_indexdef", &[Oid], Text),
+    ask!("pg_get_indexdef", &[Oid, Int4, Bool], Text),
+    ask!("pg_get_partkeydef", &[Oid], Text),
+    ask!("pg_get_ruledef", &[Oid], Text),
+    ask!("pg_get_ruledef", &[Oid, Bool], Text),
+    ask!("pg_get_serial_sequence", &[Text, Text], Text),
+    ask!("pg_get_statisticsobjdef_columns", &[Oid], Text),
+    ask!("pg_get_triggerdef", &[Oid], Text),
+    ask!("pg_get_triggerdef", &[Oid, Bool], Text),
+    ask!("pg_get_userbyid", &[Oid], Name),
+    ask!("pg_get_viewdef", &[Oid], Text),
+    ask!("pg_get_viewdef", &[Oid, Bool], Text),
+    ask!("pg_get_viewdef", &[Oid, Int4], Text),
+    ask!("pg_get_viewdef", &[Text], Text),
+    ask!("pg_get_viewdef", &[Text, Bool], Text),
+    ask!("obj_description", &[Oid, Name], Text),
+    ask!("obj_description", &[Oid], Text),
+    ask!("shobj_description", &[Oid, Name], Text),
+    ask!("col_description", &[Oid, Int4], Text),
+    ask!("pg_tablespace_location", &[Oid], Text),
+    act!("pg_relation_size", &[CLASS], Int8),
+    act!("pg_relation_size", &[CLASS, Text], Int8),
+    act!("pg_table_size", &[CLASS], Int8),
+    act!("pg_indexes_size", &[CLASS], Int8),
+    act!("pg_total_relation_size", &[CLASS], Int8),
+    act!("pg_database_size", &[Name], Int8),
+    act!("pg_database_size", &[Oid], Int8),
+    ask!("current_setting", &[Text], Text),
+    ask!("current_setting", &[Text, Bool], Text),
+    act!("set_config", &[Text, Text, Bool], Text).takes_null(),
+    ask!("current_schemas", &[Bool], NAMES),
+    ask!("getdatabaseencoding", &[], Name),
+    ask!("pg_client_encoding", &[], Name),
+    ask!("pg_char_to_encoding", &[Name], Int4),
+    ask!("pg_encoding_to_char", &[Int4], Name),
+    act!("pg_is_in_recovery", &[], Bool),
+    ask!("pg_postmaster_start_time", &[], Timestamptz),
+    ask!("pg_conf_load_time", &[], Timestamptz),
+    ask!("pg_my_temp_schema", &[], Oid),
+    ask!("pg_is_other_temp_schema", &[Oid], Bool),
+    ask!("pg_relation_is_publishable", &[CLASS], Bool),
+    ask!("row_security_active", &[Oid], Bool),
+    ask!("row_security_active", &[Text], Bool),
+    ask!("txid_current", &[], Int8),
+    ask!("inet_client_addr", &[], Text),
+    ask!("inet_client_port", &[], Int4),
+    ask!("inet_server_addr", &[], Text),
+    ask!("inet_server_port", &[], Int4),
+    act!("pg_cancel_backend", &[Int4], Bool),
+    act!("pg_terminate_backend", &[Int4], Bool),
+    act!("pg_sleep", &[Float8], Void),
+    act!("pg_sleep_for", &[Interval], Void),
+    act!("pg_sleep_until", &[Timestamptz], Void),
+    act!("pg_advisory_unlock_all", &[], Void),
+];

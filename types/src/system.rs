@@ -1,0 +1,89 @@
+//! What values and expressions ask the catalog: names behind OIDs, and the functions of
+//! PostgreSQL's chapter 9.26 that tell of tables, privileges and settings.
+//!
+//! Values know no catalog; whoever has one gives a [`SystemSource`] to what reads, writes and
+//! computes values ([`TextStyle`](crate::text::TextStyle),
+//! [`EvalContext`](crate::context::EvalContext)).
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::datatype::RegKind;
+use crate::datum::Datum;
+use crate::error::{Error, Result, sqlstate};
+
+/// A catalog as one statement of one session sees it.
+pub trait SystemSource: Send + Sync {
+    /// Calls a function of [`function`](crate::function) by its name. The arguments are of the
+    /// types of one of its overloads.
+    ///
+    /// # Errors
+    ///
+    /// PostgreSQL's for the same call.
+    fn call(&self, function: &str, arguments: &[Datum]) -> Result<Datum>;
+
+    /// Returns what an OID is written as; `None` if nothing of the kind has it.
+    fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String>;
+
+    /// Returns the OID of what a text names.
+    ///
+    /// # Errors
+    ///
+    /// 42P01, 42704, 42883 and their kin if there is nothing of that name.
+    fn reg_oid(&self, kind: RegKind, text: &str) -> Result<u32>;
+}
+
+/// A [`SystemSource`], or none: where expressions belong to a table and not to a session.
+#[derive(Clone, Default)]
+pub struct System(pub Option<Arc<dyn SystemSource>>);
+
+impl System {
+    /// Returns the source.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if there is none.
+    pub fn source(&self) -> Result<&dyn SystemSource> {
+        self.0.as_deref().ok_or_else(|| {
+            let message = "the catalog cannot be asked here";
+            Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        })
+    }
+
+    /// Appends what an OID is written as: a name, the number if nothing has it, `-` for 0.
+    pub fn write_reg(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
+        if oid == 0 {
+            return out.push(b'-');
+        }
+        let source = self.0.as_deref();
+        let name = source.and_then(|source| source.reg_name(kind, u32::try_from(oid).ok()?));
+        match name {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => out.extend_from_slice(oid.to_string().as_bytes()),
+        }
+    }
+
+    /// Returns the OID that a text means: `-`, a number, a name.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SystemSource::reg_oid`].
+    pub fn read_reg(&self, kind: RegKind, text: &str) -> Result<i64> {
+        if text == "-" {
+            return Ok(0);
+        }
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse::<u32>().map(i64::from).map_err(|_| {
+                let message = format!("value \"{text}\" is out of range for type oid");
+                Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            });
+        }
+        self.source()?.reg_oid(kind, text).map(i64::from)
+    }
+}
+
+impl fmt::Debug for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "System" } else { "none" })
+    }
+}
