@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use sql::attach::SERVER_PRIORITY;
@@ -23,6 +24,8 @@ pub const DEFAULT_DATA: &str = "./bennu-data";
 pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 /// The smallest memory budget that the store can work with.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// How often tables to analyse are looked for.
+const ANALYZE_PERIOD: Duration = Duration::from_secs(60);
 /// More handlers than that are none: all statements work at once.
 const HANDLERS_MAX: usize = 100_000;
 
@@ -54,6 +57,9 @@ pub struct Source {
     /// Failures in a row after which a coprocessor is suspended; by default 10
     #[arg(long, value_name = "COUNT", env = "BENNU_COPROCESSOR_FAILURES_MAX")]
     pub coprocessor_failures_max: Option<u32>,
+    /// Time between looks for tables to analyse, for example 5min; 0: never; by default 1min
+    #[arg(long, value_name = "TIME", env = "BENNU_ANALYZE_PERIOD")]
+    pub analyze_period: Option<String>,
     /// Certificate chain for TLS, PEM
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
@@ -121,6 +127,8 @@ pub struct Config {
     pub admission: AdmissionOptions,
     /// How much is borne with coprocessors.
     pub coprocessor_limits: CoprocessorLimits,
+    /// How often tables that have changed much are looked for, to be analysed; `None`: never.
+    pub analyze_period: Option<Duration>,
     /// TLS, if it is to be offered.
     pub tls: Option<TlsFiles>,
     /// The password that clients must give; `None`: none is asked for.
@@ -170,6 +178,7 @@ impl Source {
             coprocessor_failures_max: self
                 .coprocessor_failures_max
                 .or(lower.coprocessor_failures_max),
+            analyze_period: self.analyze_period.or(lower.analyze_period),
             tls_cert: self.tls_cert.or(lower.tls_cert),
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
@@ -204,14 +213,7 @@ impl Source {
         let default = CoprocessorLimits::default();
         let time = match &self.coprocessor_time_limit {
             None => default.time,
-            Some(text) => {
-                let time = parse_time(text).ok_or_else(|| {
-                    let message =
-                        format!("bad coprocessor_time_limit \"{text}\"; an example is 500ms");
-                    Error::Usage(message)
-                })?;
-                (!time.is_zero()).then_some(time)
-            }
+            Some(text) => time_limit("coprocessor_time_limit", text)?,
         };
         let failures_max = self.coprocessor_failures_max.unwrap_or(default.failures_max);
         if failures_max == 0 {
@@ -235,6 +237,10 @@ impl Source {
         };
         let admission = self.admission()?;
         let coprocessor_limits = self.coprocessor_limits()?;
+        let analyze_period = match &self.analyze_period {
+            None => Some(ANALYZE_PERIOD),
+            Some(text) => time_limit("analyze_period", text)?,
+        };
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
@@ -262,6 +268,7 @@ impl Source {
             memory_bytes,
             admission,
             coprocessor_limits,
+            analyze_period,
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
@@ -336,6 +343,13 @@ fn parse_size(text: &str) -> Result<u64> {
     }
 }
 
+/// Reads a time; zero is none.
+fn time_limit(name: &str, text: &str) -> Result<Option<Duration>> {
+    let malformed = || Error::Usage(format!("bad {name} \"{text}\"; an example is 500ms"));
+    let time = parse_time(text).ok_or_else(malformed)?;
+    Ok((!time.is_zero()).then_some(time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,12 +408,24 @@ mod tests {
         let limits = |text: &str| source(text).unwrap().coprocessor_limits;
         assert_eq!(limits(""), CoprocessorLimits::default());
         let both = "coprocessor_time_limit = '1500ms'\ncoprocessor_failures_max = 3";
-        let time = Some(std::time::Duration::from_millis(1_500));
+        let time = Some(Duration::from_millis(1_500));
         assert_eq!(limits(both), CoprocessorLimits { time, failures_max: 3 });
         assert_eq!(limits("coprocessor_time_limit = '0'").time, None);
         for bad in ["coprocessor_time_limit = 'soon'", "coprocessor_failures_max = 0"] {
             assert!(source(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn tables_are_analysed_now_and_then_or_never() {
+        let period = |text: &str| {
+            let source = toml::from_str::<Source>(text).unwrap();
+            source.check().map(|config| config.analyze_period)
+        };
+        assert_eq!(period("").unwrap(), Some(ANALYZE_PERIOD));
+        assert_eq!(period("analyze_period = '5min'").unwrap(), Some(Duration::from_secs(300)));
+        assert_eq!(period("analyze_period = '0'").unwrap(), None);
+        assert!(period("analyze_period = 'often'").is_err());
     }
 
     #[test]

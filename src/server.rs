@@ -16,7 +16,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 
 use crate::config::{Config, TlsFiles};
-use crate::database::Database;
+use crate::database::{DEFAULT_USER, Database};
 use crate::error::{Error, Result};
 use crate::pgwire::{Authentication, CancelRegistry, Service, panic_message, refuse, serve};
 
@@ -98,6 +98,7 @@ pub struct Server {
     address: SocketAddr,
     service: Arc<Service>,
     stopping: watch::Sender<bool>,
+    analyze_period: Option<Duration>,
 }
 
 impl Server {
@@ -127,7 +128,8 @@ impl Server {
             cancels: Arc::new(CancelRegistry::default()),
             stopping: receiver,
         };
-        Ok(Server { listener, address, service: Arc::new(service), stopping })
+        let (service, analyze_period) = (Arc::new(service), config.analyze_period);
+        Ok(Server { listener, address, service, stopping, analyze_period })
     }
 
     /// Returns the address that is listened on.
@@ -142,9 +144,12 @@ impl Server {
     ///
     /// None at present; what goes wrong with one client does not end the server.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Server { listener, service, stopping, .. } = self;
+        let Server { listener, service, stopping, analyze_period, .. } = self;
         let starting = Arc::new(Semaphore::new(STARTING_MAX));
         let mut clients = JoinSet::new();
+        if let Some(period) = analyze_period {
+            clients.spawn(keep_analyzed(Arc::clone(&service), period));
+        }
         tokio::pin!(shutdown);
         loop {
             tokio::select! {
@@ -170,6 +175,38 @@ impl Server {
             }
         }
         Ok(())
+    }
+}
+
+async fn until_stopping(stopping: &mut watch::Receiver<bool>) {
+    // An error is the end of the server, too.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Has tables analysed that have changed much, until the server stops.
+async fn keep_analyzed(service: Arc<Service>, period: Duration) {
+    let mut stopping = service.stopping.clone();
+    loop {
+        tokio::select! {
+            () = until_stopping(&mut stopping) => return,
+            () = tokio::time::sleep(period) => {}
+        }
+        let mut session = service.database.session(DEFAULT_USER);
+        let cancel = session.cancel_handle();
+        let mut work = tokio::task::spawn_blocking(move || session.analyze_due());
+        let done = tokio::select! {
+            done = &mut work => done,
+            () = until_stopping(&mut stopping) => {
+                cancel.cancel();
+                work.await
+            }
+        };
+        match done {
+            Ok(Ok(0)) => {}
+            Ok(Ok(tables)) => tracing::info!(tables, "analysed tables that had changed"),
+            Ok(Err(error)) => tracing::debug!(%error, "analysing tables was given up"),
+            Err(panic) => tracing::error!(%panic, "analysing tables has panicked"),
+        }
     }
 }
 

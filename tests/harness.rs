@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<TlsFiles>,
     /// How many statements work at a time.
     pub(crate) admission: AdmissionOptions,
+    /// How often tables to analyse are looked for; `None`: never, so that plans stay as they are.
+    pub(crate) analyze_period: Option<Duration>,
 }
 
 /// A server in this process, on a directory and a port of its own. Stops when dropped.
@@ -60,6 +62,7 @@ impl TestServer {
             memory_bytes: MEMORY_BYTES,
             admission,
             coprocessor_limits: store::options::CoprocessorLimits::default(),
+            analyze_period: setup.analyze_period,
             tls: setup.tls,
             password: setup.password,
             tls_required: false,

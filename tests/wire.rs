@@ -5,4 +5,5 @@ mod frames;
 mod queries;
 mod results;
 mod security;
+mod statistics;
 mod types;

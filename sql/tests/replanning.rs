@@ -80,6 +80,27 @@ fn a_text_that_comes_again_is_planned_once_until_its_table_changes() {
 }
 
 #[test]
+fn tables_that_have_changed_much_are_analysed() {
+    let server = Server::start(EngineOptions::default);
+    let mut session = server.session();
+    run(
+        &mut session,
+        "create table t (a int primary key); create table little (a int primary key)",
+    );
+    assert_eq!(session.analyze_due().unwrap(), 0, "there is nothing to see");
+    run(&mut session, "insert into t select * from generate_series(1, 1000)");
+    run(&mut session, "insert into little values (1), (2)");
+    assert_eq!(session.analyze_due().unwrap(), 1);
+    assert_eq!(session.analyze_due().unwrap(), 0, "nothing has changed");
+    run(&mut session, "insert into t select * from generate_series(1001, 1100)");
+    assert_eq!(session.analyze_due().unwrap(), 0, "a tenth, and fifty rows, may change");
+    run(&mut session, "insert into t select * from generate_series(1101, 1200)");
+    assert_eq!(session.analyze_due().unwrap(), 1);
+    let table = server.engine().catalog().table("t").unwrap().id;
+    assert_eq!(server.engine().catalog().statistics(table).unwrap().rows, 1200);
+}
+
+#[test]
 fn what_analyze_tells_chooses_among_paths() {
     let server = Server::start(EngineOptions::default);
     let mut session = server.session();

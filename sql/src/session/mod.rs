@@ -8,6 +8,7 @@
 //! [`Session::end_implicit`], which the wire calls at the end of a simple query message or at Sync.
 //! After an error it calls [`Session::fail`].
 
+mod analyze;
 mod plan_cache;
 mod prepared;
 mod regions;

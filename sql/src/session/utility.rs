@@ -8,7 +8,6 @@ use store::transaction::Isolation;
 use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
-use crate::analyze;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
 use crate::binder;
@@ -504,34 +503,8 @@ impl Session {
         if analyze { self.run_analyze(tables) } else { Ok(()) }
     }
 
-    /// Reads tables and keeps what their columns' values tell.
-    fn run_analyze(&mut self, tables: &[ast::TableName]) -> Result<()> {
-        for table in self.maintained(tables)? {
-            self.begin_request();
-            let open = self.open.as_ref().expect("a statement was begun");
-            if open.modes.read_only {
-                return Err(read_only("ANALYZE"));
-            }
-            let estimate = self.engine.store().row_estimate(table.id)?;
-            let context = self.context(open, Vec::new());
-            let turn = open.transaction.turn(Work::Read)?;
-            let statistics = analyze::analyze(&table, estimate, context)?;
-            drop(turn);
-            let eval = self.eval_context(open, Vec::new());
-            let open = self.open.as_mut().expect("a statement was begun");
-            let mut ddl = Ddl {
-                engine: &self.engine,
-                transaction: &open.transaction,
-                changes: &mut open.changes,
-                eval,
-            };
-            ddl.set_statistics(table.id, statistics)?;
-        }
-        Ok(())
-    }
-
     /// Returns the tables that a statement names; all if it names none.
-    fn maintained(&self, tables: &[ast::TableName]) -> Result<Vec<Arc<Table>>> {
+    pub(super) fn maintained(&self, tables: &[ast::TableName]) -> Result<Vec<Arc<Table>>> {
         match tables {
             [] => self.with_planning(|planning| {
                 Ok(planning.catalog.tables().into_iter().cloned().collect())

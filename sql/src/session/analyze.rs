@@ -1,0 +1,90 @@
+//! ANALYZE, by statement and by itself.
+
+use std::sync::Arc;
+
+use store::admission::Work;
+
+use crate::analyze;
+use crate::ast;
+use crate::catalog::Catalog;
+use crate::catalog::table::Table;
+use crate::ddl::Ddl;
+use crate::engine::Engine;
+use crate::error::{Result, sqlstate};
+use crate::session::{Session, read_only};
+
+/// A table is analysed again when it has so many rows more or less than then, and that part of
+/// them: PostgreSQL's `autovacuum_analyze_threshold` and `…_scale_factor`.
+const CHANGED_ROWS: f64 = 50.0;
+const CHANGED_PART: f64 = 0.1;
+
+impl Session {
+    /// Analyses, each in a transaction of its own, the tables that have changed much since they
+    /// were analysed last. What fails is logged. Returns how many were analysed.
+    ///
+    /// # Errors
+    ///
+    /// 57014 if it was cancelled.
+    pub fn analyze_due(&mut self) -> Result<usize> {
+        self.stop.begin_statement();
+        let catalog = self.engine.catalog();
+        let engine = Arc::clone(&self.engine);
+        let mut count = 0;
+        for table in catalog.tables() {
+            if !is_due(table, &catalog, &engine) {
+                continue;
+            }
+            match self.analyze_alone(table) {
+                Ok(()) => count += 1,
+                Err(error) if error.sqlstate == sqlstate::QUERY_CANCELED => return Err(error),
+                // It was dropped meanwhile, or its regions cannot be read.
+                Err(error) => {
+                    tracing::warn!(table = table.name, %error, "could not analyse a table");
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn analyze_alone(&mut self, table: &Arc<Table>) -> Result<()> {
+        let done = self.analyze(table).and_then(|()| self.end_implicit());
+        if let Some(ticket) = done.inspect_err(|_| self.fail())? {
+            ticket.wait()?;
+        }
+        tracing::debug!(table = table.name, "analysed a table");
+        Ok(())
+    }
+
+    /// Reads tables and keeps what their columns' values tell.
+    pub(super) fn run_analyze(&mut self, tables: &[ast::TableName]) -> Result<()> {
+        self.maintained(tables)?.iter().try_for_each(|table| self.analyze(table))
+    }
+
+    fn analyze(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.begin_request();
+        let open = self.open.as_ref().expect("a statement was begun");
+        if open.modes.read_only {
+            return Err(read_only("ANALYZE"));
+        }
+        let estimate = self.engine.store().row_estimate(table.id)?;
+        let context = self.context(open, Vec::new());
+        let turn = open.transaction.turn(Work::Read)?;
+        let statistics = analyze::analyze(table, estimate, context)?;
+        drop(turn);
+        let eval = self.eval_context(open, Vec::new());
+        let open = self.open.as_mut().expect("a statement was begun");
+        let mut ddl = Ddl {
+            engine: &self.engine,
+            transaction: &open.transaction,
+            changes: &mut open.changes,
+            eval,
+        };
+        ddl.set_statistics(table.id, statistics)
+    }
+}
+
+fn is_due(table: &Table, catalog: &Catalog, engine: &Engine) -> bool {
+    let Ok(now) = engine.store().row_estimate(table.id) else { return false };
+    let then = catalog.statistics(table.id).map_or(0, |statistics| statistics.estimate);
+    now.abs_diff(then) as f64 > CHANGED_ROWS + CHANGED_PART * then as f64
+}
