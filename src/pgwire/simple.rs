@@ -49,7 +49,7 @@ impl Connection {
     /// Plans a statement, which may take so long.
     fn prepare(&mut self, parsed: &Parsed, planning: Duration) -> Result<Arc<Prepared>> {
         let session = &mut self.session;
-        run(planning, || session.prepare(parsed, &[])).map_err(Into::into)
+        run(planning, || session.prepare(parsed, &[]))
     }
 
     /// Runs a statement and sends its rows.

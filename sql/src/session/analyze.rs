@@ -20,13 +20,16 @@ const CHANGED_PART: f64 = 0.1;
 
 impl Session {
     /// Analyses, each in a transaction of its own, the tables that have changed much since they
-    /// were analysed last. What fails is logged. Returns how many were analysed.
+    /// were analysed last. What fails is logged. Returns how many were analysed. Sets
+    /// `lock_timeout`: the session is for this alone.
     ///
     /// # Errors
     ///
     /// 57014 if it was cancelled.
     pub fn analyze_due(&mut self) -> Result<usize> {
         self.stop.begin_statement();
+        // Another one's DDL is not waited for with a snapshot in hand.
+        self.settings.set("lock_timeout", Some("100ms"))?;
         let catalog = self.engine.catalog();
         let engine = Arc::clone(&self.engine);
         let mut count = 0;
@@ -37,7 +40,10 @@ impl Session {
             match self.analyze_alone(table) {
                 Ok(()) => count += 1,
                 Err(error) if error.sqlstate == sqlstate::QUERY_CANCELED => return Err(error),
-                // It was dropped meanwhile, or its regions cannot be read.
+                Err(error) if error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE => {
+                    tracing::debug!(table = table.name, "DDL is under way; analysed another time");
+                }
+                // Its regions cannot be read.
                 Err(error) => {
                     tracing::warn!(table = table.name, %error, "could not analyse a table");
                 }
