@@ -32,7 +32,7 @@ enum Command {
     /// Serve a data directory to Postgres clients
     Serve {
         #[command(flatten)]
-        source: Source,
+        source: Box<Source>,
         /// Configuration file, TOML; keys are the flags with underscores
         #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
         config: Option<PathBuf>,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     init_logs();
     let result = match arguments.command {
-        Command::Serve { source, config } => serve(source, config),
+        Command::Serve { source, config } => serve(*source, config),
         Command::Demo { once, listen } => run_demo(once, listen),
         Command::Job { job } => job::run(job, &mut std::io::stdout().lock()),
         Command::Sql { data, config, command, file } => run_sql(data, config, command, file),
