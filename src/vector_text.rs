@@ -19,7 +19,7 @@ pub(crate) fn write(
 ) {
     match &vector.data {
         VectorData::Int4(values) => write_integer(i64::from(values[row]), out),
-        VectorData::Int8(values) if !matches!(data_type, DataType::Reg(_)) => {
+        VectorData::Int8(values) if !matches!(data_type, DataType::Reg(_) | DataType::Enum(_)) => {
             write_integer(values[row], out);
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),

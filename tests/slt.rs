@@ -93,6 +93,7 @@ const PORTABLE: &[&str] = &[
     "delete",
     "distinct",
     "distinct_on",
+    "enums",
     "functions",
     "group_by",
     "indexes",

@@ -12,6 +12,7 @@ use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor, TableId};
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
+use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
@@ -218,6 +219,10 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     let mut catalog = Catalog::default();
+    read_rows(store, ENUMS_PREFIX, |_, bytes| {
+        catalog = catalog.with_enum(decode(bytes)?);
+        Ok(())
+    })?;
     read_rows(store, b"t", |name, bytes| {
         let record: TableRecord = decode(bytes)?;
         let attached = coprocessors.remove(name).unwrap_or_default();

@@ -68,7 +68,8 @@ impl Connection {
         let statement = match parsed.as_slice() {
             [] => UnnamedStatement::Empty,
             [one] => {
-                let types = parameter_types(&parse.type_oids)?;
+                let types =
+                    parameter_types(&parse.type_oids, |oid| self.session.type_with_oid(oid))?;
                 let session = &mut self.session;
                 let prepared = run(planning, || session.prepare(one, &types))?;
                 UnnamedStatement::Prepared(prepared)
@@ -267,10 +268,13 @@ fn violation(message: String) -> Error {
 }
 
 /// Reads the parameter types of a Parse message; 0 leaves one open.
-fn parameter_types(oids: &[u32]) -> sql::Result<Vec<Option<DataType>>> {
+fn parameter_types(
+    oids: &[u32],
+    type_with_oid: impl Fn(u32) -> Option<DataType>,
+) -> sql::Result<Vec<Option<DataType>>> {
     let read = |oid: &u32| match *oid {
         0 | UNKNOWN_OID => Ok(None),
-        oid => DataType::from_oid(oid).map(Some).ok_or_else(|| {
+        oid => type_with_oid(oid).map(Some).ok_or_else(|| {
             Error::not_supported(
                 format!("a parameter of the type with OID {oid}"),
                 "Leave the type open, or cast the parameter to one of the supported types.",
@@ -329,9 +333,9 @@ mod tests {
 
     #[test]
     fn parameter_types_may_be_left_open() {
-        let types = parameter_types(&[0, 23, 705]).unwrap();
+        let types = parameter_types(&[0, 23, 705], DataType::from_oid).unwrap();
         assert_eq!(types, [None, Some(DataType::Int4), None]);
-        assert_eq!(parameter_types(&[600]).unwrap_err().sqlstate, "0A000");
+        assert_eq!(parameter_types(&[600], DataType::from_oid).unwrap_err().sqlstate, "0A000");
     }
 
     #[test]

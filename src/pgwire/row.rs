@@ -143,7 +143,7 @@ fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<
     match &vector.data {
         VectorData::Int2(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Int4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
-        VectorData::Int8(values) if !data_type.is_oid() => {
+        VectorData::Int8(values) if data_type == DataType::Int8 => {
             out.extend_from_slice(&values[row].to_be_bytes());
         }
         VectorData::Float4(values) => out.extend_from_slice(&values[row].to_be_bytes()),

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::error::sqlstate;
 use crate::numeric::Numeric;
 use crate::numeric::Parts;
+use crate::text::{self, TextStyle};
 
 /// Signs of a numeric on the wire.
 const POSITIVE: u16 = 0x0000;
@@ -26,6 +27,9 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
         Datum::Bool(value) => out.push(u8::from(*value)),
         Datum::Int2(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Int8(_) if matches!(data_type, DataType::Enum(_)) => {
+            text::write(value, data_type, &TextStyle::default(), out);
+        }
         Datum::Int8(value) if data_type.is_oid() => {
             out.extend_from_slice(&(*value as u32).to_be_bytes());
         }
@@ -117,6 +121,11 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
     }
 }
 
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+}
+
 /// Returns the value of a binary form.
 ///
 /// # Errors
@@ -150,6 +159,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
             Datum::Interval(Interval::new(months, days, (value >> 64) as u64 as i64))
         }
         DataType::Uuid => Datum::Uuid(fixed(bytes, data_type)?),
+        DataType::Enum(of) => Datum::Int8(of.parse(utf8(bytes)?)?),
         DataType::Bytea => Datum::bytea(bytes),
         DataType::Json
         | DataType::Jsonb
@@ -158,6 +168,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
+        | DataType::AnyEnum
         | DataType::CompatibleArray
         | DataType::Compatible => nested::parse(bytes, data_type)?,
         DataType::Text
@@ -165,11 +176,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::Char
         | DataType::Name
         | DataType::Void
-        | DataType::Unknown => {
-            let text = std::str::from_utf8(bytes)
-                .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
-            Datum::text(text)
-        }
+        | DataType::Unknown => Datum::text(utf8(bytes)?),
     })
 }
 

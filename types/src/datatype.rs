@@ -3,6 +3,10 @@
 //! [`DataType`] is the type proper; [`SqlType`] adds the modifier that a column declares, such as
 //! the 20 of `varchar(20)`.
 
+pub mod enumeration;
+
+use self::enumeration::EnumType;
+
 /// A type, without modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -49,6 +53,8 @@ pub enum DataType {
     Int2Vector,
     /// `oidvector`: likewise, of `oid`
     OidVector,
+    /// An enum, which users define
+    Enum(&'static EnumType),
     /// `name`
     Name,
     /// `json`: text, as it was written
@@ -61,6 +67,8 @@ pub enum DataType {
     AnyArray,
     /// `anyelement`: the type of the elements of the call's `anyarray`, in signatures only
     AnyElement,
+    /// `anyenum`: the enum of the call, in signatures only
+    AnyEnum,
     /// `anycompatiblearray`: arrays of a type that the call's arguments have in common, in
     /// signatures only
     CompatibleArray,
@@ -181,6 +189,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Void, 2278, 4, "void", &["void"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
+    row(DataType::AnyEnum, 3500, 4, "anyenum", &["anyenum"]),
     row(DataType::CompatibleArray, 5078, -1, "anycompatiblearray", &["anycompatiblearray"]),
     row(DataType::Compatible, 5077, 4, "anycompatible", &["anycompatible"]),
     array(&DataType::Bool, 1000, "boolean[]", &["_bool"]),
@@ -237,8 +246,19 @@ const fn array(
 impl DataType {
     /// Returns the type of arrays of this one; `None` for arrays, `unknown` and pseudo-types.
     pub fn array(self) -> Option<DataType> {
+        if let DataType::Enum(of) = self {
+            return Some(of.array());
+        }
         let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
         TYPES.iter().find(of_this).map(|row| row.data_type)
+    }
+
+    /// Returns the enum that the type is, or is an array of.
+    pub fn enumeration(self) -> Option<&'static EnumType> {
+        match self.element().unwrap_or(self) {
+            DataType::Enum(of) => Some(of),
+            _ => None,
+        }
     }
 
     /// Returns whether values are OIDs: `oid` and the `reg…` types.
@@ -262,6 +282,7 @@ impl DataType {
             self,
             DataType::AnyArray
                 | DataType::AnyElement
+                | DataType::AnyEnum
                 | DataType::CompatibleArray
                 | DataType::Compatible
         )
@@ -286,27 +307,43 @@ impl DataType {
 
     /// Returns PostgreSQL's OID of the type.
     pub fn oid(self) -> u32 {
-        self.row().oid
+        match self {
+            DataType::Enum(of) => of.definition().oid,
+            DataType::Array(DataType::Enum(of)) => of.definition().array_oid,
+            _ => self.row().oid,
+        }
     }
 
-    /// Returns the type with this OID, if bennu has it.
+    /// Returns the built-in type with this OID, if bennu has it.
     pub fn from_oid(oid: u32) -> Option<DataType> {
         TYPES.iter().find(|row| row.oid == oid).map(|row| row.data_type)
     }
 
     /// Returns `typlen`: bytes of the binary form, or -1 if it varies.
     pub fn length(self) -> i16 {
-        self.row().length
+        match self {
+            DataType::Enum(_) => 4,
+            DataType::Array(_) => -1,
+            _ => self.row().length,
+        }
     }
 
     /// Returns the name as `format_type` prints it, for example `double precision`.
     pub fn sql_name(self) -> &'static str {
-        self.row().sql_name
+        match self {
+            DataType::Enum(of) => &of.definition().shown,
+            DataType::Array(DataType::Enum(of)) => of.array_names().0,
+            _ => self.row().sql_name,
+        }
     }
 
     /// Returns PostgreSQL's internal name, `pg_type.typname`, for example `float8`.
     pub fn internal_name(self) -> &'static str {
-        self.row().spellings[0]
+        match self {
+            DataType::Enum(of) => &of.definition().name,
+            DataType::Array(DataType::Enum(of)) => of.array_names().1,
+            _ => self.row().spellings[0],
+        }
     }
 
     /// Returns the type of a name in lower case, by any of its spellings.

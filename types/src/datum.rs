@@ -5,7 +5,7 @@
 //!
 //! Several types share a variant, because their values are the same thing: `text`, `varchar`,
 //! `char` and `name` are `Text` (`char` values are kept padded); `oid` and the
-//! `reg…` types are `Int8` within 0..2^32.
+//! `reg…` types are `Int8` within 0..2^32; values of enums are their ranks, `Int8`, too.
 //! What type a datum has is known by its column or expression.
 
 mod array;
@@ -38,7 +38,7 @@ pub enum Datum {
     Int2(i16),
     /// `integer`
     Int4(i32),
-    /// `bigint`, `oid` and the `reg…` types
+    /// `bigint`, `oid`, the `reg…` types, and enums by rank
     Int8(i64),
     /// `real`
     Float4(f32),
@@ -134,7 +134,9 @@ impl Datum {
             Datum::Bool(_) => data_type == DataType::Bool,
             Datum::Int2(_) => data_type == DataType::Int2,
             Datum::Int4(_) => data_type == DataType::Int4,
-            Datum::Int8(_) => data_type == DataType::Int8 || data_type.is_oid(),
+            Datum::Int8(_) => {
+                matches!(data_type, DataType::Int8 | DataType::Enum(_)) || data_type.is_oid()
+            }
             Datum::Float4(_) => data_type == DataType::Float4,
             Datum::Float8(_) => data_type == DataType::Float8,
             Datum::Numeric(_) => data_type == DataType::Numeric,

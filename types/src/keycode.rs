@@ -261,7 +261,7 @@ fn decode_value(
         }
         DataType::Int4 => i32_value().map(|value| sink.put_i32(value)).map(|()| 4),
         DataType::Date => i32_value().map(|value| sink.put_date(value)).map(|()| 4),
-        DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+        DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
             i64_value().map(|value| sink.put_i64(value)).map(|()| 8)
         }
         DataType::Time => i64_value().map(|value| sink.put_time(value)).map(|()| 8),

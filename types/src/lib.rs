@@ -26,6 +26,7 @@ pub mod expr;
 pub mod order;
 pub mod aggregate;
 
+pub use datatype::enumeration;
 pub use datatype::{DataType, RegKind, SqlType};
 pub use datum::Datum;
 pub use error::{Error, Result};

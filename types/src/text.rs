@@ -84,6 +84,10 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
         Datum::Int4(value) => write_i64(i64::from(*value), out),
         Datum::Int8(value) => match data_type {
             DataType::Reg(kind) => style.system.write_reg(kind, *value, out),
+            DataType::Enum(of) => match of.name_of(*value) {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => write_i64(*value, out),
+            },
             _ => write_i64(*value, out),
         },
         Datum::Float4(value) => write_f32(*value, out),
@@ -240,6 +244,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Int8 => Datum::Int8(parse_integer(text, data_type)?),
         DataType::Oid => Datum::Int8(parse_oid(text)?),
         DataType::Reg(kind) => Datum::Int8(style.system.read_reg(kind, text)?),
+        DataType::Enum(of) => Datum::Int8(of.parse(text)?),
         DataType::Int2Vector | DataType::OidVector => {
             Datum::Nested(Nested::Array(Arc::new(array::parse_vector(text, data_type, style)?)))
         }
@@ -267,6 +272,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         }
         DataType::AnyArray
         | DataType::AnyElement
+        | DataType::AnyEnum
         | DataType::CompatibleArray
         | DataType::Compatible
         | DataType::Void => {

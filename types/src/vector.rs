@@ -205,7 +205,7 @@ impl VectorData {
             DataType::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
             DataType::Int2 => VectorData::Int2(Vec::with_capacity(capacity)),
             DataType::Int4 => VectorData::Int4(Vec::with_capacity(capacity)),
-            DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+            DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
                 VectorData::Int8(Vec::with_capacity(capacity))
             }
             DataType::Float4 => VectorData::Float4(Vec::with_capacity(capacity)),
@@ -231,6 +231,7 @@ impl VectorData {
             | DataType::OidVector => VectorData::Nested(Vec::with_capacity(capacity)),
             DataType::AnyArray
             | DataType::AnyElement
+            | DataType::AnyEnum
             | DataType::CompatibleArray
             | DataType::Compatible => unreachable!("{data_type:?} stands in signatures only"),
         }

@@ -22,12 +22,25 @@ pub struct SourceExpr {
 }
 
 /// A type as SQL text names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeName {
-    /// The type and its modifier.
+    /// The type and its modifier; of no meaning for a type of users.
     pub sql_type: SqlType,
+    /// The name of a type of users, which the catalog is asked for.
+    pub named: Option<NamedType>,
     /// Where the name stands.
     pub position: usize,
+}
+
+/// The name of a type that is not built in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedType {
+    /// The schema, if one is given.
+    pub schema: Option<String>,
+    /// The name.
+    pub name: String,
+    /// An array of it is meant.
+    pub is_array: bool,
 }
 
 /// An expression.

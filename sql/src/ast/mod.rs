@@ -14,7 +14,8 @@
 //! SQL text of defaults and checks is kept beside their tree ([`SourceExpr`]); a tree is never
 //! printed back to SQL.
 
-pub mod expr;
+pub mod enumeration;
+mod expr;
 pub mod query;
 pub mod dml;
 pub mod ddl;
@@ -33,10 +34,13 @@ pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
     OnConflict, OnDuplicate, Update, Upsert,
 };
+pub use enumeration::{
+    AlterType, AlterTypeAction, CreateEnum, DropType, LabelPlace, TypeStatement,
+};
 pub use expr::{
     ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
-    IntervalFields, LikeKind, MinMax, Quantifier, SourceExpr, SqlValueFunction, Subscript,
-    TruthTest, TypeName, UnaryOperator,
+    IntervalFields, LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction,
+    Subscript, TruthTest, TypeName, UnaryOperator,
 };
 pub use query::{
     Distinct, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder,
@@ -116,6 +120,8 @@ pub enum Statement {
     AlterSequence(Box<AlterSequence>),
     /// `DROP SEQUENCE`
     DropSequence(DropSequence),
+    /// `CREATE TYPE`, `ALTER TYPE` and `DROP TYPE`
+    Type(Box<TypeStatement>),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `DROP INDEX`
@@ -222,6 +228,7 @@ impl Statement {
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::DropSequence(_) => "DROP SEQUENCE",
+            Statement::Type(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",

@@ -64,6 +64,7 @@ impl Binder<'_> {
     ) -> Result<Aggregate> {
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let arguments = self.labelled(name, arguments)?;
         let mut keys = Vec::new();
         for item in &call.order_by {
             keys.push((self.bind_expr(&item.expr)?, direction(item)));

@@ -170,7 +170,7 @@ impl Binder<'_> {
 }
 
 /// Calls a function that stands for a form of the grammar.
-fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
+pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
     let function = types::function::overloads(name)[0].id;
     Expr::Call { function, arguments, data_type }
 }

@@ -1,11 +1,15 @@
 //! Calls of functions.
 
+use std::sync::Arc;
+
 use types::cast::CastContext;
+use types::datum::{Array, Nested};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
 use crate::binder::aggregates::is_aggregate;
+use crate::binder::arrays::internal;
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
@@ -63,6 +67,9 @@ impl Binder<'_> {
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         match (name, arguments.as_slice()) {
+            ("enum_first" | "enum_last" | "enum_range", [_] | [_, _]) => {
+                self.enum_function(name, arguments, position)
+            }
             ("pg_typeof", [value]) => {
                 let name = Datum::text(value.base().sql_name());
                 Ok(Typed::constant(name, DataType::Text, position))
@@ -76,6 +83,60 @@ impl Binder<'_> {
         }
     }
 
+    /// Binds the functions that know the labels of an enum: what they tell of is the type of the
+    /// argument, whatever its value.
+    fn enum_function(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: usize,
+    ) -> Result<Typed> {
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let of = types.iter().find_map(|data_type| match data_type {
+            DataType::Enum(of) => Some(*of),
+            _ => None,
+        });
+        let fits = |data_type: &DataType| {
+            *data_type == DataType::Unknown || of.map(DataType::Enum) == Some(*data_type)
+        };
+        let suits = types.iter().all(fits) && (name == "enum_range" || types.len() == 1);
+        let Some(of) = of.filter(|_| suits) else {
+            if types.iter().all(|data_type| *data_type == DataType::Unknown) {
+                let message = "could not determine polymorphic type because input has type unknown";
+                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+            }
+            return Err(undefined_function(&call_text(name, &types), position));
+        };
+        let ranks = of.definition().labels.iter().map(|label| Datum::Int8(label.rank));
+        let data_type = DataType::Enum(of);
+        let end = |rank: Option<Datum>| {
+            rank.map(|rank| Typed::constant(rank, data_type, position)).ok_or_else(|| {
+                let shown = &of.definition().shown;
+                let message = format!("enum {shown} contains no values");
+                Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message).at(position)
+            })
+        };
+        match name {
+            "enum_first" => return end(ranks.clone().next()),
+            "enum_last" => return end(ranks.clone().next_back()),
+            _ => {}
+        }
+        let all = Datum::Nested(Nested::Array(Arc::new(Array::from_elements(ranks.collect()))));
+        let all = Expr::Constant { value: all, data_type: of.array() };
+        let expr = match arguments.len() {
+            1 => all,
+            _ => {
+                let bounds = arguments.into_iter().map(|bound| self.implicit(bound, data_type));
+                let mut values = vec![all];
+                for bound in bounds {
+                    values.push(bound?);
+                }
+                internal("enum range", values, of.array())
+            }
+        };
+        Ok(Typed::new(expr, of.array(), position))
+    }
+
     /// Calls a function by name.
     pub(super) fn function(
         &mut self,
@@ -84,6 +145,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         let arguments = self.stringed(name, arguments)?;
+        let arguments = self.labelled(name, arguments)?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         match resolve_function(name, &types) {
             Match::One(signature) => self.call(signature, arguments, position),
@@ -168,6 +230,21 @@ impl Binder<'_> {
         Err(undefined_function(&call_text(name, &types), position))
     }
 
+    /// Functions that write values of any type as text or JSON take labels for values of enums.
+    pub(super) fn labelled(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
+        let writes = ["json", "to_json", "array_to_"].iter().any(|word| name.starts_with(word));
+        let label = |value: Typed| {
+            let to = match value.base() {
+                DataType::Enum(_) if writes => DataType::Text,
+                DataType::Array(DataType::Enum(_)) if writes => DataType::Array(&DataType::Text),
+                _ => return Ok(value),
+            };
+            let position = value.position;
+            Ok(Typed::new(self.explicit(value, to.into(), position)?, to, position))
+        };
+        arguments.into_iter().map(label).collect()
+    }
+
     /// `concat` and its kin take values of any type by their text.
     fn stringed(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
         if let Some(to_json) = to_json(name) {
@@ -213,6 +290,7 @@ impl Binder<'_> {
         let mut overloads = types::function::overloads(name).iter();
         let wanted = match sql_type.base {
             DataType::Array(_) => DataType::AnyArray,
+            DataType::Enum(_) => DataType::AnyEnum,
             other => other,
         };
         let takes =

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
@@ -216,6 +217,8 @@ pub(super) struct Binder<'a> {
     pub(super) named: Vec<NamedRows>,
     /// How many were declared in all.
     pub(super) named_count: usize,
+    /// Types of users that an expression which belongs to a table may name: those of its columns.
+    pub(super) own_types: Vec<DataType>,
 }
 
 impl Binder<'_> {

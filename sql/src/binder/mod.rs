@@ -35,10 +35,10 @@ mod rows;
 mod bound_query;
 mod coercion;
 mod operators;
+mod arrays;
 mod calls;
 mod aggregates;
 mod columns;
-mod arrays;
 mod expressions;
 mod subqueries;
 mod names;
@@ -110,6 +110,7 @@ pub fn bind(
         view_depth: 0,
         named: Vec::new(),
         named_count: 0,
+        own_types: Vec::new(),
     };
     let mut bound = match statement {
         Statement::Query(query) => {
@@ -151,6 +152,8 @@ pub fn bind_table_expression(
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
     let scope = Scope::of(Relation::new("", &columns));
+    let types = columns.iter().map(|column| column.sql_type).chain(target);
+    let own_types = types.map(|sql_type| sql_type.base).collect();
     let (catalog, constants) = (Catalog::default(), SessionConstants::new());
     let mut binder = Binder {
         catalog: &catalog,
@@ -162,6 +165,7 @@ pub fn bind_table_expression(
         view_depth: 0,
         named: Vec::new(),
         named_count: 0,
+        own_types,
     };
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;

@@ -2,9 +2,7 @@
 //!
 //! Source: PostgreSQL's `FigureColname` (parse_target.c).
 
-use types::DataType;
-
-use crate::ast::{Expr, MinMax, Query, QueryBody, SelectItem, SqlValueFunction};
+use crate::ast::{Expr, MinMax, Query, QueryBody, SelectItem, SqlValueFunction, TypeName};
 
 /// How sure a name is; a cast gives its type's name only over a weaker one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,13 +32,11 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Exists(_) => strong("exists"),
         Expr::Row { .. } => strong("row"),
         Expr::Subquery(query) => strong(&first_column(query)),
-        Expr::TypedString { type_name, .. } => {
-            Some((type_text(type_name.sql_type.base), Strength::Weak))
-        }
+        Expr::TypedString { type_name, .. } => Some((type_text(type_name), Strength::Weak)),
         Expr::Interval { .. } => Some(("interval".to_owned(), Strength::Weak)),
         Expr::Cast { operand, type_name, .. } => match figure(operand) {
             Some((name, Strength::Strong)) => Some((name, Strength::Strong)),
-            _ => Some((type_text(type_name.sql_type.base), Strength::Weak)),
+            _ => Some((type_text(type_name), Strength::Weak)),
         },
         Expr::Case { otherwise, .. } => match otherwise.as_deref().and_then(figure) {
             Some((name, Strength::Strong)) => Some((name, Strength::Strong)),
@@ -50,8 +46,12 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
     }
 }
 
-fn type_text(data_type: DataType) -> String {
-    data_type.internal_name().to_owned()
+fn type_text(type_name: &TypeName) -> String {
+    match &type_name.named {
+        Some(named) if named.is_array => format!("_{}", named.name),
+        Some(named) => named.name.clone(),
+        None => type_name.sql_type.base.internal_name().to_owned(),
+    }
 }
 
 /// Returns the name of a query's first column.

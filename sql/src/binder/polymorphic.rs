@@ -34,11 +34,17 @@ pub(super) fn instantiate(
                 continue;
             }
             DataType::AnyArray | DataType::CompatibleArray => from.element()?,
-            DataType::AnyElement | DataType::Compatible if *from == DataType::Unknown => continue,
+            DataType::AnyElement | DataType::AnyEnum | DataType::Compatible
+                if *from == DataType::Unknown =>
+            {
+                continue;
+            }
+            DataType::AnyEnum if matches!(from, DataType::Enum(_)) => *from,
+            DataType::AnyEnum => return None,
             DataType::AnyElement | DataType::Compatible => *from,
             _ => continue,
         };
-        if matches!(to, DataType::AnyArray | DataType::AnyElement) {
+        if is_exact(*to) {
             if exact.is_some_and(|known| known != element) {
                 return None;
             }
@@ -59,7 +65,7 @@ pub(super) fn instantiate(
     };
     let settle = |data_type: DataType| match data_type {
         DataType::AnyArray => exact.array(),
-        DataType::AnyElement => Some(exact),
+        DataType::AnyElement | DataType::AnyEnum => Some(exact),
         DataType::CompatibleArray => common.array(),
         DataType::Compatible => Some(common),
         other => Some(other),
@@ -70,7 +76,7 @@ pub(super) fn instantiate(
 
 /// Returns whether a pseudo-type names one type, which must be known from some argument.
 pub(super) fn is_exact(data_type: DataType) -> bool {
-    matches!(data_type, DataType::AnyArray | DataType::AnyElement)
+    matches!(data_type, DataType::AnyArray | DataType::AnyElement | DataType::AnyEnum)
 }
 
 /// Returns the type that two have in common.

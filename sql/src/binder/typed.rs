@@ -99,6 +99,7 @@ pub(super) enum Category {
     DateTime,
     Timespan,
     Array,
+    Enum,
     User,
     Unknown,
 }
@@ -125,6 +126,7 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::OidVector
         | DataType::AnyArray
         | DataType::CompatibleArray => Category::Array,
+        DataType::Enum(_) | DataType::AnyEnum => Category::Enum,
         DataType::Unknown => Category::Unknown,
         _ => Category::User,
     }

@@ -49,6 +49,7 @@ pub fn bind_view_definition(
         levels: Vec::new(),
         named: Vec::new(),
         named_count: 0,
+        own_types: Vec::new(),
         trace: None,
         view_depth: 0,
     };

@@ -5,6 +5,7 @@
 //! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
 
 mod derived;
+pub mod enumeration;
 pub mod quota;
 pub mod record;
 pub mod sequence;
@@ -19,14 +20,18 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use store::TableId;
 use store::quota::QuotaLimits;
+use types::{DataType, SqlType};
 
+use crate::ast::TypeName;
 use crate::catalog::derived::Derived;
+use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
+use crate::error::Result;
 
 /// One state of the catalog.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +50,8 @@ pub struct Catalog {
     views: Arc<BTreeMap<String, Arc<View>>>,
     /// Likewise.
     sequences: Arc<BTreeMap<String, Arc<Sequence>>>,
+    /// By number.
+    enums: Arc<BTreeMap<u32, Arc<EnumRecord>>>,
     derived: Derived,
 }
 
@@ -101,6 +108,53 @@ impl Catalog {
         let mut next = self.clone();
         next.version += 1;
         Arc::make_mut(&mut next.sequences).remove(name);
+        next
+    }
+
+    /// Returns all enums, oldest first.
+    pub fn enums(&self) -> impl Iterator<Item = &Arc<EnumRecord>> {
+        self.enums.values()
+    }
+
+    /// Returns an enum by name.
+    pub fn enum_named(&self, name: &str) -> Option<&Arc<EnumRecord>> {
+        self.enums.values().find(|record| record.name == name)
+    }
+
+    /// Returns the type with an OID, built in or not.
+    pub fn type_with_oid(&self, oid: u32) -> Option<DataType> {
+        let user_types = || self.enums.values().find_map(|record| record.type_with(oid));
+        DataType::from_oid(oid).or_else(user_types)
+    }
+
+    /// Returns the type that a statement names.
+    ///
+    /// # Errors
+    ///
+    /// 42704 if there is no such type.
+    pub fn type_named(&self, name: &TypeName) -> Result<SqlType> {
+        let Some(named) = &name.named else { return Ok(name.sql_type) };
+        let here = matches!(named.schema.as_deref(), None | Some("public"));
+        let found = self.enum_named(&named.name).filter(|_| here);
+        let found = found.map(|record| record.enum_type());
+        found.map(|of| named.of(of).into()).ok_or_else(|| named.undefined().at(name.position))
+    }
+
+    /// Returns the catalog with an enum added or replaced, one version on.
+    #[must_use]
+    pub fn with_enum(&self, record: EnumRecord) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        Arc::make_mut(&mut next.enums).insert(record.number, Arc::new(record));
+        next
+    }
+
+    /// Returns the catalog without an enum, one version on.
+    #[must_use]
+    pub fn without_enum(&self, number: u32) -> Catalog {
+        let mut next = self.clone();
+        next.version += 1;
+        Arc::make_mut(&mut next.enums).remove(&number);
         next
     }
 

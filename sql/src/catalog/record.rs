@@ -17,6 +17,7 @@ use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 use types::{DataType, SqlType};
 
+use crate::catalog::enumeration::EnumRecord;
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -112,6 +113,8 @@ pub struct ViewColumnRecord {
     pub type_oid: u32,
     /// Modifier of its type.
     pub modifier: i32,
+    /// The enum that its type is, or is an array of.
+    pub enumeration: Option<EnumRecord>,
 }
 
 /// A table.
@@ -156,6 +159,8 @@ pub struct ColumnRecord {
     pub identity: Option<IdentityRecord>,
     /// Text of the value that the column has in rows from before it was added; `None` for NULL.
     pub missing: Option<String>,
+    /// The enum that its type is, or is an array of.
+    pub enumeration: Option<EnumRecord>,
 }
 
 /// Who may give a value to an identity column; its DEFAULT takes from its sequence.
@@ -241,7 +246,12 @@ impl ColumnRecord {
     ///
     /// XX001 if the catalog names a type that bennu does not have.
     pub fn sql_type(&self) -> Result<SqlType> {
-        let base = DataType::from_oid(self.type_oid).ok_or_else(|| {
+        let of_users = self.enumeration.as_ref();
+        let known = match of_users {
+            Some(record) => record.type_with(self.type_oid),
+            None => DataType::from_oid(self.type_oid),
+        };
+        let base = known.ok_or_else(|| {
             Error::new(
                 sqlstate::DATA_CORRUPTED,
                 format!("column \"{}\" has an unknown type with OID {}", self.name, self.type_oid),

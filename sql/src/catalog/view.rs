@@ -9,6 +9,7 @@ use std::sync::Arc;
 use types::{DataType, SqlType};
 
 use crate::ast::Query;
+use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -50,8 +51,11 @@ impl View {
         };
         let query = parser::parse_query(&record.text).map_err(|error| damaged(error.message))?;
         let column = |column: &ViewColumnRecord| {
-            let base = DataType::from_oid(column.type_oid)
-                .ok_or_else(|| damaged(format!("type {}", column.type_oid)))?;
+            let known = match &column.enumeration {
+                Some(record) => record.type_with(column.type_oid),
+                None => DataType::from_oid(column.type_oid),
+            };
+            let base = known.ok_or_else(|| damaged(format!("type {}", column.type_oid)))?;
             let sql_type = SqlType { base, modifier: column.modifier };
             Ok(ViewColumn { name: column.name.clone(), sql_type })
         };
@@ -66,6 +70,7 @@ impl View {
             name: column.name.clone(),
             type_oid: column.sql_type.base.oid(),
             modifier: column.sql_type.modifier,
+            enumeration: EnumRecord::within(column.sql_type.base),
         };
         ViewRecord {
             name: self.name.clone(),

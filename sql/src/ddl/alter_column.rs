@@ -15,6 +15,7 @@ use crate::assemble;
 use crate::ast;
 use crate::ast::AlterTableAction;
 use crate::binder;
+use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
@@ -75,7 +76,7 @@ impl Ddl<'_> {
             return Err(Error::not_supported("ADD COLUMN with a sequence", hint).at(name.position));
         }
         let family = family_of(record, column)?;
-        let sql_type = column.type_name.sql_type;
+        let sql_type = self.changes.catalog(self.engine).type_named(&column.type_name)?;
         let value = match &column.default {
             None => Datum::Null,
             Some(default) => {
@@ -105,6 +106,7 @@ impl Ddl<'_> {
             family,
             identity: None,
             missing: stored(&value, sql_type)?,
+            enumeration: EnumRecord::within(sql_type.base),
         });
         Ok(())
     }

@@ -269,7 +269,7 @@ impl Ddl<'_> {
             serial: false,
             identity: None,
             name: ast::ColumnName { family: None, name: ident(&column.name) },
-            type_name: ast::TypeName { sql_type: column.sql_type, position: 1 },
+            type_name: ast::TypeName { sql_type: column.sql_type, named: None, position: 1 },
             not_null: column.not_null,
             explicit_null: false,
             default: None,

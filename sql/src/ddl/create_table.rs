@@ -11,6 +11,7 @@ use crate::ast;
 use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
 use crate::binder;
 use crate::catalog::Catalog;
+use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
@@ -42,7 +43,7 @@ pub fn record(
     let options = TableOptions::read(&statement.options)?;
     let table_name = statement.name.name.value.clone();
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
-    let mut columns = columns(statement, &mut families)?;
+    let mut columns = columns(statement, catalog, &mut families)?;
     let (primary_key, primary_key_name) = primary_key(statement, &mut columns)?;
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
@@ -90,7 +91,11 @@ pub fn record(
     Ok(record)
 }
 
-fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<Vec<ColumnRecord>> {
+fn columns(
+    statement: &ast::CreateTable,
+    catalog: &Catalog,
+    families: &mut Vec<String>,
+) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
         return Err(Error::new("54011", format!("tables can have at most {COLUMNS_MAX} columns")));
     }
@@ -109,7 +114,7 @@ fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<V
             families.push(family.to_owned());
             families.len() - 1
         });
-        let sql_type = column.type_name.sql_type;
+        let sql_type = catalog.type_named(&column.type_name)?;
         columns.push(ColumnRecord {
             name: column_name.value.clone(),
             type_oid: sql_type.base.oid(),
@@ -123,6 +128,7 @@ fn columns(statement: &ast::CreateTable, families: &mut Vec<String>) -> Result<V
                 ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
             }),
             missing: None,
+            enumeration: EnumRecord::within(sql_type.base),
         });
     }
     Ok(columns)
@@ -139,6 +145,7 @@ fn row_id_column() -> ColumnRecord {
         family: 0,
         identity: None,
         missing: None,
+        enumeration: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod create_table;
 pub mod create_index;
 mod alter_column;
 mod dependency;
+mod enumeration;
 mod sequence;
 mod view;
 mod coprocessor;

@@ -240,7 +240,7 @@ pub(super) fn new_sequence(
     options: &SequenceOptions,
     data_type: DataType,
 ) -> Result<Sequence> {
-    let data_type = options.data_type.map_or(data_type, |written| written.sql_type.base);
+    let data_type = options.data_type.as_ref().map_or(data_type, |written| written.sql_type.base);
     Sequence::range_of(data_type)?;
     let blank = Sequence {
         name: name.to_owned(),
@@ -274,7 +274,7 @@ fn changed(old: &Sequence, options: &SequenceOptions) -> Result<Sequence> {
     let invalid = |message: String| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     let old_type = DataType::from_oid(old.type_oid).unwrap_or(DataType::Int8);
     let old_range = Sequence::range_of(old_type)?;
-    let data_type = options.data_type.map_or(old_type, |written| written.sql_type.base);
+    let data_type = options.data_type.as_ref().map_or(old_type, |written| written.sql_type.base);
     let range = Sequence::range_of(data_type)?;
     let mut new = Sequence { type_oid: data_type.oid(), ..old.clone() };
     if let Some(increment) = options.increment {

@@ -24,6 +24,9 @@ impl Cursor<'_> {
         if self.take_word("sequence") {
             return self.alter_sequence();
         }
+        if self.take_word("type") {
+            return self.alter_type();
+        }
         if self.take_word("index") {
             return self.alter_index(position);
         }

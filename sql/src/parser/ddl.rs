@@ -23,6 +23,7 @@ impl Cursor<'_> {
             "table" => return self.create_table(),
             "view" => return self.create_view(false),
             "sequence" => return self.create_sequence(),
+            "type" => return self.create_type(),
             "or" if self.is_words(&["or", "replace", "view"]) => {
                 self.expect_words(&["or", "replace"])?;
                 return self.create_view(true);
@@ -118,7 +119,7 @@ impl Cursor<'_> {
         }
         let name = self.column_name()?;
         let serial = self.take_serial();
-        let type_name = match serial {
+        let type_name = match serial.clone() {
             Some(type_name) => type_name,
             None => self.type_name()?,
         };
@@ -492,6 +493,9 @@ impl Cursor<'_> {
         }
         if self.is_word("sequence") {
             return self.drop_sequence();
+        }
+        if self.take_word("type") {
+            return self.drop_type();
         }
         if self.take_word("index") {
             if self.is_word("concurrently") {

@@ -32,6 +32,7 @@ mod dml;
 mod ddl;
 mod view;
 mod sequence;
+mod enumeration;
 mod alter;
 mod session;
 mod copy;
@@ -135,13 +136,13 @@ pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseEr
 /// # Errors
 ///
 /// 42601 if it is none; 42704 for a type that there is not.
-pub fn parse_type(text: &str) -> std::result::Result<types::SqlType, ParseError> {
+pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, ParseError> {
     with_cursor(text, |cursor| {
         let parsed = cursor.type_name()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
         }
-        Ok(parsed.sql_type)
+        Ok(parsed)
     })
 }
 

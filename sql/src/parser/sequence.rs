@@ -133,7 +133,7 @@ impl Cursor<'_> {
         };
         let position = self.position();
         self.advance();
-        Some(TypeName { sql_type: base.into(), position })
+        Some(TypeName { sql_type: base.into(), named: None, position })
     }
 
     /// Reads `GENERATED … AS IDENTITY` from behind GENERATED.

@@ -9,7 +9,7 @@ use types::datatype::{DataType, RegKind, SqlType};
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::name;
-use crate::ast::TypeName;
+use crate::ast::{NamedType, TypeName};
 
 /// Characters of `varchar(n)` and `char(n)` at most, as in PostgreSQL.
 const MAX_CHARACTERS: u64 = 10_485_760;
@@ -122,7 +122,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
         other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
     }?;
-    Ok(TypeName { sql_type, position })
+    Ok(TypeName { sql_type, named: None, position })
 }
 
 /// An array of any number of dimensions, which are not told apart.
@@ -131,9 +131,15 @@ fn array_of(element: &Parsed, position: usize) -> Result<TypeName> {
     while let Parsed::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = element {
         element = inner;
     }
-    let TypeName { sql_type, position } = lower_type(element, position)?;
+    let TypeName { sql_type, named, position } = lower_type(element, position)?;
+    if let Some(named) = named {
+        let named = Some(NamedType { is_array: true, ..named });
+        return Ok(TypeName { sql_type, named, position });
+    }
     match sql_type.base.array() {
-        Some(base) => Ok(TypeName { sql_type: SqlType { base, ..sql_type }, position }),
+        Some(base) => {
+            Ok(TypeName { sql_type: SqlType { base, ..sql_type }, named: None, position })
+        }
         None => {
             let what = format!("an array of {}", sql_type.base.sql_name());
             Err(ParseError::unsupported(what, position))
@@ -162,6 +168,9 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         [(schema, _), (spelling, quote)] if schema == "pg_catalog" => {
             (spelling.as_str(), quote.is_some())
         }
+        [(schema, _), (spelling, _)] => {
+            return Ok(user_type(Some(schema.as_str()), spelling, position));
+        }
         _ => {
             let full: Vec<&str> = parts.iter().map(|(part, _)| part.as_str()).collect();
             return Err(undefined_type(&full.join("."), position));
@@ -177,6 +186,9 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         return Err(unsupported_type("\"char\"", position));
     }
     let Some(base) = DataType::from_name(spelling) else {
+        if parts.len() == 1 && modifiers.is_empty() && (quoted || !is_foreign(spelling)) {
+            return Ok(user_type(None, spelling, position));
+        }
         return Err(foreign_type(spelling, position));
     };
     let number = |text: &String| text.trim().parse::<u64>().ok();
@@ -206,7 +218,19 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         ) => seconds(base, Some(number(digits).ok_or_else(bad)?), position)?,
         _ => return Err(bad()),
     };
-    Ok(TypeName { sql_type, position })
+    Ok(TypeName { sql_type, named: None, position })
+}
+
+/// A type that only the catalog can know.
+fn user_type(schema: Option<&str>, name: &str, position: usize) -> TypeName {
+    let schema = schema.map(str::to_owned);
+    let named = Some(NamedType { schema, name: name.to_owned(), is_array: false });
+    TypeName { sql_type: DataType::Unknown.into(), named, position }
+}
+
+/// Returns whether a name is that of a type of PostgreSQL or Phoenix that bennu does not have.
+fn is_foreign(name: &str) -> bool {
+    foreign_type(name, 0).sqlstate == sqlstate::FEATURE_NOT_SUPPORTED
 }
 
 fn float(digits: ExactNumberInfo, position: usize) -> Result<SqlType> {

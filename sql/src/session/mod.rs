@@ -345,6 +345,11 @@ impl Session {
         TextStyle { system: System(Some(Arc::new(names))), ..self.settings.style().clone() }
     }
 
+    /// Returns the type that a client means by an OID.
+    pub fn type_with_oid(&self, oid: u32) -> Option<DataType> {
+        self.catalog().type_with_oid(oid)
+    }
+
     /// Returns the catalog as the open transaction sees it.
     fn catalog(&self) -> Arc<Catalog> {
         match &self.open {

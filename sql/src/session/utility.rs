@@ -48,6 +48,7 @@ impl Session {
             | Statement::CreateSequence(_)
             | Statement::AlterSequence(_)
             | Statement::DropSequence(_)
+            | Statement::Type(_)
             | Statement::CreateIndex(_)
             | Statement::DropIndex(_)
             | Statement::AlterQuota(_) => self.run_ddl(statement)?,
@@ -229,6 +230,7 @@ impl Session {
             Statement::CreateSequence(create) => Vec::from_iter(ddl.create_sequence(create)?),
             Statement::AlterSequence(alter) => Vec::from_iter(ddl.alter_sequence(alter)?),
             Statement::DropSequence(drop) => ddl.drop_sequence(drop)?,
+            Statement::Type(statement) => ddl.change_types(statement)?,
             Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
             Statement::DropIndex(drop) => ddl.drop_index(drop)?,
             Statement::AlterQuota(alter) => {
@@ -459,7 +461,9 @@ impl Session {
     }
 
     fn run_prepare(&mut self, parsed: &Arc<ParsedStatement>, prepare: &ast::Prepare) -> Result<()> {
-        let types: Vec<_> = prepare.types.iter().map(|name| Some(name.sql_type.base)).collect();
+        let catalog = self.catalog();
+        let named = prepare.types.iter().map(|name| catalog.type_named(name));
+        let types: Vec<_> = named.map(|of| of.map(|of| Some(of.base))).collect::<Result<_>>()?;
         let statement = ParsedStatement {
             statement: prepare.statement.clone(),
             ..ParsedStatement::clone(parsed)

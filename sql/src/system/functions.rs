@@ -91,7 +91,7 @@ fn call(
         return privileges::privilege(source, objects, function, arguments);
     }
     if function.ends_with("_is_visible") {
-        return Ok(visible(objects, function, first));
+        return Ok(visible(&source.catalog, objects, function, first));
     }
     if let Some(answer) = defined(source, objects, function, arguments)? {
         return Ok(answer);
@@ -145,7 +145,7 @@ fn defined(
 ) -> Result<Option<Datum>> {
     let first = oid_at(arguments, 0);
     Ok(Some(match function {
-        "format_type" => format_type(arguments),
+        "format_type" => format_type(&source.catalog, arguments),
         "pg_get_constraintdef" => {
             let pretty = is_true(arguments, 1);
             let found = objects.constraint(first);
@@ -208,14 +208,14 @@ fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -
     }
 }
 
-fn format_type(arguments: Arguments<'_>) -> Datum {
+fn format_type(catalog: &Catalog, arguments: Arguments<'_>) -> Datum {
     if arguments[0].is_null() {
         return Datum::Null;
     }
     let modifier = arguments[1].as_i64().unwrap_or(-1) as i32;
     let known = match oid_at(arguments, 0) {
         0 => return text("-"),
-        number => DataType::from_oid(number),
+        number => catalog.type_with_oid(number),
     };
     match known {
         // Without a modifier `character` is `bpchar` to SQL, which has no length.
@@ -225,12 +225,12 @@ fn format_type(arguments: Arguments<'_>) -> Datum {
     }
 }
 
-fn visible(objects: &Objects, function: &str, oid: u32) -> Datum {
+fn visible(catalog: &Catalog, objects: &Objects, function: &str, oid: u32) -> Datum {
     let known = match function {
         "pg_table_is_visible" => {
             objects.relation(oid).map(|relation| names::is_visible(objects, relation))
         }
-        "pg_type_is_visible" => DataType::from_oid(oid).map(|_| true),
+        "pg_type_is_visible" => catalog.type_with_oid(oid).map(|_| true),
         "pg_function_is_visible" => pg_proc::by_oid(oid).map(|_| true),
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
         "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),

@@ -155,8 +155,10 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         limits(column.sql_type);
     let data_type = match base {
         DataType::Array(_) => "ARRAY",
+        DataType::Enum(_) => "USER-DEFINED",
         other => other.sql_name(),
     };
+    let udt_schema = base.enumeration().map_or("pg_catalog", |of| of.definition().schema.as_str());
     let identity = column.identity.map(|identity| match identity {
         IdentityRecord::Always => "ALWAYS",
         IdentityRecord::ByDefault => "BY DEFAULT",
@@ -177,7 +179,7 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("numeric_scale", scale),
         ("datetime_precision", datetime),
         ("udt_catalog", text(DATABASE_NAME)),
-        ("udt_schema", text("pg_catalog")),
+        ("udt_schema", text(udt_schema)),
         ("udt_name", text(base.internal_name())),
         ("dtd_identifier", text(column.number.to_string())),
         ("is_self_referencing", yes_or_no(false)),

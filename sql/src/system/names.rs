@@ -75,7 +75,10 @@ pub(super) fn oid_of(
     let undefined = |code, message: String| Err(Error::new(code, message));
     match kind {
         RegKind::Class => relation(objects, text).map(|relation| relation.oid),
-        RegKind::Type => Ok(parser::parse_type(text)?.base.oid()),
+        RegKind::Type => {
+            let name = parser::parse_type(text)?;
+            Ok(viewer.catalog.type_named(&name)?.base.oid())
+        }
         RegKind::Namespace => {
             let name = parse(text)?.name.value;
             match objects.namespace_named(&name) {
@@ -148,7 +151,7 @@ fn procedure(text: &str) -> Result<u32> {
     })?;
     let mut types: Vec<DataType> = Vec::new();
     for one in list.split(',').filter(|_| !list.trim().is_empty()) {
-        types.push(parser::parse_type(one.trim())?.base);
+        types.push(parser::parse_type(one.trim())?.sql_type.base);
     }
     let found = functions(&parse(name)?).into_iter().find(|one| one.arguments == types);
     found.map(|one| one.oid).ok_or_else(undefined)
@@ -170,7 +173,8 @@ pub(super) fn name_of(
             })
         }
         RegKind::Type => {
-            DataType::from_oid(number).map(|data_type| data_type.sql_name().to_owned())
+            let known = viewer.catalog.type_with_oid(number);
+            known.map(|data_type| data_type.sql_name().to_owned())
         }
         RegKind::Namespace => match objects.namespace(number) {
             "" => None,

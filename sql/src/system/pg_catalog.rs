@@ -15,7 +15,7 @@ use crate::system::objects::{
     made, shown,
 };
 use crate::system::pg_type::{self, Facts};
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::shape::{PG_CATALOG, PUBLIC, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{Row, pg_proc};
 
@@ -46,7 +46,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_attribute" => attributes(shape, objects),
         "pg_attrdef" => attribute_defaults(shape, objects),
         "pg_namespace" => namespaces(shape, objects),
-        "pg_type" => pg_type::all().map(|facts| type_row(shape, facts)).collect(),
+        "pg_type" => types(shape, catalog),
+        "pg_enum" => labels(shape, catalog),
         "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
         "pg_constraint" => objects.constraints.iter().map(|one| constraint(shape, one)).collect(),
         "pg_proc" => pg_proc::functions(shape),
@@ -184,7 +185,33 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
     objects.namespaces.iter().map(row).collect()
 }
 
-fn type_row(shape: &Shape, facts: &Facts) -> Row {
+fn types(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+    let built_in = pg_type::all().map(|facts| type_row(shape, facts, PG_CATALOG));
+    let enums = catalog.enums().flat_map(|record| {
+        let of = record.enum_type();
+        [DataType::Enum(of), of.array()]
+    });
+    let enums = enums.filter_map(pg_type::of).map(|facts| type_row(shape, &facts, PUBLIC));
+    built_in.chain(enums).collect()
+}
+
+fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for record in catalog.enums() {
+        let definition = record.enum_type().definition();
+        for (position, label) in definition.labels.iter().enumerate() {
+            rows.push(shape.row([
+                ("oid", oid(label.oid)),
+                ("enumtypid", oid(definition.oid)),
+                ("enumsortorder", Datum::Float4(position as f32 + 1.0)),
+                ("enumlabel", text(&label.name)),
+            ]));
+        }
+    }
+    rows
+}
+
+fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
     let data_type = facts.data_type;
     let [input, output, receive, send] = facts.io();
     let function = |name: &str| oid(pg_proc::internal_oid(name));
@@ -203,7 +230,7 @@ fn type_row(shape: &Shape, facts: &Facts) -> Row {
     shape.row([
         ("oid", oid(data_type.oid())),
         ("typname", text(data_type.internal_name())),
-        ("typnamespace", oid(PG_CATALOG)),
+        ("typnamespace", oid(namespace)),
         ("typowner", oid(OWNER)),
         ("typlen", int2(data_type.length())),
         ("typbyval", Datum::Bool(facts.by_value)),

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use types::DataType;
 
 /// What `pg_type` has beside what [`DataType`] knows.
+#[derive(Clone, Copy)]
 pub(super) struct Facts {
     pub(super) data_type: DataType,
     pub(super) by_value: bool,
@@ -48,7 +49,7 @@ const VARIABLE: (char, char) = ('i', 'x');
 
 /// All types but arrays, by OID.
 static BASE: LazyLock<Vec<Facts>> = LazyLock::new(|| {
-    let mut all: Vec<Facts> = DataType::all().filter_map(facts_of).collect();
+    let mut all: Vec<Facts> = DataType::all().filter_map(of).collect();
     all.sort_by_key(|one| one.data_type.oid());
     all
 });
@@ -59,11 +60,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Facts> {
 }
 
 /// Returns the facts of a type.
-pub(super) fn of(data_type: DataType) -> Option<&'static Facts> {
-    BASE.iter().find(|one| one.data_type == data_type)
-}
-
-fn facts_of(data_type: DataType) -> Option<Facts> {
+pub(super) fn of(data_type: DataType) -> Option<Facts> {
     use DataType as T;
     let number = (true, 'b', 'N', false);
     let preferred_number = (true, 'b', 'N', true);
@@ -100,15 +97,17 @@ fn facts_of(data_type: DataType) -> Option<Facts> {
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
         T::Void => f(T::Void, pseudo, INTEGER, "void_"),
         T::AnyArray => f(T::AnyArray, (false, 'p', 'P', false), ('d', 'x'), "anyarray_"),
+        T::AnyEnum => f(T::AnyEnum, pseudo, INTEGER, "anyenum_"),
+        T::Enum(_) => f(data_type, (true, 'e', 'E', false), INTEGER, "enum_"),
         T::AnyElement => f(T::AnyElement, pseudo, INTEGER, "anyelement_"),
         T::CompatibleArray => {
             f(T::CompatibleArray, (false, 'p', 'P', false), ('d', 'x'), "anycompatiblearray_")
         }
         T::Compatible => f(T::Compatible, pseudo, INTEGER, "anycompatible_"),
         T::Array(element) => {
-            let align = if facts_of(*element)?.align == 'd' { 'd' } else { 'i' };
+            let align = if of(*element)?.align == 'd' { 'd' } else { 'i' };
             let array = f(data_type, (false, 'b', 'A', false), (align, 'x'), "array_");
-            Facts { modified: facts_of(*element)?.modified, ..array }
+            Facts { modified: of(*element)?.modified, ..array }
         }
         _ => return None,
     })

@@ -37,6 +37,7 @@ impl Extreme {
             | DataType::Int8
             | DataType::Oid
             | DataType::Reg(_)
+            | DataType::Enum(_)
             | DataType::Date
             | DataType::Time
             | DataType::Timestamp

@@ -238,6 +238,7 @@ fn is_fixed(data_type: DataType) -> bool {
             | DataType::Int8
             | DataType::Oid
             | DataType::Reg(_)
+            | DataType::Enum(_)
             | DataType::Float4
             | DataType::Float8
             | DataType::Date

@@ -219,6 +219,8 @@ fn comparable(data_type: DataType) -> DataType {
     match data_type {
         DataType::Varchar | DataType::Unknown => DataType::Text,
         DataType::Array(_) => DataType::AnyArray,
+        DataType::Enum(_) => DataType::AnyEnum,
+        DataType::Reg(_) => DataType::Oid,
         other => other,
     }
 }

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use super::{Row, Shape, Volatility, argument, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Jsonb,
-    Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid,
+    self, AnyArray, AnyEnum, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval,
+    Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid,
 };
 use crate::datetime::{self, MICROS_PER_DAY};
 use crate::datum::{Datum, compare_floats};
@@ -126,6 +126,7 @@ const PAIRS: &[[DataType; 2]] = &[
     [Uuid, Uuid],
     [Oid, Oid],
     [AnyArray, AnyArray],
+    [AnyEnum, AnyEnum],
     [Jsonb, Jsonb],
 ];
 

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Jsonb,
-    Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid, Varchar,
+    self, AnyArray, AnyEnum, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval,
+    Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid, Varchar,
 };
 use crate::datum::Datum;
 use crate::error::Result;
@@ -36,6 +36,7 @@ const PAIRS: &[[DataType; 2]] = &[
     [Uuid, Uuid],
     [Oid, Oid],
     [AnyArray, AnyArray],
+    [AnyEnum, AnyEnum],
     [Jsonb, Jsonb],
 ];
 

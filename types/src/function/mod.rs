@@ -36,6 +36,7 @@ mod date_template;
 mod datetime;
 mod digest;
 mod encoding;
+mod enumeration;
 mod interval_format;
 mod json_access;
 mod json_build;
@@ -198,7 +199,8 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 33] = [
+    let families: [&[Row]; 34] = [
+        enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
         json_change::FUNCTIONS,

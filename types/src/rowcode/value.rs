@@ -26,6 +26,7 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         DataType::Int8
         | DataType::Oid
         | DataType::Reg(_)
+        | DataType::Enum(_)
         | DataType::Float8
         | DataType::Time
         | DataType::Timestamp
@@ -46,6 +47,7 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
+        | DataType::AnyEnum
         | DataType::CompatibleArray
         | DataType::Compatible => None,
     }
@@ -158,7 +160,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         DataType::Int2 => sink.put_i16(i16::from_le_bytes(fixed(bytes)?)),
         DataType::Int4 => sink.put_i32(i32::from_le_bytes(fixed(bytes)?)),
         DataType::Date => sink.put_date(i32::from_le_bytes(fixed(bytes)?)),
-        DataType::Int8 | DataType::Oid | DataType::Reg(_) => {
+        DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
             sink.put_i64(i64::from_le_bytes(fixed(bytes)?));
         }
         DataType::Time => sink.put_time(i64::from_le_bytes(fixed(bytes)?)),
@@ -176,6 +178,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::OidVector
         | DataType::AnyArray
         | DataType::AnyElement
+        | DataType::AnyEnum
         | DataType::CompatibleArray
         | DataType::Compatible => sink.put_nested(nested::read(bytes, data_type)?),
         DataType::Numeric => {
