@@ -1,9 +1,9 @@
 //! The SQL scripts in `tests/slt`, each on a database of its own, through both protocols.
 //!
-//! `BENNU_SLT_UPDATE=1 cargo test slt::` records the answers into the scripts; what changed is
-//! then read and judged. Answers that PostgreSQL knows are PostgreSQL's: with the address of one in
-//! `BENNU_ORACLE` (a user and a database `bennu`, trusted, whose tables are dropped) the ignored
-//! test compares them, or records them.
+//! `BENNU_SLT_UPDATE=1 cargo test slt::` records the answers into the scripts, or into the one
+//! that `BENNU_SLT` names; what changed is then read and judged. Answers that PostgreSQL knows are
+//! PostgreSQL's: with the address of one in `BENNU_ORACLE` (a user and a database `bennu`,
+//! trusted, whose tables are dropped) the ignored test compares them, or records them.
 
 mod engine;
 
@@ -20,6 +20,9 @@ fn scripts() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut scripts: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|name| name == "slt")).collect();
+    if let Ok(only) = std::env::var("BENNU_SLT") {
+        scripts.retain(|path| path.file_stem().is_some_and(|name| name == only.as_str()));
+    }
     scripts.sort();
     scripts
 }
@@ -96,6 +99,7 @@ const PORTABLE: &[&str] = &[
     "enums",
     "functions",
     "group_by",
+    "grouping_sets",
     "indexes",
     "insert",
     "joins",
@@ -103,14 +107,16 @@ const PORTABLE: &[&str] = &[
     "information_schema",
     "json",
     "keys",
+    "lateral",
     "no_primary_key",
     "order_limit",
     "pairs",
     "pg_catalog",
     "select",
+    "select_sets",
     "sequences",
-    "set_operations",
     "set_functions",
+    "set_operations",
     "settings",
     "subqueries",
     "top_n",
@@ -120,6 +126,7 @@ const PORTABLE: &[&str] = &[
     "update_from",
     "window",
     "with",
+    "with_changes",
     "views",
 ];
 

@@ -145,6 +145,10 @@ pub mod sqlstate {
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// `statement_too_complex`
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
+    /// `too_many_columns`
+    pub const TOO_MANY_COLUMNS: &str = "54011";
+    /// `too_many_arguments`
+    pub const TOO_MANY_ARGUMENTS: &str = "54023";
     /// `external_routine_exception`
     pub const EXTERNAL_ROUTINE_EXCEPTION: &str = "38000";
     /// `object_not_in_prerequisite_state`

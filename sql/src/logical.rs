@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use types::aggregate::Aggregate;
 use types::expr::Expr;
+use types::function::FunctionId;
 use types::{DataType, Datum, SqlType};
 
 use crate::catalog::statistics::TableStatistics;
@@ -62,6 +63,8 @@ pub enum Logical {
         /// One for each output column.
         expressions: Vec<Expr>,
     },
+    /// Rows of functions, for each row of the input.
+    ProjectSet(ProjectSet),
     /// Pairs of rows.
     Join(Join),
     /// A subquery, run for each row of the input.
@@ -75,6 +78,8 @@ pub enum Logical {
         /// The aggregates, over the input.
         aggregates: Vec<Aggregate>,
     },
+    /// Groups by several sets of keys.
+    GroupingSets(GroupingSets),
     /// Sorted rows.
     Sort {
         /// Where the rows come from.
@@ -116,6 +121,64 @@ pub enum Logical {
         /// The inputs.
         inputs: Vec<Logical>,
     },
+}
+
+/// Groups by several sets of keys. Output: the keys, NULL in groups of sets that do not have them,
+/// the aggregates, then a column for each call of GROUPING. A set without keys is one group, also
+/// of no rows.
+#[derive(Debug, Clone)]
+pub struct GroupingSets {
+    /// Where the rows come from.
+    pub input: Box<Logical>,
+    /// The keys of all sets.
+    pub group_by: Vec<Expr>,
+    /// The aggregates, over the input.
+    pub aggregates: Vec<Aggregate>,
+    /// The keys of each set, by position, ascending.
+    pub sets: Vec<Vec<usize>>,
+    /// The keys that each call of GROUPING asks of, by position: the bits of its result, the first
+    /// one the highest, are set where the group's set does not have them.
+    pub groupings: Vec<Vec<usize>>,
+}
+
+/// Rows of functions, called for each row of the input: functions in FROM, over one row of no
+/// columns or over the rows before them, and in a select list. Output: the input's columns, those
+/// of the functions, then the ordinality.
+///
+/// The nth rows of all functions are one row, NULL where a function has ended before the others.
+#[derive(Debug, Clone)]
+pub struct ProjectSet {
+    /// The rows that the functions are called for.
+    pub input: Box<Logical>,
+    /// The functions.
+    pub functions: Vec<SetFunction>,
+    /// `WITH ORDINALITY`: a bigint that counts the rows of each call.
+    pub ordinality: bool,
+    /// Whether a row of the input for which no function yields one stays, with NULLs.
+    pub outer: bool,
+}
+
+/// A function of [`ProjectSet`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetFunction {
+    /// What is called.
+    pub call: SetCall,
+    /// The columns of its rows.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// What is called for rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SetCall {
+    /// One of [`types::function::sets`].
+    Set {
+        /// Which.
+        function: FunctionId,
+        /// Its arguments, over the input.
+        arguments: Vec<Expr>,
+    },
+    /// A value, over the input: one row of it.
+    Value(Expr),
 }
 
 /// INTERSECT or EXCEPT. NULLs are equal to each other.
@@ -228,7 +291,7 @@ pub struct RowLock {
 #[derive(Debug, Clone)]
 pub struct SystemRows {
     /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`,
-    /// `generate_series`.
+    /// `cells`.
     pub name: String,
     /// Arguments of a table function; no columns.
     pub arguments: Vec<Expr>,
@@ -316,6 +379,11 @@ pub struct Apply {
 pub enum ApplyKind {
     /// The one column of its one row, NULL if there is none; more rows are an error (21000).
     Scalar,
+    /// The values of its one column, as an array of this type; no rows make an empty one.
+    Array {
+        /// The type of the array.
+        data_type: DataType,
+    },
     /// Whether there is a row.
     Exists,
     /// The value of `operand IN (subquery)` / `operand op ANY (subquery)` with three-valued logic.
@@ -329,6 +397,97 @@ pub enum ApplyKind {
         /// For each subquery row: does it match?
         comparison: Expr,
     },
+    /// All its columns: LATERAL. The input's row comes once for each subquery row that matches.
+    Rows {
+        /// Which subquery rows match, over the input's columns followed by the subquery's.
+        on: Expr,
+        /// Whether an input row without a match comes, too, with NULLs: LEFT JOIN LATERAL.
+        outer: bool,
+    },
+}
+
+impl SetFunction {
+    /// Returns the expressions of the call.
+    pub fn arguments(&self) -> &[Expr] {
+        match &self.call {
+            SetCall::Set { arguments, .. } => arguments,
+            SetCall::Value(value) => std::slice::from_ref(value),
+        }
+    }
+
+    /// Returns the expressions of the call.
+    pub fn arguments_mut(&mut self) -> &mut [Expr] {
+        match &mut self.call {
+            SetCall::Set { arguments, .. } => arguments,
+            SetCall::Value(value) => std::slice::from_mut(value),
+        }
+    }
+}
+
+impl ProjectSet {
+    /// Returns the types of the columns behind the input's.
+    pub fn set_types(&self) -> impl Iterator<Item = DataType> {
+        let columns = self.functions.iter().flat_map(|function| &function.columns);
+        let ordinality = self.ordinality.then_some(DataType::Int8);
+        columns.map(|column| column.sql_type.base).chain(ordinality)
+    }
+
+    /// Returns the expressions of all calls.
+    pub fn arguments(&self) -> impl Iterator<Item = &Expr> {
+        self.functions.iter().flat_map(SetFunction::arguments)
+    }
+
+    /// Returns the expressions of all calls.
+    pub fn arguments_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.functions.iter_mut().flat_map(SetFunction::arguments_mut)
+    }
+}
+
+impl ApplyKind {
+    /// Returns the types of the columns that are added to those of the input, of a subquery with
+    /// columns of these types.
+    pub fn added_types(&self, subquery: Vec<DataType>) -> Vec<DataType> {
+        match self {
+            ApplyKind::Scalar => vec![subquery.first().copied().unwrap_or(DataType::Unknown)],
+            ApplyKind::Array { data_type } => vec![*data_type],
+            ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+                vec![DataType::Bool]
+            }
+            ApplyKind::Rows { .. } => subquery,
+        }
+    }
+
+    /// Returns the expression that is over the input's columns followed by the subquery's.
+    pub fn condition(&self) -> Option<&Expr> {
+        match self {
+            ApplyKind::Any { comparison: condition }
+            | ApplyKind::All { comparison: condition }
+            | ApplyKind::Rows { on: condition, .. } => Some(condition),
+            ApplyKind::Scalar | ApplyKind::Exists | ApplyKind::Array { .. } => None,
+        }
+    }
+
+    /// Returns the expression that is over the input's columns followed by the subquery's.
+    pub fn condition_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            ApplyKind::Any { comparison: condition }
+            | ApplyKind::All { comparison: condition }
+            | ApplyKind::Rows { on: condition, .. } => Some(condition),
+            ApplyKind::Scalar | ApplyKind::Exists | ApplyKind::Array { .. } => None,
+        }
+    }
+}
+
+impl GroupingSets {
+    /// Returns whether all sets have a key.
+    pub fn is_in_all(&self, key: usize) -> bool {
+        self.sets.iter().all(|set| set.contains(&key))
+    }
+
+    /// Returns the result of a call of GROUPING in the groups of a set.
+    pub fn grouping(asked: &[usize], set: &[usize]) -> i32 {
+        asked.iter().fold(0, |bits, key| bits << 1 | i32::from(!set.contains(key)))
+    }
 }
 
 /// A statement that reads or writes rows.
@@ -342,6 +501,29 @@ pub enum Bound {
     Update(Update),
     /// DELETE.
     Delete(Delete),
+    /// Statements one after the other, the last of which is what the client asked for.
+    Steps(Steps),
+}
+
+/// A statement with others in WITH that change data. All of them see what the statement saw when it
+/// began.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    /// What comes before, in this order.
+    pub before: Vec<NamedStep>,
+    /// What the client asked for.
+    pub last: Box<Bound>,
+}
+
+/// A step whose rows later ones may read by its number.
+#[derive(Debug, Clone)]
+pub struct NamedStep {
+    /// Its number within the statement.
+    pub id: usize,
+    /// Its name, for EXPLAIN.
+    pub name: String,
+    /// What it does: a query is computed as far as it is read, a change runs to its end.
+    pub bound: Bound,
 }
 
 /// A query and what the client sees of it.
@@ -498,20 +680,25 @@ impl Logical {
             }
             Logical::Apply(apply) => {
                 let mut types = apply.input.column_types();
-                types.push(match apply.kind {
-                    ApplyKind::Scalar => {
-                        apply.subquery.column_types().first().copied().unwrap_or(DataType::Unknown)
-                    }
-                    ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
-                        DataType::Bool
-                    }
-                });
+                types.extend(apply.kind.added_types(apply.subquery.column_types()));
                 types
             }
             Logical::Aggregate { group_by, aggregates, .. } => group_by
                 .iter()
                 .map(Expr::data_type)
                 .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
+                .collect(),
+            Logical::ProjectSet(sets) => {
+                let mut types = sets.input.column_types();
+                types.extend(sets.set_types());
+                types
+            }
+            Logical::GroupingSets(grouping) => grouping
+                .group_by
+                .iter()
+                .map(Expr::data_type)
+                .chain(grouping.aggregates.iter().map(|aggregate| aggregate.data_type))
+                .chain(grouping.groupings.iter().map(|_| DataType::Int4))
                 .collect(),
             Logical::SetOperation(operation) => operation.left.column_types(),
             Logical::Window(window) => {

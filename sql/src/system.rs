@@ -218,44 +218,19 @@ impl SystemCatalog for SystemNames<'_> {
         Some(columns.iter().map(column).collect())
     }
 
+    fn is_function(&self, name: &str) -> bool {
+        name == "cells"
+    }
+
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
         match name {
             "cells" if matches!(argument_types.len(), 1..=3) => Some(output(CELL_COLUMNS)),
-            "generate_series" => {
-                series_type(argument_types).map(|series| output(&[("generate_series", series)]))
-            }
             _ => None,
         }
     }
 
     fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
         coprocessors::shape(self.coprocessors, table, name)
-    }
-}
-
-/// Returns the type of `generate_series` over arguments of these types. The executor computes it.
-fn series_type(arguments: &[DataType]) -> Option<DataType> {
-    let integer = |data_type: &DataType| matches!(data_type, DataType::Int2 | DataType::Int4);
-    match arguments {
-        [start @ (DataType::Timestamp | DataType::Timestamptz), stop, DataType::Interval]
-            if start == stop =>
-        {
-            Some(*start)
-        }
-        [_, _] | [_, _, _] if arguments.iter().all(integer) => Some(DataType::Int4),
-        [_, _] | [_, _, _]
-            if arguments.iter().all(|each| integer(each) || *each == DataType::Int8) =>
-        {
-            Some(DataType::Int8)
-        }
-        [_, _] | [_, _, _]
-            if arguments.iter().all(|each| {
-                integer(each) || matches!(each, DataType::Int8 | DataType::Numeric)
-            }) =>
-        {
-            Some(DataType::Numeric)
-        }
-        _ => None,
     }
 }
 

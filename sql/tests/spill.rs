@@ -107,6 +107,27 @@ fn groups() {
 }
 
 #[test]
+fn grouping_sets() {
+    let (server, mut session) = server();
+    // The keys of all sets in the regions, none of which has all, and rows of the session.
+    for (keys, from) in [
+        ("ROLLUP (c, a)", "t"),
+        ("GROUPING SETS (a, c, ())", "t"),
+        ("CUBE (c, a)", "(SELECT * FROM t ORDER BY a) AS s"),
+    ] {
+        let query = format!(
+            "SELECT a, c, grouping(a, c), count(*), sum(d), max(e), count(DISTINCT b) \
+             FROM {from} GROUP BY {keys}"
+        );
+        let [mut roomy, mut tight] = both(&server, &mut session, &query);
+        roomy.sort_unstable();
+        tight.sort_unstable();
+        assert!(roomy.len() > ROWS, "{query}: {} groups", roomy.len());
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
 fn different_rows() {
     let (server, mut session) = server();
     let (left, right) =

@@ -197,6 +197,13 @@ pub enum Expr {
         /// Where the test stands: its operand.
         position: usize,
     },
+    /// `ARRAY (SELECT …)`
+    ArraySubquery {
+        /// The query, of one column.
+        query: Box<Query>,
+        /// Where it stands.
+        position: usize,
+    },
     /// `ARRAY[…]`
     Array {
         /// The elements; those of `ARRAY[[1, 2], [3, 4]]` are arrays.
@@ -323,6 +330,7 @@ impl Expr {
             | Expr::NullIf { position, .. }
             | Expr::MinMax { position, .. }
             | Expr::Array { position, .. }
+            | Expr::ArraySubquery { position, .. }
             | Expr::SqlValue { position, .. } => *position,
             Expr::TypedString { type_name, .. } => type_name.position,
             Expr::Column(parts) => parts.first().map_or(1, |part| part.position),

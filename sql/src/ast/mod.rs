@@ -43,9 +43,9 @@ pub use expr::{
     Subscript, TruthTest, TypeName, UnaryOperator,
 };
 pub use query::{
-    Distinct, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking, NullsOrder,
-    OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder, SourceQuery,
-    TableAlias, TableFunction, TableRef,
+    Distinct, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
+    NullsOrder, OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder,
+    SourceQuery, TableAlias, TableFunction, TableRef,
 };
 pub use sequence::{
     AlterSequence, CreateSequence, DropSequence, Identity, IdentityKind, Overriding,

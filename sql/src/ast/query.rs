@@ -79,8 +79,10 @@ pub struct Select {
     pub from: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Expr>,
-    /// `GROUP BY`: expressions, ordinals as numbers, or names of output columns.
-    pub group_by: Vec<Expr>,
+    /// `GROUP BY`
+    pub group_by: Vec<GroupItem>,
+    /// `GROUP BY DISTINCT`: of grouping sets that are the same one counts.
+    pub distinct_groups: bool,
     /// `HAVING`
     pub having: Option<Expr>,
     /// `WINDOW`
@@ -98,6 +100,26 @@ pub enum Distinct {
     All,
     /// `DISTINCT ON (…)`: those that agree in these, each as in ORDER BY; the first one stays.
     On(Vec<Expr>),
+}
+
+/// One entry of GROUP BY, or of what stands in one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GroupItem {
+    /// An expression, an ordinal as a number, or the name of an output column.
+    Expr(Expr),
+    /// `(a, b)`: these together; `()` is empty.
+    List(Vec<Expr>),
+    /// `ROLLUP (…)`: all of them, all but the last one, and so on to none.
+    Rollup(Vec<Vec<Expr>>),
+    /// `CUBE (…)`: each selection of them.
+    Cube {
+        /// They, each an expression or a list.
+        units: Vec<Vec<Expr>>,
+        /// Where it stands.
+        position: usize,
+    },
+    /// `GROUPING SETS (…)`: one after the other.
+    Sets(Vec<GroupItem>),
 }
 
 /// One entry of a select or RETURNING list.
@@ -144,6 +166,8 @@ pub enum TableRef {
     Subquery {
         /// The query.
         query: Box<Query>,
+        /// `LATERAL`: it may name columns of what is before it.
+        lateral: bool,
         /// Its alias.
         alias: Option<TableAlias>,
     },
@@ -162,11 +186,13 @@ pub enum TableRef {
     },
 }
 
-/// A function in FROM.
+/// Functions in FROM. They may name columns of what is before them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFunction {
-    /// The call; neither DISTINCT nor FILTER nor `*`.
-    pub call: FunctionCall,
+    /// The calls, several of `ROWS FROM (…)`; neither DISTINCT nor FILTER nor `*`.
+    pub calls: Vec<FunctionCall>,
+    /// `WITH ORDINALITY`
+    pub ordinality: bool,
     /// Its alias.
     pub alias: Option<TableAlias>,
 }

@@ -175,7 +175,7 @@ pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) ->
     Expr::Call { function, arguments, data_type }
 }
 
-fn no_array(element: DataType, position: usize) -> Error {
+pub(super) fn no_array(element: DataType, position: usize) -> Error {
     let message = format!("could not find array type for data type {}", element.sql_name());
     Error::new(sqlstate::UNDEFINED_OBJECT, message).at(position)
 }

@@ -13,6 +13,7 @@ use crate::binder::arrays::internal;
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
+use crate::binder::sets::is_set_function;
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
 use crate::error::{Error, Result, sqlstate};
@@ -41,6 +42,9 @@ impl Binder<'_> {
             let message = format!("window function {name} requires an OVER clause");
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
+        if name == "grouping" && call.name.schema.is_none() && !call.arguments.is_empty() {
+            return self.bind_grouping(&call.arguments, position);
+        }
         let nullary = |signature: &types::function::Signature| signature.arguments.is_empty();
         if call.star && !types::function::overloads(name).iter().any(nullary) {
             return self.function(name, Vec::new(), position);
@@ -55,6 +59,9 @@ impl Binder<'_> {
             };
             let message = format!("{what}, but {name} is not an aggregate function");
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        }
+        if is_set_function(name) && call.arguments.iter().all(|argument| argument.name.is_none()) {
+            return self.bind_set_use(call, position);
         }
         if call.arguments.is_empty()
             && let Some(value) = self.constants.value(name)

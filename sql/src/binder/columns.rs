@@ -3,8 +3,8 @@
 use types::expr::Expr;
 
 use crate::ast::Ident;
-use crate::binder::level::{Binder, Reference};
-use crate::binder::scope::ScopeColumn;
+use crate::binder::level::{Binder, Reach, Reference};
+use crate::binder::scope::{Relation, ScopeColumn};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
@@ -14,12 +14,37 @@ impl Binder<'_> {
     pub(super) fn bind_column(&mut self, parts: &[Ident]) -> Result<Typed> {
         let position = parts.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
-            let found = self.levels[depth].scope.find(parts).map_err(|error| error.at(position))?;
+            let level = &self.levels[depth];
+            if level.reach == Reach::Hidden {
+                continue;
+            }
+            let found = level.scope.find(parts).map_err(|error| error.at(position))?;
             if let Some(column) = found.cloned() {
+                if level.is_optional {
+                    return Err(self.wrong_join(depth, parts).at(position));
+                }
                 return Ok(self.reference(depth, column, position));
             }
         }
         Err(self.no_column(parts).at(position))
+    }
+
+    /// Returns the error of a LATERAL reference to the other side of a right or full join.
+    fn wrong_join(&self, depth: usize, parts: &[Ident]) -> Error {
+        let scope = &self.levels[depth].scope;
+        let name = match parts {
+            [qualifier @ .., _] if !qualifier.is_empty() => qualifier.last(),
+            _ => None,
+        };
+        let of_column = |relation: &&Relation| {
+            let named = |column: &ScopeColumn| parts.last().is_some_and(|p| p.value == column.name);
+            relation.columns.iter().any(named)
+        };
+        let found = scope.relations.iter().find(of_column).map(|relation| relation.alias.as_str());
+        let name = name.map(|name| name.value.as_str()).or(found).unwrap_or_default();
+        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+        Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+            .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
     }
 
     /// Returns the value of a column of the level at `depth`.
@@ -56,7 +81,9 @@ impl Binder<'_> {
                 return Error::not_supported(what, "Name its columns, or write t.*.");
             }
             let error = unknown_column(parts);
-            return match level.scope.hint_for(&name.value) {
+            let hint =
+                self.hidden_column(&name.value).or_else(|| level.scope.hint_for(&name.value));
+            return match hint {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             };
@@ -64,9 +91,31 @@ impl Binder<'_> {
         self.no_relation(qualifier)
     }
 
+    /// Explains that a column is of something in FROM that cannot be named from here.
+    fn hidden_column(&self, name: &str) -> Option<String> {
+        let hidden = self.levels.iter().rev().filter(|level| level.reach == Reach::Hidden);
+        let mut relations = hidden.flat_map(|level| &level.scope.relations);
+        let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == name);
+        relations.find(has).map(|relation| {
+            format!(
+                "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced \
+                 from this part of the query.",
+                relation.alias
+            )
+        })
+    }
+
     /// Returns the error of a qualifier that is not in FROM.
     pub(super) fn no_relation(&self, qualifier: &[Ident]) -> Error {
         let name = qualifier.last().map(|part| part.value.as_str()).unwrap_or_default();
+        let hidden = self.levels.iter().filter(|level| level.reach == Reach::Hidden);
+        if hidden.flat_map(|level| &level.scope.relations).any(|relation| relation.alias == name) {
+            let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+            return Error::new(sqlstate::UNDEFINED_TABLE, message).with_hint(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this \
+                 part of the query."
+            ));
+        }
         let relations = self.levels.iter().flat_map(|level| &level.scope.relations);
         let renamed = relations
             .filter(|relation| relation.alias != name)

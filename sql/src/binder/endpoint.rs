@@ -32,8 +32,11 @@ struct Given {
 
 impl Binder<'_> {
     /// Binds a call of an endpoint.
-    pub(super) fn bind_endpoint(&mut self, function: &ast::TableFunction) -> Result<(Rows, Scope)> {
-        let call = &function.call;
+    pub(super) fn bind_endpoint(
+        &mut self,
+        call: &ast::FunctionCall,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Rows, Scope)> {
         let position = call.name.position();
         let [table, name, named @ ..] = call.arguments.as_slice() else {
             let message = "endpoint takes a table and the name of an endpoint";
@@ -50,7 +53,6 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_given(&table, (name, &shape.parameters), named);
         let (given, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
         level.refuse_subqueries("a function in FROM")?;
-        let alias = function.alias.as_ref();
         let alias_name = alias.map_or(name, |alias| &alias.name.value);
         let mut relation = Relation::new(alias_name, &shape.columns);
         relation.rename(alias.map_or(&[], |alias| &alias.columns))?;

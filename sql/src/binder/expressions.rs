@@ -87,13 +87,17 @@ impl Binder<'_> {
                 self.bind_like(*kind, (operand, pattern, escape.as_deref()), *negated, *position)
             }
             ast::Expr::Case { operand, branches, otherwise, position } => {
-                self.bind_case(operand.as_deref(), branches, otherwise.as_deref(), *position)
+                let bind = |binder: &mut Self| {
+                    binder.bind_case(operand.as_deref(), branches, otherwise.as_deref(), *position)
+                };
+                self.without_sets("CASE", bind)
             }
             ast::Expr::Cast { operand, type_name, position } => {
                 self.bind_cast(operand, type_name, *position)
             }
             ast::Expr::Coalesce { operands, position } => {
-                let operands = self.bind_list(operands)?;
+                let operands =
+                    self.without_sets("COALESCE", |binder| binder.bind_list(operands))?;
                 let (operands, sql_type) = self.unify(operands, "COALESCE")?;
                 let expr = Expr::Coalesce { operands, data_type: sql_type.base };
                 Ok(Typed { expr, sql_type, position: *position })
@@ -110,6 +114,9 @@ impl Binder<'_> {
             }
             ast::Expr::Call(call) => self.bind_call(call),
             ast::Expr::Array { elements, position } => self.bind_array(elements, *position),
+            ast::Expr::ArraySubquery { query, position } => {
+                self.bind_array_subquery(query, *position)
+            }
             ast::Expr::Subscript { operand, subscripts } => {
                 self.bind_subscripts(operand, subscripts)
             }

@@ -7,7 +7,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
-use crate::binder::level::{Binder, Clause};
+use crate::binder::level::{Binder, Clause, Reach};
 use crate::binder::operators::all_of;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::{Relation, Scope, ScopeColumn};
@@ -21,17 +21,28 @@ use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLU
 /// The name of the pseudo-column that tells when a row version was committed.
 pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
 
+/// Parameters, and the values over the entries before that they take.
+type Values = Vec<(usize, Expr)>;
+
 impl Binder<'_> {
     /// Binds a FROM clause; without entries it is one row of no columns.
     pub(super) fn bind_from(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
+        let base = std::mem::replace(&mut self.from_base, self.levels.len());
+        let bound = self.bind_entries(from);
+        self.from_base = base;
+        bound
+    }
+
+    fn bind_entries(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
         let mut bound: Option<(Rows, Scope)> = None;
         for entry in from {
-            let right = self.bind_table_ref(entry)?;
             bound = Some(match bound {
-                None => right,
+                None => self.bind_table_ref(entry)?,
                 Some((mut rows, scope)) => {
-                    let scope = scope.join(right.1, rows.types.len())?;
-                    rows.join(right.0, JoinKind::Inner, boolean(true));
+                    let (right, right_scope, bindings) = self.bind_beside(entry, &scope, false)?;
+                    let bindings = rows.bind(bindings);
+                    let scope = scope.join(right_scope, rows.types.len())?;
+                    rows.join_lateral(right, JoinKind::Inner, boolean(true), bindings);
                     (rows, scope)
                 }
             });
@@ -39,20 +50,43 @@ impl Binder<'_> {
         Ok(bound.unwrap_or_else(|| (Rows::unit(), Scope::default())))
     }
 
+    /// Binds an entry that may name columns of those before it. Returns these, too, as the values
+    /// of parameters. `is_optional`: the join has rows without any of those before.
+    fn bind_beside(
+        &mut self,
+        entry: &TableRef,
+        before: &Scope,
+        is_optional: bool,
+    ) -> Result<(Rows, Scope, Values)> {
+        self.push_level(before.clone(), Clause::FunctionInFrom);
+        let level = self.level();
+        level.reach = Reach::Hidden;
+        level.is_optional = is_optional;
+        let bound = self.bind_table_ref(entry);
+        let level = self.pop_level();
+        let (rows, scope) = bound?;
+        Ok((rows, scope, level.open_bindings))
+    }
+
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
             TableRef::Table { name, alias, as_of } => {
                 self.bind_table(name, alias.as_ref(), as_of.as_deref())
             }
-            TableRef::Subquery { query, alias } => {
-                let bound = self.bind_query(query, true)?;
+            TableRef::Subquery { query, lateral, alias } => {
+                let bound = match lateral {
+                    true => self.lateral(|binder| binder.bind_query(query, true))?,
+                    false => self.bind_query(query, true)?,
+                };
                 let name = alias.as_ref().map_or("unnamed_subquery", |alias| &alias.name.value);
                 let mut relation = Relation::new(name, &bound.columns);
                 relation.rename(alias.as_ref().map_or(&[], |alias| &alias.columns))?;
                 let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
                 Ok((Rows::new(bound.plan, types), Scope::of(relation)))
             }
-            TableRef::Function(function) => self.bind_table_function(function),
+            TableRef::Function(function) => {
+                self.lateral(|binder| binder.bind_table_function(function))
+            }
             TableRef::Join { left, right, kind, condition } => {
                 self.bind_join((left, right), *kind, condition)
             }
@@ -161,53 +195,6 @@ impl Binder<'_> {
         Ok(expr)
     }
 
-    fn bind_table_function(&mut self, function: &ast::TableFunction) -> Result<(Rows, Scope)> {
-        let call = &function.call;
-        let position = call.name.position();
-        if call.name.name.value == "endpoint" {
-            return self.bind_endpoint(function);
-        }
-        if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
-            let hint = "Write the arguments in their order, without names.";
-            return Err(Error::not_supported("a named argument", hint).at(name.position));
-        }
-        let bind = |binder: &mut Self| {
-            let mut arguments = Vec::new();
-            for argument in &call.arguments {
-                arguments.push(binder.bind_expr(&argument.value)?);
-            }
-            binder.bind_set_function(&call.name.name.value, arguments)
-        };
-        let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
-        let ((arguments, set), level) = bound;
-        level.refuse_subqueries("a function in FROM")?;
-        let name = &call.name.name.value;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let Some(columns) = set.or_else(|| self.system.function(name, &types)) else {
-            let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
-            let message = format!("function {name}({}) does not exist", names.join(", "));
-            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-                .with_hint(
-                    "No function matches the given name and argument types. \
-                     You might need to add explicit type casts.",
-                )
-                .at(position));
-        };
-        let alias = function.alias.as_ref();
-        let alias_name = alias.map_or(name, |alias| &alias.name.value);
-        let only = [Ident { value: alias_name.clone(), position }];
-        let renamed: &[Ident] = match alias {
-            // A column with a name of its own keeps it.
-            Some(alias) if alias.columns.is_empty() && columns.len() == 1 => {
-                if columns[0].name == *name { &only } else { &[] }
-            }
-            Some(alias) => &alias.columns,
-            None => &[],
-        };
-        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-        system_rows(name.clone(), arguments, columns, (alias_name, renamed))
-    }
-
     fn bind_join(
         &mut self,
         sides: (&TableRef, &TableRef),
@@ -219,7 +206,14 @@ impl Binder<'_> {
             matches!(kind, ast::JoinKind::Left | ast::JoinKind::Full),
         );
         let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
-        let (right_rows, right) = self.bind_side(sides.1, pads_right)?;
+        let place = if pads_right { Some("within an outer join") } else { None };
+        let (right_rows, right, bindings) = match place {
+            None => self.bind_beside(sides.1, &left, pads_left)?,
+            Some(place) => {
+                self.without_recursion(place, |b| b.bind_beside(sides.1, &left, pads_left))?
+            }
+        };
+        let bindings = rows.bind(bindings);
         let width = rows.types.len();
         let kind = match kind {
             ast::JoinKind::Inner | ast::JoinKind::Cross => JoinKind::Inner,
@@ -234,7 +228,7 @@ impl Binder<'_> {
                 let scope = left.join(right, width)?;
                 let bind = |binder: &mut Self| binder.bind_condition(on, Clause::JoinOn);
                 let (on, level) = self.within(scope, Clause::JoinOn, bind)?;
-                join_on(&mut rows, right_rows, kind, on, &level)?;
+                join_on(&mut rows, (right_rows, bindings), kind, on, &level)?;
                 return Ok((rows, level.scope));
             }
             JoinCondition::None => Vec::new(),
@@ -249,7 +243,7 @@ impl Binder<'_> {
         if let Some(merged) = merged {
             scope.merge(merged);
         }
-        rows.join(right_rows, kind, on);
+        rows.join_lateral(right_rows, kind, on, bindings);
         Ok((rows, scope))
     }
 
@@ -361,19 +355,19 @@ fn system_rows(
 /// Joins on a condition; subqueries in that of an inner join are computed over the pairs.
 fn join_on(
     rows: &mut Rows,
-    right: Rows,
+    (right, bindings): (Rows, Vec<(usize, usize)>),
     kind: JoinKind,
     on: Expr,
     level: &crate::binder::level::Level,
 ) -> Result<()> {
     if kind != JoinKind::Inner {
         level.refuse_subqueries("the condition of an outer join")?;
-        rows.join(right, kind, on);
+        rows.join_lateral(right, kind, on, bindings);
         return Ok(());
     }
     let (late, early): (Vec<Expr>, Vec<Expr>) = conjuncts(on).into_iter().partition(has_subquery);
     let on = if early.is_empty() { boolean(true) } else { all_of(early) };
-    rows.join(right, kind, on);
+    rows.join_lateral(right, kind, on, bindings);
     if !late.is_empty() {
         rows.filter(all_of(late), &level.subqueries);
     }

@@ -1,29 +1,50 @@
-//! GROUP BY and aggregates: from expressions over the base row to expressions over groups.
+//! Groups and aggregates: from expressions over the base row to expressions over groups.
 
-use types::DataType;
 use types::expr::Expr;
+use types::{DataType, Datum};
 
-use crate::binder::level::{AGGREGATE, Level, SUBQUERY, SUBQUERY_COLUMN, WINDOW};
+use crate::binder::grouping_sets::GroupBy;
+use crate::binder::level::{AGGREGATE, GROUPING, Level, SUBQUERY, SUBQUERY_COLUMN, WINDOW};
 use crate::binder::rows::Rows;
 use crate::binder::scope::ScopeColumn;
+use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::tree::for_each_child;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Logical};
+use crate::logical::{GroupingSets, Logical};
 
 /// The groups of a query: maps expressions over the base row to the aggregate node's columns.
 pub(super) struct Groups {
     /// The keys, over the base row.
     keys: Vec<Expr>,
+    /// How many aggregates there are.
+    aggregate_count: usize,
+    /// Whether there are several sets of keys, and so columns for GROUPING.
+    has_sets: bool,
     /// Subqueries that were mapped already.
     mapped: Vec<usize>,
 }
 
 impl Groups {
     /// Puts the aggregate node above the rows.
-    pub(super) fn new(rows: &mut Rows, mut keys: Vec<Expr>, level: &Level) -> Groups {
-        add_dependent_columns(&mut keys, level);
-        let group_by: Vec<Expr> =
-            keys.iter().map(|key| rows.place(key.clone(), &level.subqueries)).collect();
+    ///
+    /// # Errors
+    ///
+    /// 42803 if GROUPING is asked of something that is no key.
+    pub(super) fn new(
+        rows: &mut Rows,
+        group_by: GroupBy,
+        level: &Level,
+        sets_below: &SetPlaces,
+    ) -> Result<Groups> {
+        let GroupBy { mut keys, mut sets } = group_by;
+        let groupings = grouping_keys(&keys, level)?;
+        add_dependent_columns(&mut keys, sets.as_deref_mut(), level);
+        let place = |key: &Expr| {
+            let mut key = key.clone();
+            sets_below.map(&mut key);
+            rows.place(key, &level.subqueries)
+        };
+        let group_by: Vec<Expr> = keys.iter().map(place).collect();
         let mut aggregates = level.aggregates.clone();
         for aggregate in &mut aggregates {
             for expr in aggregate.expressions_mut() {
@@ -33,8 +54,24 @@ impl Groups {
         let key_types = group_by.iter().map(Expr::data_type);
         let types: Vec<DataType> =
             key_types.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect();
-        rows.replace(types, |input| Logical::Aggregate { input, group_by, aggregates });
-        Groups { keys, mapped: Vec::new() }
+        let (aggregate_count, has_sets) = (aggregates.len(), sets.is_some());
+        match sets {
+            None => rows.replace(types, |input| Logical::Aggregate { input, group_by, aggregates }),
+            Some(sets) => {
+                let of_groupings = groupings.iter().map(|_| DataType::Int4);
+                let types = types.into_iter().chain(of_groupings).collect();
+                rows.replace(types, |input| {
+                    Logical::GroupingSets(GroupingSets {
+                        input,
+                        group_by,
+                        aggregates,
+                        sets,
+                        groupings,
+                    })
+                });
+            }
+        }
+        Ok(Groups { keys, aggregate_count, has_sets, mapped: Vec::new() })
     }
 
     /// Maps an expression, and the subqueries in it.
@@ -89,6 +126,23 @@ impl Groups {
         result
     }
 
+    /// Maps what functions that return sets are called with.
+    pub(super) fn map_sets(&mut self, level: &mut Level) -> Result<()> {
+        let mut sets = std::mem::take(&mut level.set_uses);
+        // A call that is grouped by was made below.
+        let below: Vec<usize> = self.keys.iter().flat_map(calls_in).collect();
+        let mut result = Ok(());
+        for (number, set) in sets.iter_mut().enumerate() {
+            for argument in set.function.arguments_mut() {
+                if result.is_ok() && !below.contains(&number) {
+                    result = self.map(argument, level);
+                }
+            }
+        }
+        level.set_uses = sets;
+        result
+    }
+
     fn map_within(
         &mut self,
         expr: &mut Expr,
@@ -104,6 +158,13 @@ impl Groups {
                 SUBQUERY_COLUMN.. => {}
                 SUBQUERY.. => self.map_subquery(*index - SUBQUERY, level)?,
                 WINDOW.. => {}
+                // With one set, there is nothing that a group is not grouped by.
+                GROUPING.. if !self.has_sets => {
+                    *expr = Expr::constant(Datum::Int4(0), DataType::Int4)
+                }
+                GROUPING.. => {
+                    *index = self.keys.len() + self.aggregate_count + *index - GROUPING;
+                }
                 AGGREGATE.. => *index = self.keys.len() + *index - AGGREGATE,
                 ungrouped => return Err(ungrouped_column(ungrouped, level, from_subquery)),
             }
@@ -127,22 +188,38 @@ impl Groups {
         for (_, value) in &mut subquery.bindings {
             self.map_within(value, level, true)?;
         }
-        if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &mut subquery.kind {
-            self.map_within(comparison, level, false)?;
+        if let Some(condition) = subquery.kind.condition_mut() {
+            self.map_within(condition, level, false)?;
         }
         level.subqueries[index] = subquery;
         Ok(())
     }
 }
 
+/// Returns the keys that each call of GROUPING asks of, by position.
+fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
+    let of_argument = |(argument, position): &(Expr, usize)| {
+        keys.iter().position(|key| key == argument).ok_or_else(|| {
+            let message = "arguments to GROUPING must be grouping expressions \
+                           of the associated query level";
+            Error::new(sqlstate::GROUPING_ERROR, message).at(*position)
+        })
+    };
+    level.groupings.iter().map(|call| call.arguments.iter().map(of_argument).collect()).collect()
+}
+
 /// Where a table's whole primary key is grouped by, its other columns are constant in a group too:
-/// those that are used become keys.
-fn add_dependent_columns(keys: &mut Vec<Expr>, level: &Level) {
+/// those that are used become keys, of all sets if there are several.
+fn add_dependent_columns(keys: &mut Vec<Expr>, mut sets: Option<&mut [Vec<usize>]>, level: &Level) {
     for relation in &level.scope.relations {
         let Some(table) = &relation.table else { continue };
         let mut key_columns = table.key_columns().map(|column| relation.table_column(column));
+        let in_all = |key: usize| {
+            sets.as_deref().is_none_or(|sets| sets.iter().all(|set| set.contains(&key)))
+        };
+        let is_key = |expr: &Expr| keys.iter().position(|key| key == expr).is_some_and(in_all);
         let is_grouped_by =
-            |column: Option<&ScopeColumn>| column.is_some_and(|column| keys.contains(&column.expr));
+            |column: Option<&ScopeColumn>| column.is_some_and(|column| is_key(&column.expr));
         if !key_columns.all(is_grouped_by) {
             continue;
         }
@@ -150,6 +227,9 @@ fn add_dependent_columns(keys: &mut Vec<Expr>, level: &Level) {
             let Expr::Column { index, .. } = column.expr else { continue };
             let used = level.references.iter().any(|reference| reference.index == index);
             if used && !keys.contains(&column.expr) {
+                sets.iter_mut()
+                    .flat_map(|sets| sets.iter_mut())
+                    .for_each(|set| set.push(keys.len()));
                 keys.push(column.expr.clone());
             }
         }

@@ -12,34 +12,33 @@ use crate::ast::{
 use crate::binder::assignment::{default_of, target_column};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::scope::{Relation, Scope};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Assignment, ConflictTarget, Insert, Logical, OnConflict};
+use crate::logical::{Assignment, Bound, ConflictTarget, Insert, Logical, OnConflict};
 
 impl Binder<'_> {
     /// Binds INSERT.
-    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
-        let with = insert.with.as_ref().map(|with| self.open_with(with)).transpose()?;
+    pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
         let table = self.written_table(&insert.table)?;
         let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
-        let (mut source, named_columns) =
+        let (source, named_columns) =
             self.bind_insert_source(&table, &insert.columns, &insert.source, insert.overriding)?;
-        if let Some(with) = with {
-            source = self.close_with(with, source);
-        }
         let on_conflict = match &insert.on_conflict {
             None => OnConflict::Error,
             Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,
         };
-        let returning = self.bind_returning(existing_scope(&table, &alias), &insert.returning)?;
-        Ok(Insert { table, source, named_columns, on_conflict, returning })
+        let (scope, types) = (existing_scope(&table, &alias), column_types(&table));
+        let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
+        let insert = Insert { table, source, named_columns, on_conflict, returning };
+        Ok(returning_query(Bound::Insert(insert), query))
     }
 
     /// Binds UPSERT.
-    pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Insert> {
+    pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Bound> {
         let table = self.written_table(&upsert.table)?;
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {
@@ -58,9 +57,10 @@ impl Binder<'_> {
                 OnConflict::Update { target, assignments, predicate: None }
             }
         };
-        let returning =
-            self.bind_returning(existing_scope(&table, &table.name), &upsert.returning)?;
-        Ok(Insert { table, source, named_columns, on_conflict, returning })
+        let (scope, types) = (existing_scope(&table, &table.name), column_types(&table));
+        let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
+        let insert = Insert { table, source, named_columns, on_conflict, returning };
+        Ok(returning_query(Bound::Insert(insert), query))
     }
 
     /// Returns the source of full rows, and the columns that the statement names.
@@ -86,8 +86,9 @@ impl Binder<'_> {
                 let targets = &targets[..width];
                 let bind =
                     |binder: &mut Self| binder.bind_insert_rows(table, targets, rows, identity);
-                let (rows, level) = self.within(Scope::default(), Clause::Values, bind)?;
-                let plan = values_plan(column_types(table), rows, &level.subqueries);
+                let clause = if rows.len() == 1 { Clause::ValuesRow } else { Clause::Values };
+                let (rows, level) = self.within(Scope::default(), clause, bind)?;
+                let plan = values_plan(column_types(table), rows, &level);
                 Ok((plan, targets.to_vec()))
             }
             InsertSource::Query(query) => {

@@ -4,7 +4,9 @@
 //! below must first compute it, is a column with an index beyond every real one:
 //!
 //! * [`AGGREGATE`] + n: the nth aggregate of the level;
+//! * [`GROUPING`] + n: the nth call of GROUPING of the level;
 //! * [`WINDOW`] + n: the nth call of a window function of the level;
+//! * [`SET`] + n: the value of the nth call of a function that returns a set;
 //! * [`SUBQUERY`] + n: the value of the nth subquery of the level;
 //! * [`SUBQUERY_COLUMN`] + n, in a comparison of IN, ANY or ALL: column n of the subquery.
 //!
@@ -23,12 +25,16 @@ use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Logical, SortKey, WindowFunction};
+use crate::logical::{ApplyKind, Logical, SetFunction, SortKey, WindowFunction};
 
 /// See the module's header.
 pub(super) const AGGREGATE: usize = 1 << 40;
 /// See the module's header.
+pub(super) const GROUPING: usize = AGGREGATE + (1 << 38);
+/// See the module's header.
 pub(super) const WINDOW: usize = AGGREGATE + (1 << 39);
+/// See the module's header.
+pub(super) const SET: usize = WINDOW + (1 << 38);
 /// See the module's header.
 pub(super) const SUBQUERY: usize = 1 << 41;
 /// See the module's header.
@@ -47,6 +53,8 @@ pub(super) enum Clause {
     Limit,
     Offset,
     Values,
+    /// The only row of INSERT … VALUES.
+    ValuesRow,
     Set,
     Returning,
     FunctionInFrom,
@@ -68,7 +76,7 @@ impl Clause {
             Clause::JoinOn => "JOIN conditions",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
-            Clause::Values => "VALUES",
+            Clause::Values | Clause::ValuesRow => "VALUES",
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::FunctionInFrom => "functions in FROM",
@@ -81,6 +89,18 @@ impl Clause {
     /// Returns whether window functions may stand here.
     pub(super) fn allows_windows(self) -> bool {
         matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
+    }
+
+    /// Returns whether functions that return sets may stand here.
+    pub(super) fn allows_sets(self) -> bool {
+        matches!(
+            self,
+            Clause::Select
+                | Clause::OrderBy
+                | Clause::GroupBy
+                | Clause::DistinctOn
+                | Clause::ValuesRow
+        )
     }
 
     /// Returns whether aggregates of the level itself may stand here.
@@ -111,6 +131,19 @@ pub(super) struct BoundWindow {
     pub(super) order_by: Vec<SortKey>,
 }
 
+impl BoundWindow {
+    /// Returns the expressions of partitions and order.
+    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.partition_by.iter().chain(self.order_by.iter().map(|key| &key.expression))
+    }
+
+    /// Returns the expressions of partitions and order.
+    pub(super) fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let order_by = self.order_by.iter_mut().map(|key| &mut key.expression);
+        self.partition_by.iter_mut().chain(order_by)
+    }
+}
+
 /// A call and its window, by position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WindowCall {
@@ -118,6 +151,33 @@ pub(super) struct WindowCall {
     pub(super) window: usize,
     /// The call.
     pub(super) function: WindowFunction,
+}
+
+/// A call of a function that returns a set.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SetUse {
+    /// The call.
+    pub(super) function: SetFunction,
+    /// How many such calls stand in its arguments, one in the other.
+    pub(super) depth: usize,
+}
+
+/// How the columns of a level can be named from what stands in FROM behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The level is a query: its columns can be named from inside of it.
+    Query,
+    /// They are of FROM, and what is being bound is not LATERAL.
+    Hidden,
+    /// They are of FROM, and what is being bound is LATERAL.
+    Lateral,
+}
+
+/// A call of GROUPING.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct GroupingCall {
+    /// What is asked of, over the base row, and where it stands.
+    pub(super) arguments: Vec<(Expr, usize)>,
 }
 
 /// A column of the level's own base row that an expression named outside of aggregates.
@@ -142,8 +202,18 @@ pub(super) struct Level {
     pub(super) in_aggregate: bool,
     /// The aggregates met.
     pub(super) aggregates: Vec<Aggregate>,
+    /// The calls of GROUPING met.
+    pub(super) groupings: Vec<GroupingCall>,
     /// What stands against a window function in the expression at hand, if it is inside of one.
     pub(super) in_window: Option<&'static str>,
+    /// What stands against a function that returns a set in the expression at hand.
+    pub(super) refuses_sets: Option<&'static str>,
+    /// The calls of functions that return sets met.
+    pub(super) set_uses: Vec<SetUse>,
+    /// Who can name the columns.
+    pub(super) reach: Reach,
+    /// Whether the columns are of the side of an outer join that keeps all rows of the other.
+    pub(super) is_optional: bool,
     /// The WINDOW clause.
     pub(super) named_windows: Vec<NamedWindow>,
     /// The windows met.
@@ -165,7 +235,12 @@ impl Level {
             clause,
             in_aggregate: false,
             aggregates: Vec::new(),
+            groupings: Vec::new(),
             in_window: None,
+            refuses_sets: None,
+            set_uses: Vec::new(),
+            reach: Reach::Query,
+            is_optional: false,
             named_windows: Vec::new(),
             windows: Vec::new(),
             window_calls: Vec::new(),
@@ -173,6 +248,13 @@ impl Level {
             open_bindings: Vec::new(),
             references: Vec::new(),
         }
+    }
+
+    /// Notes a call of GROUPING and returns what stands for it.
+    pub(super) fn add_grouping(&mut self, call: GroupingCall) -> Expr {
+        self.groupings.push(call);
+        let data_type = types::DataType::Int4;
+        Expr::Column { index: GROUPING + self.groupings.len() - 1, data_type }
     }
 
     /// Returns an error if a subquery was met, where there is no place for one.
@@ -219,6 +301,8 @@ pub(super) struct Binder<'a> {
     pub(super) named_count: usize,
     /// Types of users that an expression which belongs to a table may name: those of its columns.
     pub(super) own_types: Vec<DataType>,
+    /// The first level of the FROM clause at hand.
+    pub(super) from_base: usize,
 }
 
 impl Binder<'_> {
@@ -235,6 +319,15 @@ impl Binder<'_> {
     /// Returns the query at hand.
     pub(super) fn level(&mut self) -> &mut Level {
         self.levels.last_mut().expect("expressions are bound inside a level")
+    }
+
+    /// Binds something that may name the columns of what is before it in FROM.
+    pub(super) fn lateral<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let from = self.from_base.min(self.levels.len());
+        self.levels[from..].iter_mut().for_each(|level| level.reach = Reach::Lateral);
+        let result = bind(self);
+        self.levels[from..].iter_mut().for_each(|level| level.reach = Reach::Hidden);
+        result
     }
 
     /// Binds something inside a level of its own and returns it with the level.

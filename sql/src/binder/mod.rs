@@ -42,12 +42,14 @@ mod columns;
 mod expressions;
 mod subqueries;
 mod names;
-mod sets;
 mod view;
+mod sets;
 mod endpoint;
+mod table_function;
 mod with;
 mod window;
 mod from;
+mod grouping_sets;
 mod grouping;
 mod locks;
 mod select;
@@ -111,27 +113,44 @@ pub fn bind(
         named: Vec::new(),
         named_count: 0,
         own_types: Vec::new(),
+        from_base: 0,
     };
-    let mut bound = match statement {
-        Statement::Query(query) => {
-            let bound = binder.bind_query(query, true)?;
-            Bound::Query(Query { plan: bound.plan, columns: bound.columns })
-        }
-        Statement::Insert(insert) => Bound::Insert(binder.bind_insert(insert)?),
-        Statement::Upsert(upsert) => Bound::Insert(binder.bind_upsert(upsert)?),
-        Statement::Update(update) => Bound::Update(binder.bind_update(update)?),
-        Statement::Delete(delete) => Bound::Delete(binder.bind_delete(delete)?),
-        other => {
-            let what = format!("{} in place of a query", other.tag());
-            return Err(Error::not_supported(what, "Run it as a statement of its own."));
-        }
-    };
+    let mut bound = binder.bind_statement(statement)?;
     prune::finish(&mut bound, &binder.parameters);
     Ok(BoundStatement {
         bound,
         parameter_types: binder.parameters.final_types(),
         parameter_count: binder.parameters.count(),
     })
+}
+
+impl Binder<'_> {
+    /// Binds a statement with its WITH.
+    fn bind_statement(&mut self, statement: &Statement) -> Result<Bound> {
+        let with = match statement {
+            Statement::Query(query) => query.with.as_ref(),
+            Statement::Insert(insert) => insert.with.as_ref(),
+            Statement::Update(update) => update.with.as_ref(),
+            Statement::Delete(delete) => delete.with.as_ref(),
+            _ => None,
+        };
+        let with = with.map(|with| self.open_with(with, true)).transpose()?;
+        let bound = match statement {
+            Statement::Query(query) => {
+                let bound = self.bind_query_body(query, true)?;
+                Bound::Query(Query { plan: bound.plan, columns: bound.columns })
+            }
+            Statement::Insert(insert) => self.bind_insert(insert)?,
+            Statement::Upsert(upsert) => self.bind_upsert(upsert)?,
+            Statement::Update(update) => self.bind_update(update)?,
+            Statement::Delete(delete) => self.bind_delete(delete)?,
+            other => {
+                let what = format!("{} in place of a query", other.tag());
+                return Err(Error::not_supported(what, "Run it as a statement of its own."));
+            }
+        };
+        Ok(self.close_steps(with, bound))
+    }
 }
 
 /// Binds an expression that belongs to a table, over its columns in table order: a CHECK (`target`
@@ -166,6 +185,7 @@ pub fn bind_table_expression(
         named: Vec::new(),
         named_count: 0,
         own_types,
+        from_base: 0,
     };
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;

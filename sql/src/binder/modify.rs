@@ -13,11 +13,14 @@ use crate::binder::locks::apply_hints;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
 use crate::binder::select::Target;
-use crate::binder::tree::{for_each_column, map_columns};
+use crate::binder::tree::{for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Delete, JoinKind, Logical, Returning, Update};
+use crate::logical::{
+    Bound, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning, Steps,
+    Update,
+};
 
 /// The rows that a statement changes.
 struct Changed {
@@ -79,8 +82,7 @@ impl Binder<'_> {
     }
 
     /// Binds UPDATE.
-    pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Update> {
-        let with = update.with.as_ref().map(|with| self.open_with(with)).transpose()?;
+    pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Bound> {
         let mut changed = self.changed(&update.table, update.alias.as_ref(), &update.hints)?;
         self.join_changed(&mut changed, &update.from)?;
         let Changed { table, mut rows, scope } = changed;
@@ -98,20 +100,19 @@ impl Binder<'_> {
         for assignment in &mut assignments {
             assignment.value = rows.place(assignment.value.clone(), &level.subqueries);
         }
-        let mut returning = self.bind_returning(level.scope, &update.returning)?;
+        let types = rows.types.clone();
+        let (mut returning, query) = self.bind_returning(level.scope, types, &update.returning)?;
         let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         narrow(&mut rows, table.columns.len(), values.chain(shown).chain(&mut recheck).collect());
-        if let Some(with) = with {
-            rows.plan = self.close_with(with, rows.plan);
-        }
         let repeats = !update.from.is_empty();
-        Ok(Update { table, source: rows.plan, recheck, assignments, repeats, returning })
+        let source = rows.plan;
+        let update = Update { table, source, recheck, assignments, repeats, returning };
+        Ok(returning_query(Bound::Update(update), query))
     }
 
     /// Binds DELETE.
-    pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Delete> {
-        let with = delete.with.as_ref().map(|with| self.open_with(with)).transpose()?;
+    pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
         let mut changed = self.changed(&delete.table, delete.alias.as_ref(), &delete.hints)?;
         self.join_changed(&mut changed, &delete.using)?;
         let Changed { table, mut rows, scope } = changed;
@@ -122,27 +123,29 @@ impl Binder<'_> {
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
-        let mut returning = self.bind_returning(level.scope, &delete.returning)?;
+        let types = rows.types.clone();
+        let (mut returning, query) = self.bind_returning(level.scope, types, &delete.returning)?;
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         narrow(&mut rows, table.columns.len(), shown.chain(&mut recheck).collect());
-        if let Some(with) = with {
-            rows.plan = self.close_with(with, rows.plan);
-        }
-        Ok(Delete { table, source: rows.plan, recheck, returning })
+        let delete = Delete { table, source: rows.plan, recheck, returning };
+        Ok(returning_query(Bound::Delete(delete), query))
     }
 
     fn bind_selection(&mut self, selection: Option<&ast::Expr>) -> Result<Option<Expr>> {
         selection.map(|selection| self.bind_condition(selection, Clause::Where)).transpose()
     }
 
-    /// Binds RETURNING over the row in table order.
+    /// Binds RETURNING over the row in table order, whose columns are of these types. With
+    /// subqueries in it the statement returns the row as it is, and a query over such rows comes
+    /// after it.
     pub(super) fn bind_returning(
         &mut self,
         scope: Scope,
+        types: Vec<DataType>,
         items: &[SelectItem],
-    ) -> Result<Option<Returning>> {
+    ) -> Result<(Option<Returning>, Option<ReturningQuery>)> {
         if items.is_empty() {
-            return Ok(None);
+            return Ok((None, None));
         }
         let bind = |binder: &mut Self| {
             let mut targets = binder.bind_items(items, 1)?;
@@ -155,11 +158,42 @@ impl Binder<'_> {
         };
         let (targets, level) =
             self.within(scope, Clause::Returning, bind).map_err(explain_timestamp)?;
-        level.refuse_subqueries("RETURNING")?;
-        let columns = targets.iter().map(Target::column).collect();
-        let expressions = targets.into_iter().map(|target| target.value.expr).collect();
-        Ok(Some(Returning { expressions, columns }))
+        let columns: Vec<OutputColumn> = targets.iter().map(Target::column).collect();
+        let values = targets.into_iter().map(|target| target.value.expr);
+        if level.subqueries.is_empty() {
+            return Ok((Some(Returning { expressions: values.collect(), columns }), None));
+        }
+        let row = |&data_type: &DataType| OutputColumn {
+            name: "row".to_owned(),
+            sql_type: data_type.into(),
+            origin: None,
+        };
+        let raw: Vec<OutputColumn> = types.iter().map(row).collect();
+        let id = self.new_name();
+        let name = "changed rows".to_owned();
+        let scan = CteScan { id, name: name.clone(), columns: raw.clone(), is_work_table: false };
+        let expressions = identity(&types);
+        let mut rows = Rows::new(Logical::CteScan(scan), types);
+        let values = values.map(|value| rows.place(value, &level.subqueries)).collect();
+        rows.project(values);
+        let query = Query { plan: rows.plan, columns };
+        let query = ReturningQuery { id, name, query };
+        Ok((Some(Returning { expressions, columns: raw }), Some(query)))
     }
+}
+
+/// A query over the rows that a statement returns.
+pub(super) struct ReturningQuery {
+    id: usize,
+    name: String,
+    query: Query,
+}
+
+/// Returns the statement with the query of its RETURNING after it.
+pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bound {
+    let Some(ReturningQuery { id, name, query }) = query else { return bound };
+    let before = vec![NamedStep { id, name, bound }];
+    Bound::Steps(Steps { before, last: Box::new(Bound::Query(query)) })
 }
 
 /// Keeps, behind the columns of the table, only those that the expressions use.

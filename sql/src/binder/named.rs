@@ -18,6 +18,8 @@ pub(super) struct NamedRows {
 pub(super) enum State {
     /// It can be read.
     Bound(Vec<OutputColumn>),
+    /// It changes data and returns no rows.
+    Silent,
     /// It comes later, or is being bound and not recursive.
     Later,
     /// It is being bound: the name is its work table.

@@ -31,6 +31,8 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::SqlValue { function, .. } => strong(sql_value(*function)),
         Expr::Exists(_) => strong("exists"),
         Expr::Row { .. } => strong("row"),
+        Expr::Array { .. } | Expr::ArraySubquery { .. } => strong("array"),
+        Expr::Subscript { operand, .. } => figure(operand),
         Expr::Subquery(query) => strong(&first_column(query)),
         Expr::TypedString { type_name, .. } => Some((type_text(type_name), Strength::Weak)),
         Expr::Interval { .. } => Some(("interval".to_owned(), Strength::Weak)),

@@ -9,8 +9,8 @@ use types::{DataType, Datum};
 
 use crate::binder::parameters::Parameters;
 use crate::binder::tree::{
-    for_each_column, for_each_expression, for_each_statement_expression, map_columns, source_of,
-    walk_mut, walk_plan, width,
+    for_each_column, for_each_expression, for_each_source, for_each_statement_expression,
+    for_each_step, map_columns, walk_mut, walk_plan, width,
 };
 use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
 
@@ -19,18 +19,21 @@ type Places = Vec<Option<usize>>;
 
 /// Finishes a statement.
 pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
-    let plan = source_of(bound);
-    prune_all(plan);
-    drop_identities(plan);
-    walk_plan(plan, &mut |node| {
-        if let Logical::Apply(apply) = node {
-            for (parameter, _) in &mut apply.bindings {
-                *parameter = parameters.final_index(*parameter);
+    for_each_source(bound, &mut |plan| {
+        prune_all(plan);
+        drop_identities(plan);
+        walk_plan(plan, &mut |node| {
+            if let Logical::Apply(apply) = node {
+                for (parameter, _) in &mut apply.bindings {
+                    *parameter = parameters.final_index(*parameter);
+                }
             }
-        }
-        for_each_expression(node, &mut |expr| finish_expression(expr, parameters));
+            for_each_expression(node, &mut |expr| finish_expression(expr, parameters));
+        });
     });
-    for_each_statement_expression(bound, &mut |expr| finish_expression(expr, parameters));
+    for_each_step(bound, &mut |step| {
+        for_each_statement_expression(step, &mut |expr| finish_expression(expr, parameters));
+    });
 }
 
 pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
@@ -87,6 +90,7 @@ fn retain<T>(list: &mut Vec<T>, needed: &[bool]) {
 }
 
 /// Drops the columns of a plan that are not needed, where that is easy.
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
     match plan {
         Logical::Scan(scan) => {
@@ -116,6 +120,24 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
                 all.extend(aggregate.expressions_mut());
             }
             prune_input(input, all);
+            unchanged(needed.len())
+        }
+        Logical::ProjectSet(sets) => {
+            let input_width = width(&sets.input);
+            let mut below = needed[..input_width].to_vec();
+            sets.arguments().for_each(|expr| mark(expr, &mut below));
+            let mut places = prune(&mut sets.input, &below);
+            sets.arguments_mut().for_each(|expr| remap(expr, &places));
+            let first = width(&sets.input);
+            places.extend((0..sets.set_types().count()).map(|index| Some(first + index)));
+            places
+        }
+        Logical::GroupingSets(grouping) => {
+            let mut all: Vec<&mut Expr> = grouping.group_by.iter_mut().collect();
+            for aggregate in &mut grouping.aggregates {
+                all.extend(aggregate.expressions_mut());
+            }
+            prune_input(&mut grouping.input, all);
             unchanged(needed.len())
         }
         Logical::Sort { input, keys } => {
@@ -202,14 +224,18 @@ fn prune_join(join: &mut Join, needed: &[bool]) -> Places {
 fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
     let input_width = width(&apply.input);
     let subquery_width = width(&apply.subquery);
+    let yields_rows = matches!(apply.kind, ApplyKind::Rows { .. });
     let mut all = needed[..input_width].to_vec();
-    let all_of_subquery = matches!(apply.kind, ApplyKind::Scalar);
+    if yields_rows {
+        all.extend(&needed[input_width..]);
+    }
+    let all_of_subquery = matches!(apply.kind, ApplyKind::Scalar | ApplyKind::Array { .. });
     all.resize(input_width + subquery_width, all_of_subquery);
     for (_, column) in &apply.bindings {
         all[*column] = true;
     }
-    if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &apply.kind {
-        mark(comparison, &mut all);
+    if let Some(condition) = apply.kind.condition() {
+        mark(condition, &mut all);
     }
     let mut places = prune(&mut apply.input, &all[..input_width]);
     let below = prune(&mut apply.subquery, &all[input_width..]);
@@ -217,10 +243,13 @@ fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
     for (_, column) in &mut apply.bindings {
         *column = places[*column].expect("a column that is bound was asked for");
     }
-    if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &mut apply.kind {
-        let below = below.into_iter().map(|place| place.map(|place| place + shift));
-        let both: Places = places.iter().copied().chain(below).collect();
-        remap(comparison, &both);
+    let below = below.into_iter().map(|place| place.map(|place| place + shift));
+    let both: Places = places.iter().copied().chain(below).collect();
+    if let Some(condition) = apply.kind.condition_mut() {
+        remap(condition, &both);
+    }
+    if yields_rows {
+        return both;
     }
     places.push(Some(shift));
     places

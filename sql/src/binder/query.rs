@@ -7,10 +7,11 @@ use types::{DataType, SqlType};
 use crate::ast::{self, Query, QueryBody, SetOperator};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::coercion::common_type;
-use crate::binder::level::{Binder, Clause, SubqueryUse};
+use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
+use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
@@ -19,12 +20,12 @@ impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
     pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
         let Some(with) = &query.with else { return self.bind_query_body(query, resolve) };
-        let with = self.open_with(with)?;
+        let with = self.open_with(with, false)?;
         let bound = self.bind_query_body(query, resolve)?;
         Ok(BoundQuery { plan: self.close_with(with, bound.plan), ..bound })
     }
 
-    fn bind_query_body(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
+    pub(super) fn bind_query_body(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
         match &query.body {
             QueryBody::Select(select) => self.bind_select(select, query, resolve),
             QueryBody::Values(rows) => {
@@ -119,7 +120,7 @@ impl Binder<'_> {
             .first()
             .map(|row| row.iter().map(ast::Expr::position).collect())
             .unwrap_or_default();
-        let plan = values_plan(types, bound, &level.subqueries);
+        let plan = values_plan(types, bound, &level);
         Ok(BoundQuery { plan, columns: output, positions })
     }
 
@@ -272,18 +273,21 @@ pub(super) fn uneven_values(position: usize) -> Error {
     Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
 }
 
-/// Returns constant rows; rows with subqueries are computed one by one.
-pub(super) fn values_plan(
-    types: Vec<DataType>,
-    rows: Vec<Vec<Expr>>,
-    subqueries: &[SubqueryUse],
-) -> Logical {
-    if subqueries.is_empty() {
+/// Returns constant rows; rows with subqueries or sets are computed one by one.
+pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Level) -> Logical {
+    if level.subqueries.is_empty() && level.set_uses.is_empty() {
         return Logical::Values { types, rows };
     }
     let row = |row: Vec<Expr>| {
         let mut rows = Rows::unit();
-        let placed = row.into_iter().map(|expr| rows.place(expr, subqueries)).collect();
+        let mut sets = SetPlaces::default();
+        let wanted: Vec<usize> = row.iter().flat_map(calls_in).collect();
+        level.place_sets(&mut rows, &mut sets, &wanted);
+        let place = |mut expr: Expr| {
+            sets.map(&mut expr);
+            rows.place(expr, &level.subqueries)
+        };
+        let placed = row.into_iter().map(place).collect();
         rows.project(placed);
         rows.plan
     };

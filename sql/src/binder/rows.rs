@@ -7,7 +7,9 @@ use types::expr::Expr;
 
 use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
-use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{
+    Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical, ProjectSet, SetFunction,
+};
 
 /// A plan under construction.
 #[derive(Debug)]
@@ -66,22 +68,13 @@ impl Rows {
             let value = self.place(value.clone(), subqueries);
             bindings.push((*parameter, self.column_of(value)));
         }
-        let kind = match &subquery.kind {
-            ApplyKind::Any { comparison } => {
-                ApplyKind::Any { comparison: self.place_comparison(comparison, subqueries) }
-            }
-            ApplyKind::All { comparison } => {
-                ApplyKind::All { comparison: self.place_comparison(comparison, subqueries) }
-            }
-            other => other.clone(),
-        };
-        let data_type = match &kind {
-            ApplyKind::Scalar => scalar_type(&subquery.plan),
-            _ => DataType::Bool,
-        };
+        let mut kind = subquery.kind.clone();
+        if let Some(condition) = kind.condition_mut() {
+            *condition = self.place_comparison(condition, subqueries);
+        }
         let plan = Box::new(subquery.plan.clone());
+        self.types.extend(kind.added_types(plan.column_types()));
         self.wrap(|input| Logical::Apply(Apply { input, subquery: plan, bindings, kind }));
-        self.types.push(data_type);
         self.types.len() - 1
     }
 
@@ -127,6 +120,43 @@ impl Rows {
         self.wrap(|left| Logical::Join(Join { kind, left, right, on, choice }));
     }
 
+    /// Returns the columns that parameters take their values from, adding those that are not there.
+    pub(super) fn bind(&mut self, bindings: Vec<(usize, Expr)>) -> Vec<(usize, usize)> {
+        let bind = |(parameter, value)| (parameter, self.column_of(value));
+        bindings.into_iter().map(bind).collect()
+    }
+
+    /// Joins with rows that depend on these by parameters ([`Rows::bind`]), which makes the join an
+    /// inner or a left one.
+    pub(super) fn join_lateral(
+        &mut self,
+        right: Rows,
+        kind: JoinKind,
+        on: Expr,
+        bindings: Vec<(usize, usize)>,
+    ) {
+        if bindings.is_empty() {
+            return self.join(right, kind, on);
+        }
+        self.types.extend(right.types);
+        let subquery = Box::new(right.plan);
+        let kind = ApplyKind::Rows { on, outer: kind == JoinKind::Left };
+        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind }));
+    }
+
+    /// Calls functions that return sets for each row; returns the position of the first column that
+    /// is added.
+    pub(super) fn project_set(&mut self, functions: Vec<SetFunction>, ordinality: bool) -> usize {
+        let first = self.types.len();
+        self.wrap(|input| {
+            Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer: false })
+        });
+        if let Logical::ProjectSet(sets) = &self.plan {
+            self.types.extend(sets.set_types());
+        }
+        first
+    }
+
     /// Replaces the columns.
     pub(super) fn project(&mut self, expressions: Vec<Expr>) {
         self.types = expressions.iter().map(Expr::data_type).collect();
@@ -156,9 +186,4 @@ pub(super) fn has_subquery(expr: &Expr) -> bool {
     let mut found = false;
     for_each_column(expr, &mut |index| found |= index >= SUBQUERY);
     found
-}
-
-/// Returns the type of the first column of a plan.
-fn scalar_type(plan: &Logical) -> DataType {
-    plan.column_types().first().copied().unwrap_or(DataType::Text)
 }

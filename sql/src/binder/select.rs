@@ -9,15 +9,15 @@ use types::expr::Expr;
 use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
-use crate::binder::level::{
-    AGGREGATE, Binder, Clause, Level, Reference, SUBQUERY, WINDOW, aggregate_not_allowed,
-};
+use crate::binder::grouping_sets::GroupBy;
+use crate::binder::level::{AGGREGATE, Binder, BoundWindow, Clause, Level, Reference, WINDOW};
 use crate::binder::locks::{apply_hints, apply_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
-use crate::binder::tree::{for_each_column, identity};
+use crate::binder::sets::{SetPlaces, calls_in};
+use crate::binder::tree::{for_each_column, identity, is_volatile};
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
-use crate::binder::window::{check_names, map_windows, place_windows, window_not_allowed};
+use crate::binder::window::{check_names, map_windows, place_windows};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SortKey};
 
@@ -55,7 +55,7 @@ struct Parts {
     selection: Option<Expr>,
     having: Option<Expr>,
     order: Vec<Order>,
-    group_by: Vec<Expr>,
+    group_by: GroupBy,
     distinct: Distinct,
 }
 
@@ -86,8 +86,10 @@ impl Binder<'_> {
         let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query)?;
         let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
-        let grouped =
-            !parts.group_by.is_empty() || !level.aggregates.is_empty() || parts.having.is_some();
+        let grouped = !select.group_by.is_empty()
+            || !level.aggregates.is_empty()
+            || !level.groupings.is_empty()
+            || parts.having.is_some();
         refuse_locking(query, select, &level)?;
         if !level.aggregates.is_empty() {
             refuse_recursion(&level, &parts.targets)?;
@@ -121,7 +123,7 @@ impl Binder<'_> {
             let position = targets[visible].value.position;
             return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position));
         }
-        let group_by = self.bind_group_by(&select.group_by, &mut targets, visible)?;
+        let group_by = self.bind_group_by(select, &mut targets[..visible])?;
         let distinct = match &select.distinct {
             None => Distinct::No,
             Some(ast::Distinct::All) => Distinct::All,
@@ -274,50 +276,6 @@ impl Binder<'_> {
         }
         Ok(order)
     }
-
-    fn bind_group_by(
-        &mut self,
-        items: &[ast::Expr],
-        targets: &mut [Target],
-        visible: usize,
-    ) -> Result<Vec<Expr>> {
-        self.level().clause = Clause::GroupBy;
-        let mut keys: Vec<Expr> = Vec::new();
-        for item in items {
-            let is_input = matches!(item, ast::Expr::Column(parts) if parts.len() == 1
-                && self.level().scope.find(parts).is_ok_and(|found| found.is_some()));
-            let named =
-                if is_input { None } else { named_target(item, &targets[..visible], "GROUP BY")? };
-            let key = match named {
-                Some(target) => {
-                    targets[target].value = self.known(targets[target].value.clone())?;
-                    check_told_apart(&targets[target].value)?;
-                    targets[target].value.expr.clone()
-                }
-                None => {
-                    let value = self.bind_expr(item)?;
-                    let value = self.known(value)?;
-                    check_told_apart(&value)?;
-                    value.expr
-                }
-            };
-            let (mut has_aggregate, mut has_window) = (false, false);
-            for_each_column(&key, &mut |index| {
-                has_aggregate |= is_aggregate(index);
-                has_window |= (WINDOW..SUBQUERY).contains(&index);
-            });
-            if has_window {
-                return Err(window_not_allowed(Clause::GroupBy).at(item.position()));
-            }
-            if has_aggregate {
-                return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
-            }
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        Ok(keys)
-    }
 }
 
 fn is_aggregate(index: usize) -> bool {
@@ -409,6 +367,8 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
         "aggregate functions"
     } else if !level.window_calls.is_empty() {
         "window functions"
+    } else if !level.set_uses.is_empty() {
+        "set-returning functions in the target list"
     } else {
         return Ok(());
     };
@@ -443,27 +403,41 @@ fn plan_select(
     if let Some(selection) = parts.selection.take() {
         rows.filter(selection, &level.subqueries);
     }
+    let mut sets = SetPlaces::default();
     if grouped {
-        let mut groups = Groups::new(rows, std::mem::take(&mut parts.group_by), level);
+        let wanted: Vec<usize> = parts.group_by.keys.iter().flat_map(calls_in).collect();
+        level.place_sets(rows, &mut sets, &wanted);
+        let mut groups = Groups::new(rows, std::mem::take(&mut parts.group_by), level, &sets)?;
         groups.check_direct_arguments(level)?;
+        // What the groups are made of is not there above them.
+        sets = SetPlaces::default();
         for target in &mut parts.targets {
             groups.map(&mut target.value.expr, level)?;
         }
         groups.map_windows(level)?;
+        groups.map_sets(level)?;
         if let Some(mut having) = parts.having.take() {
             groups.map(&mut having, level)?;
             rows.filter(having, &level.subqueries);
         }
     }
-    let places = place_windows(rows, level);
-    for target in &mut parts.targets {
-        map_windows(&mut target.value.expr, &places);
+    let keys = level.windows.iter().flat_map(BoundWindow::expressions);
+    let wanted: Vec<usize> = keys.flat_map(calls_in).collect();
+    level.place_sets(rows, &mut sets, &wanted);
+    for expr in level.windows.iter_mut().flat_map(BoundWindow::expressions_mut) {
+        sets.map(expr);
     }
+    let places = place_windows(rows, level);
+    let arguments = level.set_uses.iter_mut().flat_map(|set| set.function.arguments_mut());
+    for expr in arguments.chain(parts.targets.iter_mut().map(|target| &mut target.value.expr)) {
+        map_windows(expr, &places);
+    }
+    let order = place_target_sets(rows, &mut parts, level, &mut sets);
     let targets = parts.targets.into_iter();
     let expressions: Vec<Expr> =
         targets.map(|target| rows.place(target.value.expr, &level.subqueries)).collect();
     rows.project(expressions);
-    let (order, visible, distinct) = (parts.order, parts.visible, parts.distinct);
+    let (visible, distinct) = (parts.visible, parts.distinct);
     Ok(move |rows: &mut Rows, limits: Limits| {
         if distinct == Distinct::All {
             rows.over(|input| Logical::Distinct { input, on: Vec::new() });
@@ -482,6 +456,42 @@ fn plan_select(
             rows.project(columns);
         }
     })
+}
+
+/// Calls the functions of the select list that return sets. Rows are sorted before there are more
+/// of them, unless what they are sorted by comes of that; returns the order that is left to do.
+fn place_target_sets(
+    rows: &mut Rows,
+    parts: &mut Parts,
+    level: &Level,
+    sets: &mut SetPlaces,
+) -> Vec<Order> {
+    let mut order = std::mem::take(&mut parts.order);
+    let calls = parts.targets.iter().flat_map(|target| calls_in(&target.value.expr));
+    let wanted: Vec<usize> = calls.collect();
+    if wanted.is_empty() {
+        return order;
+    }
+    let is_early = |key: &Order| {
+        let expr = &parts.targets[key.target].value.expr;
+        calls_in(expr).is_empty() && !is_volatile(expr)
+    };
+    if parts.distinct == Distinct::No && order.iter().all(is_early) {
+        let mut keys = Vec::with_capacity(order.len());
+        for Order { target, descending, nulls_first } in order.drain(..) {
+            let expression = parts.targets[target].value.expr.clone();
+            let expression = rows.place(expression, &level.subqueries);
+            keys.push(SortKey { expression, descending, nulls_first });
+        }
+        if !keys.is_empty() {
+            rows.over(|input| Logical::Sort { input, keys });
+        }
+    }
+    level.place_sets(rows, sets, &wanted);
+    for target in &mut parts.targets {
+        sets.map(&mut target.value.expr);
+    }
+    order
 }
 
 fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {

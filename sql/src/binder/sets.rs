@@ -1,43 +1,208 @@
-//! Functions in FROM that return sets: `unnest`, `json_each` and their kin.
+//! Functions that return sets: `generate_series`, `unnest`, `json_each` and their kin, in FROM and
+//! in select lists.
+//!
+//! In a select list a call becomes a column from [`SET`] on, as an aggregate does. The calls of a
+//! query are made after groups, HAVING and windows, before DISTINCT, ORDER BY and LIMIT; those that
+//! groups and windows are made by, before these. Calls that stand in the arguments of others are
+//! made first; those of one depth go side by side.
+//!
+//! Source: PostgreSQL's `check_srf_call_placement` (parse_func.c), `split_pathtarget_at_srfs`
+//! (tlist.c).
 
 use types::DataType;
+use types::expr::Expr;
 use types::function::sets;
 
-use crate::binder::level::Binder;
+use crate::ast::FunctionCall;
+use crate::binder::level::{Binder, Clause, Level, SET, SUBQUERY, SetUse};
 use crate::binder::polymorphic::instantiate;
 use crate::binder::resolution::{Match, resolve_set};
+use crate::binder::rows::Rows;
+use crate::binder::tree::{for_each_column, map_columns};
 use crate::binder::typed::Typed;
-use crate::error::Result;
-use crate::logical::OutputColumn;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{OutputColumn, SetCall, SetFunction};
+
+/// Returns whether a function of this name returns a set.
+pub(super) fn is_set_function(name: &str) -> bool {
+    !sets::overloads(name).is_empty()
+}
+
+/// The columns of the calls that were made, by number.
+#[derive(Debug, Default)]
+pub(super) struct SetPlaces {
+    places: Vec<Option<usize>>,
+}
+
+impl SetPlaces {
+    /// Puts the columns in for the calls.
+    pub(super) fn map(&self, expr: &mut Expr) {
+        map_columns(expr, &|index| match self.places.get(index.wrapping_sub(SET)) {
+            Some(Some(place)) => *place,
+            _ => index,
+        });
+    }
+}
+
+/// Returns the calls in an expression, by number.
+pub(super) fn calls_in(expr: &Expr) -> Vec<usize> {
+    let mut calls = Vec::new();
+    for_each_column(expr, &mut |index| {
+        if (SET..SUBQUERY).contains(&index) {
+            calls.push(index - SET);
+        }
+    });
+    calls
+}
+
+impl Level {
+    /// Makes calls, and those in their arguments, for each row.
+    pub(super) fn place_sets(&self, rows: &mut Rows, places: &mut SetPlaces, wanted: &[usize]) {
+        places.places.resize(self.set_uses.len(), None);
+        let mut all: Vec<usize> = wanted.to_vec();
+        let mut at = 0;
+        while at < all.len() {
+            let inner = self.set_uses[all[at]].function.arguments().iter().flat_map(calls_in);
+            all.extend(inner);
+            at += 1;
+        }
+        all.retain(|&call| places.places[call].is_none());
+        all.sort_unstable();
+        all.dedup();
+        let depth_max = all.iter().map(|&call| self.set_uses[call].depth).max().unwrap_or(0);
+        for depth in 0..=depth_max {
+            let calls = all.iter().copied().filter(|&call| self.set_uses[call].depth == depth);
+            let calls: Vec<usize> = calls.collect();
+            let mut functions = Vec::with_capacity(calls.len());
+            for &call in &calls {
+                let mut function = self.set_uses[call].function.clone();
+                for argument in function.arguments_mut() {
+                    places.map(argument);
+                    *argument = rows.place(argument.clone(), &self.subqueries);
+                }
+                functions.push(function);
+            }
+            if functions.is_empty() {
+                continue;
+            }
+            let first = rows.project_set(functions, false);
+            for (index, call) in calls.into_iter().enumerate() {
+                places.places[call] = Some(first + index);
+            }
+        }
+    }
+}
 
 impl Binder<'_> {
-    /// Converts the arguments to what the function takes, and returns its columns; `None` if there
-    /// is no such function, whose arguments are then of known types.
+    /// Binds a call in an expression.
+    pub(super) fn bind_set_use(&mut self, call: &FunctionCall, position: usize) -> Result<Typed> {
+        let name = call.name.name.value.as_str();
+        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let function = self.bind_set_function(name, arguments, position)?;
+        self.check_set_place(position)?;
+        let [column] = function.columns.as_slice() else {
+            let what = format!("{name}, which returns rows of several columns, as a value");
+            return Err(Error::not_supported(what, "Call it in FROM.").at(position));
+        };
+        let sql_type = column.sql_type;
+        let level = self.level();
+        let inner = function.arguments().iter().flat_map(calls_in);
+        let depth = inner.map(|call| level.set_uses[call].depth + 1).max().unwrap_or(0);
+        let found = SetUse { function, depth };
+        let index = level.set_uses.iter().position(|one| *one == found).unwrap_or_else(|| {
+            level.set_uses.push(found);
+            level.set_uses.len() - 1
+        });
+        let expr = Expr::Column { index: SET + index, data_type: sql_type.base };
+        Ok(Typed { expr, sql_type, position })
+    }
+
+    fn check_set_place(&mut self, position: usize) -> Result<()> {
+        let level = self.level();
+        let movable = match (level.in_aggregate, level.in_window, level.refuses_sets) {
+            (true, ..) => {
+                Some("aggregate function calls cannot contain set-returning function calls".into())
+            }
+            (_, Some("window function calls cannot be nested"), _) => {
+                Some("window function calls cannot contain set-returning function calls".into())
+            }
+            (_, _, Some(place)) => {
+                Some(format!("set-returning functions are not allowed in {place}"))
+            }
+            _ => None,
+        };
+        if let Some(message) = movable {
+            let hint =
+                "You might be able to move the set-returning function into a LATERAL FROM item.";
+            let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint);
+            return Err(error.at(position));
+        }
+        let message = match level.clause {
+            clause if clause.allows_sets() => return Ok(()),
+            Clause::FunctionInFrom => {
+                "set-returning functions must appear at top level of FROM".to_owned()
+            }
+            clause => format!("set-returning functions are not allowed in {}", clause.name()),
+        };
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position))
+    }
+
+    /// Binds something in which no function that returns a set may stand.
+    pub(super) fn without_sets<T>(
+        &mut self,
+        place: &'static str,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let before = self.level().refuses_sets.replace(place);
+        let result = bind(self);
+        self.level().refuses_sets = before;
+        result
+    }
+
+    /// Resolves a function that returns a set, and converts the arguments to what it takes.
     pub(super) fn bind_set_function(
         &mut self,
         name: &str,
         arguments: Vec<Typed>,
-    ) -> Result<(Vec<Typed>, Option<Vec<OutputColumn>>)> {
+        position: usize,
+    ) -> Result<SetFunction> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let shown = || {
+            let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
+            format!("function {name}({})", names.join(", "))
+        };
         let found = match resolve_set(name, &types) {
             Match::One(signature) => {
                 instantiate(signature, &types).map(|settled| (signature, settled))
             }
-            _ => None,
+            Match::Ambiguous => {
+                let message = format!("{} is not unique", shown());
+                return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
+                    .with_hint(
+                        "Could not choose a best candidate function. \
+                         You might need to add explicit type casts.",
+                    )
+                    .at(position));
+            }
+            Match::None => None,
         };
         let Some((signature, (wanted, result))) = found else {
-            let known = arguments.into_iter().map(|value| self.known(value));
-            return Ok((known.collect::<Result<_>>()?, None));
+            let message = format!("{} does not exist", shown());
+            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+                .with_hint(
+                    "No function matches the given name and argument types. \
+                     You might need to add explicit type casts.",
+                )
+                .at(position));
         };
-        let convert = |(value, to): (Typed, DataType)| {
-            let position = value.position;
-            Ok(Typed::new(self.implicit(value, to)?, to, position))
-        };
+        let convert = |(value, to): (Typed, DataType)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(convert).collect::<Result<_>>()?;
         let column = |(name, data_type): &(&str, DataType)| {
             let data_type = if data_type.is_polymorphic() { result } else { *data_type };
             OutputColumn { name: (*name).to_owned(), sql_type: data_type.into(), origin: None }
         };
-        Ok((arguments, Some(sets::columns(signature.id).iter().map(column).collect())))
+        let columns = sets::columns(signature.id).iter().map(column).collect();
+        Ok(SetFunction { call: SetCall::Set { function: signature.id, arguments }, columns })
     }
 }

@@ -1,9 +1,10 @@
 //! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
-use types::DataType;
 use types::expr::Expr;
+use types::{DataType, SqlType};
 
 use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
+use crate::binder::arrays::no_array;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::expressions::negate;
 use crate::binder::level::{Binder, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
@@ -59,6 +60,29 @@ impl Binder<'_> {
             values.push(Typed { expr, sql_type: column.sql_type, position });
         }
         Ok(values)
+    }
+
+    /// Binds `ARRAY (query)`.
+    pub(super) fn bind_array_subquery(
+        &mut self,
+        query: &ast::Query,
+        position: usize,
+    ) -> Result<Typed> {
+        let (bound, bindings) = self.bind_below(query)?;
+        let [column] = bound.columns.as_slice() else {
+            let message = "subquery must return only one column";
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+        };
+        let (plan, element) = (bound.plan, column.sql_type);
+        let array = if element.base.element().is_some() {
+            Some(element.base)
+        } else {
+            element.base.array()
+        };
+        let data_type = array.ok_or_else(|| no_array(element.base, position))?;
+        let kind = ApplyKind::Array { data_type };
+        let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type);
+        Ok(Typed { expr, sql_type: SqlType { base: data_type, ..element }, position })
     }
 
     /// Binds `EXISTS (query)`.

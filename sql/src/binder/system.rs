@@ -12,6 +12,11 @@ pub trait SystemCatalog {
     /// Returns the columns of a system view.
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
 
+    /// Returns whether there is a table function of this name.
+    fn is_function(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Returns the columns of a table function for arguments of these types.
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
 

@@ -2,6 +2,7 @@
 
 use types::DataType;
 use types::expr::Expr;
+use types::function::{Volatility, signature};
 
 use crate::logical::{ApplyKind, Bound, JoinKind, Logical, OnConflict, Returning};
 
@@ -70,6 +71,17 @@ pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
     }
 }
 
+/// Returns whether each evaluation may give another value.
+pub(super) fn is_volatile(expr: &Expr) -> bool {
+    let mut volatile = false;
+    walk(expr, &mut |part| {
+        if let Expr::Call { function, .. } = part {
+            volatile |= signature(*function).volatility == Volatility::Volatile;
+        }
+    });
+    volatile
+}
+
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
     walk(expr, &mut |node| {
@@ -131,8 +143,15 @@ pub(super) fn width(plan: &Logical) -> usize {
             JoinKind::Semi | JoinKind::Anti => width(&join.left),
             _ => width(&join.left) + width(&join.right),
         },
-        Logical::Apply(apply) => width(&apply.input) + 1,
+        Logical::Apply(apply) => match apply.kind {
+            ApplyKind::Rows { .. } => width(&apply.input) + width(&apply.subquery),
+            _ => width(&apply.input) + 1,
+        },
+        Logical::ProjectSet(sets) => width(&sets.input) + sets.set_types().count(),
         Logical::Aggregate { group_by, aggregates, .. } => group_by.len() + aggregates.len(),
+        Logical::GroupingSets(grouping) => {
+            grouping.group_by.len() + grouping.aggregates.len() + grouping.groupings.len()
+        }
         Logical::Append { inputs } => inputs.first().map_or(0, width),
     }
 }
@@ -162,6 +181,8 @@ pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logi
             visit(&mut operation.left);
             visit(&mut operation.right);
         }
+        Logical::ProjectSet(sets) => visit(&mut sets.input),
+        Logical::GroupingSets(grouping) => visit(&mut grouping.input),
         Logical::Window(window) => visit(&mut window.input),
         Logical::With(with) => {
             visit(&mut with.query);
@@ -184,13 +205,17 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
         Logical::Filter { predicate, .. } => visit(predicate),
         Logical::Project { expressions, .. } => expressions.iter_mut().for_each(visit),
         Logical::Join(join) => visit(&mut join.on),
-        Logical::Apply(apply) => match &mut apply.kind {
-            ApplyKind::Any { comparison } | ApplyKind::All { comparison } => visit(comparison),
-            ApplyKind::Scalar | ApplyKind::Exists => {}
-        },
+        Logical::Apply(apply) => apply.kind.condition_mut().into_iter().for_each(visit),
+        Logical::ProjectSet(sets) => sets.arguments_mut().for_each(visit),
         Logical::Aggregate { group_by, aggregates, .. } => {
             group_by.iter_mut().for_each(&mut *visit);
             for aggregate in aggregates {
+                aggregate.expressions_mut().for_each(&mut *visit);
+            }
+        }
+        Logical::GroupingSets(grouping) => {
+            grouping.group_by.iter_mut().for_each(&mut *visit);
+            for aggregate in &mut grouping.aggregates {
                 aggregate.expressions_mut().for_each(&mut *visit);
             }
         }
@@ -214,23 +239,35 @@ pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical))
     for_each_input(plan, &mut |input| walk_plan(input, visit));
 }
 
-/// Returns the plan of a statement's rows.
-pub(super) fn source_of(bound: &mut Bound) -> &mut Logical {
+/// Calls `visit` on the statement, and on each step of it if it has several.
+pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)) {
     match bound {
-        Bound::Query(query) => &mut query.plan,
-        Bound::Insert(insert) => &mut insert.source,
-        Bound::Update(update) => &mut update.source,
-        Bound::Delete(delete) => &mut delete.source,
+        Bound::Steps(steps) => {
+            steps.before.iter_mut().for_each(|step| for_each_step(&mut step.bound, visit));
+            for_each_step(&mut steps.last, visit);
+        }
+        bound => visit(bound),
     }
 }
 
-/// Calls `visit` on each expression of a statement beside its source.
+/// Calls `visit` on the plan of the rows of a statement, and of each step of it.
+pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logical)) {
+    for_each_step(bound, &mut |step| match step {
+        Bound::Query(query) => visit(&mut query.plan),
+        Bound::Insert(insert) => visit(&mut insert.source),
+        Bound::Update(update) => visit(&mut update.source),
+        Bound::Delete(delete) => visit(&mut delete.source),
+        Bound::Steps(_) => {}
+    });
+}
+
+/// Calls `visit` on each expression of a statement of one step beside its source.
 pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn FnMut(&mut Expr)) {
     let returning_of = |returning: &mut Option<Returning>, visit: &mut dyn FnMut(&mut Expr)| {
         returning.iter_mut().flat_map(|one| &mut one.expressions).for_each(visit);
     };
     match bound {
-        Bound::Query(_) => {}
+        Bound::Query(_) | Bound::Steps(_) => {}
         Bound::Insert(insert) => {
             if let OnConflict::Update { assignments, predicate, .. } = &mut insert.on_conflict {
                 assignments.iter_mut().for_each(|one| visit(&mut one.value));

@@ -3,7 +3,7 @@
 //! A view is bound anew wherever it is used, in a world of its own: it sees neither the queries
 //! around it nor their parameters. Errors of its text were found when it was created.
 
-use crate::ast::{Ident, SourceQuery};
+use crate::ast::{Ident, NamedQueryBody, SourceQuery};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
@@ -50,9 +50,15 @@ pub fn bind_view_definition(
         named: Vec::new(),
         named_count: 0,
         own_types: Vec::new(),
+        from_base: 0,
         trace: None,
         view_depth: 0,
     };
+    let queries = source.query.with.iter().flat_map(|with| &with.queries);
+    if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
+        let message = "views must not contain data-modifying statements in WITH";
+        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    }
     let mut first = binder();
     first.trace = Some(Trace::default());
     let columns = view_columns(&first.bind_query(&source.query, true)?.columns);

@@ -5,14 +5,15 @@
 //! place of its scan. The others are kept above what reads them ([`With`]). A query that nobody
 //! reads is not computed.
 //!
+//! Those of a statement's own WITH may change data. Then they are steps ([`Steps`]) that run
+//! before the rest, each once.
+//!
 //! A recursive query becomes a [`RecursiveUnion`]; its reference to itself reads the work table.
 //!
 //! Source: PostgreSQL's parse_cte.c and `SS_process_ctes` (subselect.c). Unlike there, a query of
 //! WITH RECURSIVE cannot read one that comes later.
 
 use types::cast::CastContext;
-use types::expr::Expr;
-use types::function::{Volatility, signature};
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Ident, NamedQuery, NamedQueryBody, QueryBody, SetOperator, TableName};
@@ -22,9 +23,11 @@ use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope};
-use crate::binder::tree::{for_each_expression, walk, walk_plan};
+use crate::binder::tree::{for_each_expression, for_each_source, is_volatile, walk_plan};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{CteScan, Logical, OutputColumn, RecursiveUnion, With};
+use crate::logical::{
+    Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
+};
 
 /// PostgreSQL adds the bytes of a length word to what a type is declared with.
 const MODIFIER_BIAS: i32 = 4;
@@ -39,14 +42,21 @@ pub(super) struct OpenWith {
 struct BoundNamedQuery {
     id: usize,
     name: String,
-    plan: Logical,
+    rows: NamedBody,
     materialized: Option<bool>,
     is_recursive: bool,
 }
 
+/// What gives the rows of a name.
+enum NamedBody {
+    Query(Logical),
+    Change(Bound),
+}
+
 impl Binder<'_> {
-    /// Binds the queries of a WITH, which can be read until [`Binder::close_with`].
-    pub(super) fn open_with(&mut self, with: &ast::With) -> Result<OpenWith> {
+    /// Binds the queries of a WITH, which can be read until [`Binder::close_with`]. Those of the
+    /// WITH of a statement may change data, and then end with [`Binder::close_steps`].
+    pub(super) fn open_with(&mut self, with: &ast::With, of_statement: bool) -> Result<OpenWith> {
         let outer = self.named.len();
         for (index, query) in with.queries.iter().enumerate() {
             let name = query.name.value.clone();
@@ -54,28 +64,42 @@ impl Binder<'_> {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message).at(query.name.position));
             }
-            self.named.push(NamedRows { name, id: self.named_count, state: State::Later });
-            self.named_count += 1;
+            let id = self.new_name();
+            self.named.push(NamedRows { name, id, state: State::Later });
         }
         let mut queries = Vec::with_capacity(with.queries.len());
         for (index, query) in with.queries.iter().enumerate() {
             let id = self.named[outer + index].id;
-            let NamedQueryBody::Query(body) = &query.body else {
-                let hint = "Run the change as a statement of its own, with RETURNING.";
-                let what = "a data-modifying statement in WITH";
-                return Err(Error::not_supported(what, hint).at(query.name.position));
+            let (rows, state) = match &query.body {
+                NamedQueryBody::Query(body) => {
+                    let mut bound = if query.is_recursive {
+                        self.bind_recursive(query, body, outer + index)?
+                    } else {
+                        self.bind_query(body, true)?
+                    };
+                    rename(&mut bound.columns, query)?;
+                    (NamedBody::Query(bound.plan), State::Bound(bound.columns))
+                }
+                NamedQueryBody::Change(_) if !of_statement => {
+                    return Err(not_at_the_top().at(query.name.position));
+                }
+                NamedQueryBody::Change(change) => {
+                    let bound = self.bind_named_change(query, change)?;
+                    let state = match returned_columns(&bound) {
+                        None => State::Silent,
+                        Some(mut columns) => {
+                            rename(&mut columns, query)?;
+                            State::Bound(columns)
+                        }
+                    };
+                    (NamedBody::Change(bound), state)
+                }
             };
-            let mut bound = if query.is_recursive {
-                self.bind_recursive(query, body, outer + index)?
-            } else {
-                self.bind_query(body, true)?
-            };
-            rename(&mut bound.columns, query)?;
-            self.named[outer + index].state = State::Bound(bound.columns);
+            self.named[outer + index].state = state;
             queries.push(BoundNamedQuery {
                 id,
                 name: query.name.value.clone(),
-                plan: bound.plan,
+                rows,
                 materialized: query.materialized,
                 is_recursive: query.is_recursive,
             });
@@ -83,21 +107,46 @@ impl Binder<'_> {
         Ok(OpenWith { outer, queries })
     }
 
+    /// Returns a number for something whose rows are read by it.
+    pub(super) fn new_name(&mut self) -> usize {
+        self.named_count += 1;
+        self.named_count - 1
+    }
+
+    fn bind_named_change(&mut self, query: &NamedQuery, change: &ast::Statement) -> Result<Bound> {
+        if query.is_recursive {
+            let name = &query.name.value;
+            let message =
+                format!("recursive query \"{name}\" must not contain data-modifying statements");
+            let error = Error::new(sqlstate::INVALID_RECURSION, message);
+            return Err(error.at(query.name.position));
+        }
+        let with = match change {
+            ast::Statement::Insert(insert) => &insert.with,
+            ast::Statement::Update(update) => &update.with,
+            ast::Statement::Delete(delete) => &delete.with,
+            _ => &None,
+        };
+        let mut queries = with.iter().flat_map(|with| &with.queries);
+        let inner = queries.find(|one| matches!(one.body, NamedQueryBody::Change(_)));
+        if let Some(inner) = inner {
+            return Err(not_at_the_top().at(inner.name.position));
+        }
+        self.bind_statement(change)
+    }
+
     /// Returns the plan with the queries that it reads put in or above it.
     pub(super) fn close_with(&mut self, with: OpenWith, mut plan: Logical) -> Logical {
         self.named.truncate(with.outer);
         for query in with.queries.into_iter().rev() {
-            let BoundNamedQuery { id, name, plan: mut rows, materialized, is_recursive } = query;
+            let BoundNamedQuery { id, name, rows, materialized, is_recursive } = query;
+            let NamedBody::Query(mut rows) = rows else { continue };
             let mut count = 0;
             for_each_scan_of(&mut plan, id, &mut |_| count += 1);
-            let wanted_once = match materialized {
-                Some(materialized) => !materialized,
-                None => count == 1,
-            };
             if count == 0 {
                 continue;
             }
-            if wanted_once && !is_recursive && !has_effects(&mut rows) {
+            if is_put_in(count, materialized, is_recursive, &mut rows) {
                 for_each_scan_of(&mut plan, id, &mut |scan| *scan = rows.clone());
                 continue;
             }
@@ -105,6 +154,55 @@ impl Binder<'_> {
             plan = Logical::With(With { id, name, query: rows, body });
         }
         plan
+    }
+
+    /// Returns the statement with what its WITH names put in or before it.
+    pub(super) fn close_steps(&mut self, with: Option<OpenWith>, bound: Bound) -> Bound {
+        let Some(with) = with else { return bound };
+        self.named.truncate(with.outer);
+        let (mut before, mut last) = match bound {
+            Bound::Steps(steps) => (steps.before, steps.last),
+            bound => (Vec::new(), Box::new(bound)),
+        };
+        for query in with.queries.into_iter().rev() {
+            let BoundNamedQuery { id, name, rows, materialized, is_recursive } = query;
+            let bound = match rows {
+                NamedBody::Change(bound) => bound,
+                NamedBody::Query(mut rows) => {
+                    let mut count = 0;
+                    let mut visit_all = |visit: &mut dyn FnMut(&mut Logical)| {
+                        let steps = before.iter_mut().map(|step: &mut NamedStep| &mut step.bound);
+                        for bound in steps.chain([last.as_mut()]) {
+                            for_each_source(bound, &mut |plan| for_each_scan_of(plan, id, visit));
+                        }
+                    };
+                    visit_all(&mut |_| count += 1);
+                    if count == 0 {
+                        continue;
+                    }
+                    if is_put_in(count, materialized, is_recursive, &mut rows) {
+                        visit_all(&mut |scan| *scan = rows.clone());
+                        continue;
+                    }
+                    if let (Bound::Query(query), true) = (last.as_mut(), before.is_empty()) {
+                        let empty = Logical::Append { inputs: Vec::new() };
+                        let body = Box::new(std::mem::replace(&mut query.plan, empty));
+                        query.plan = Logical::With(With { id, name, query: Box::new(rows), body });
+                        continue;
+                    }
+                    Bound::Query(Query { plan: rows, columns: Vec::new() })
+                }
+            };
+            match bound {
+                // The query of its RETURNING has the name, what it changes a number only.
+                Bound::Steps(steps) => {
+                    let last = NamedStep { id, name, bound: *steps.last };
+                    before.splice(0..0, steps.before.into_iter().chain([last]));
+                }
+                bound => before.insert(0, NamedStep { id, name, bound }),
+            }
+        }
+        if before.is_empty() { *last } else { Bound::Steps(Steps { before, last }) }
     }
 
     /// Returns the rows of a query of WITH, if the name is one.
@@ -123,6 +221,12 @@ impl Binder<'_> {
         let (columns, is_work_table) = match &mut query.state {
             State::Bound(columns) => (columns.clone(), false),
             State::Later => return Ok(None),
+            State::Silent => {
+                let message =
+                    format!("WITH query \"{}\" does not have a RETURNING clause", query.name);
+                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+                return Err(error.at(name.position()));
+            }
             State::Recursive { columns, read, refused } => {
                 let again = read.then_some("more than once");
                 if let Some(place) = refused.or(again) {
@@ -204,7 +308,7 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::INVALID_RECURSION, message).at(position));
         };
         refuse_tail(query, position)?;
-        let with = query.with.as_ref().map(|with| self.open_with(with)).transpose()?;
+        let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let refused = Some("within its non-recursive term");
         let columns = Vec::new();
         self.named[place].state = State::Recursive { columns, read: false, refused };
@@ -315,6 +419,34 @@ fn rename(columns: &mut [OutputColumn], query: &NamedQuery) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether a query of WITH that is read so often is put where it is read.
+fn is_put_in(
+    count: usize,
+    materialized: Option<bool>,
+    is_recursive: bool,
+    rows: &mut Logical,
+) -> bool {
+    let wanted_once = materialized.map_or(count == 1, |materialized| !materialized);
+    wanted_once && !is_recursive && !has_effects(rows)
+}
+
+fn not_at_the_top() -> Error {
+    let message = "WITH clause containing a data-modifying statement must be at the top level";
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// Returns the columns of a statement's rows; `None` if it returns none.
+fn returned_columns(bound: &Bound) -> Option<Vec<OutputColumn>> {
+    let returning = match bound {
+        Bound::Query(query) => return Some(query.columns.clone()),
+        Bound::Steps(steps) => return returned_columns(&steps.last),
+        Bound::Insert(insert) => &insert.returning,
+        Bound::Update(update) => &update.returning,
+        Bound::Delete(delete) => &delete.returning,
+    };
+    returning.as_ref().map(|returning| returning.columns.clone())
+}
+
 fn for_each_scan_of(plan: &mut Logical, id: usize, visit: &mut dyn FnMut(&mut Logical)) {
     walk_plan(plan, &mut |node| {
         if matches!(node, Logical::CteScan(scan) if scan.id == id && !scan.is_work_table) {
@@ -334,14 +466,4 @@ fn has_effects(plan: &mut Logical) -> bool {
         for_each_expression(node, &mut |expr| found |= is_volatile(expr));
     });
     found
-}
-
-fn is_volatile(expr: &Expr) -> bool {
-    let mut volatile = false;
-    walk(expr, &mut |part| {
-        if let Expr::Call { function, .. } = part {
-            volatile |= signature(*function).volatility == Volatility::Volatile;
-        }
-    });
-    volatile
 }

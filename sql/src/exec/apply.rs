@@ -118,7 +118,11 @@ impl Apply {
             ApplyKind::Scalar => {
                 self.node.subquery_types.first().copied().unwrap_or(DataType::Unknown)
             }
-            ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => DataType::Bool,
+            ApplyKind::Array { data_type } => data_type,
+            ApplyKind::Exists
+            | ApplyKind::Any { .. }
+            | ApplyKind::All { .. }
+            | ApplyKind::Rows { .. } => DataType::Bool,
         }
     }
 
@@ -139,7 +143,7 @@ impl Apply {
                 }
                 None => Ok(Datum::Null),
             },
-            (Answer::Rows(_), ApplyKind::Scalar | ApplyKind::Exists) => Ok(Datum::Null),
+            (Answer::Rows(_), _) => Ok(Datum::Null),
         }
     }
 
@@ -187,7 +191,8 @@ impl Apply {
                 }
                 Ok(Answer::Value(batch.columns[0].datum(0)))
             }
-            ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+            ApplyKind::Array { data_type } => self.array(subquery.as_mut(), data_type),
+            ApplyKind::Any { .. } | ApplyKind::All { .. } | ApplyKind::Rows { .. } => {
                 if let Some((_, inner)) = self.equality {
                     return self.value_set(subquery.as_mut(), inner).map(Answer::Set);
                 }
@@ -201,6 +206,21 @@ impl Apply {
                 Ok(Answer::Rows(batches))
             }
         }
+    }
+
+    /// Gathers the values of the one column.
+    fn array(&self, subquery: &mut dyn Operator, data_type: DataType) -> Result<Answer> {
+        let mut values = Vec::new();
+        let mut bytes = 0;
+        while let Some(batch) = subquery.next()? {
+            self.context.check()?;
+            let column = &batch.columns[0];
+            bytes += column.byte_count();
+            memory::check(bytes, self.context.work_mem)?;
+            values.extend((0..batch.row_count).map(|row| column.datum(row)));
+        }
+        let of_arrays = self.node.subquery_types.first() == Some(&data_type);
+        Ok(Answer::Value(types::function::gathered(values, of_arrays)?))
     }
 
     fn value_set(&self, subquery: &mut dyn Operator, column: usize) -> Result<ValueSet> {

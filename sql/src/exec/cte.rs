@@ -65,6 +65,12 @@ impl KeptRows {
         KeptRows { state: Mutex::new(state) }
     }
 
+    /// Returns the rows of a query that nobody has asked for yet.
+    pub(super) fn closed(node: &Node, context: &Arc<Context>) -> KeptRows {
+        let source = Source::Closed { node: node.clone(), context: Arc::clone(context) };
+        KeptRows { state: Mutex::new(State { batches: Vec::new(), byte_count: 0, source }) }
+    }
+
     /// Returns a batch by its number, computed now if it was not yet.
     fn batch(&self, number: usize) -> Result<Option<Batch>> {
         let mut state = self.state.lock();
@@ -102,9 +108,8 @@ impl State {
 
 /// Opens what is below a WITH.
 pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
-    let source = Source::Closed { node: node.query.clone(), context: Arc::clone(context) };
-    let state = Mutex::new(State { batches: Vec::new(), byte_count: 0, source });
-    build(&node.body, &context.with_rows(node.id, Arc::new(KeptRows { state })))
+    let rows = KeptRows::closed(&node.query, context);
+    build(&node.body, &context.with_rows(node.id, Arc::new(rows)))
 }
 
 /// Reads the rows of a named query.

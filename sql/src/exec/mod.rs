@@ -23,6 +23,7 @@ mod system_rows;
 mod values;
 mod filter;
 mod project;
+mod project_set;
 mod pairs;
 mod partitions;
 mod spilling_groups;
@@ -30,7 +31,9 @@ mod hash_join;
 mod lookup_join;
 mod loop_join;
 mod apply;
+mod lateral;
 mod aggregate;
+mod grouping_sets;
 mod sort;
 mod merge_runs;
 mod region_top_n;
@@ -56,6 +59,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use ahash::AHashSet;
+use parking_lot::Mutex;
 use store::transaction::{RowRange, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr};
@@ -64,6 +69,7 @@ use types::{Batch, Datum};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::measured::measured;
+use crate::logical::ApplyKind;
 use crate::plan::profile::Profile;
 use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
@@ -94,9 +100,14 @@ pub struct Context {
     pub work_mem: usize,
     /// Where it sets aside what is more.
     pub spill: Arc<Spill>,
+    /// The rows that the statement has changed, if several parts of it do: a row is changed once.
+    pub changed: Option<Arc<Mutex<ChangedRows>>>,
     /// What the statement sees, however late a step is opened; known once the plan is.
     pub view: OnceLock<StatementView>,
 }
+
+/// Rows by table and key.
+pub type ChangedRows = AHashSet<(TableId, Vec<u8>)>;
 
 /// What the server gives to plans: rows of system views and table functions, row numbers.
 pub trait SystemSource: Send + Sync {
@@ -188,7 +199,8 @@ impl Context {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
-        self.ordered = !matches!(plan.root, Root::Query(_));
+        self.ordered = !plan.is_query();
+        self.changed = (!plan.before.is_empty()).then(Arc::default);
         self.view.get_or_init(|| self.transaction.view());
         self
     }
@@ -214,8 +226,8 @@ impl Context {
 pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
     let context = Arc::new(context.prepared_for(plan));
     match &plan.root {
-        Root::Query(node) => build(node, &context),
-        Root::Insert(_) | Root::Update(_) | Root::Delete(_) => Err(Error::new(
+        Root::Query(node) if plan.is_query() => build(node, &context),
+        _ => Err(Error::new(
             sqlstate::INTERNAL_ERROR,
             "a statement that changes data was opened as a query",
         )),
@@ -238,11 +250,16 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Values(node) => Box::new(values::Values::open(node, context)),
         Node::Filter(node) => Box::new(filter::Filter::open(node, context)?),
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
+        Node::ProjectSet(node) => Box::new(project_set::ProjectSet::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
         Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
+        Node::Apply(node) if matches!(node.kind, ApplyKind::Rows { .. }) => {
+            Box::new(lateral::LateralJoin::open(node, context)?)
+        }
         Node::Apply(node) => Box::new(apply::Apply::open(node, context)?),
         Node::Aggregate(node) => Box::new(aggregate::HashAggregate::open(node, context)?),
+        Node::GroupingSets(node) => Box::new(grouping_sets::GroupingSets::open(node, context)?),
         Node::Sort(node) => Box::new(sort::Sort::open(node, context)?),
         Node::Limit(node) => Box::new(limit::Limit::open(node, context)?),
         Node::Distinct(node) => distinct::open(node, context)?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest};
 use store::TimeRange;
 use types::Batch;
+use types::aggregate::PartialGroups;
 
 use crate::error::Result;
 use crate::exec::feed::row_ranges;
@@ -26,34 +27,44 @@ impl RegionAggregate {
         RegionAggregate { node: Arc::clone(node), context: Arc::clone(context), answers: None }
     }
 
-    fn call(&self) -> Result<SpillingGroups> {
+    fn answers(&self) -> Result<SpillingGroups> {
         let (node, context) = (&self.node, &self.context);
-        context.check()?;
-        let request = AggregateRequest {
-            layout: Arc::clone(&node.path.layout),
-            columns: node.read.clone(),
-            filter: node.filter.clone(),
-            group_by: node.group_by.clone(),
-            aggregates: node.aggregates.clone(),
-            time_range: TimeRange::ALL,
-            context: context.eval.clone(),
-        };
-        let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
-            .into_iter()
-            .map(|range| (range.start, range.stop))
-            .collect();
         let mut groups = SpillingGroups::new(&node.group_by, &node.aggregates, context);
-        if !ranges.is_empty() {
-            context.transaction.call_endpoint(
-                &context.reader(node.path.store_table)?,
-                &ranges,
-                &AggregateEndpoint,
-                &request,
-                |response| groups.merge(&response.groups),
-            )?;
-        }
+        call(node, context, |part| groups.merge(&part))?;
         Ok(groups)
     }
+}
+
+/// Calls the regions; `add` takes what each of them answers, part by part.
+pub(super) fn call(
+    node: &RegionAggregateNode,
+    context: &Arc<Context>,
+    mut add: impl FnMut(PartialGroups) -> Result<()>,
+) -> Result<()> {
+    context.check()?;
+    let request = AggregateRequest {
+        layout: Arc::clone(&node.path.layout),
+        columns: node.read.clone(),
+        filter: node.filter.clone(),
+        group_by: node.group_by.clone(),
+        aggregates: node.aggregates.clone(),
+        time_range: TimeRange::ALL,
+        context: context.eval.clone(),
+    };
+    let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
+        .into_iter()
+        .map(|range| (range.start, range.stop))
+        .collect();
+    if !ranges.is_empty() {
+        context.transaction.call_endpoint(
+            &context.reader(node.path.store_table)?,
+            &ranges,
+            &AggregateEndpoint,
+            &request,
+            |response| add(response.groups),
+        )?;
+    }
+    Ok(())
 }
 
 impl Operator for RegionAggregate {
@@ -61,7 +72,7 @@ impl Operator for RegionAggregate {
         let answers = match &mut self.answers {
             Some(answers) => answers,
             None => {
-                let called = self.call()?;
+                let called = self.answers()?;
                 self.answers.insert(called)
             }
         };

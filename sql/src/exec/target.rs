@@ -97,7 +97,7 @@ pub(super) fn lock_and_read(
 }
 
 /// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row
-/// is not wanted any more.
+/// is not wanted any more, or another part of the statement has changed it.
 pub(super) fn take_target(
     table: &Table,
     target: &mut Target,
@@ -111,6 +111,11 @@ pub(super) fn take_target(
     row.append(&mut target.extra);
     if let Some(recheck) = recheck
         && recheck.eval_row(&row, &context.eval)?.as_bool() != Some(true)
+    {
+        return Ok(None);
+    }
+    if let Some(changed) = &context.changed
+        && !changed.lock().insert((table.id, target.key.clone()))
     {
         return Ok(None);
     }

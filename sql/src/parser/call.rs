@@ -94,9 +94,9 @@ impl Cursor<'_> {
             parsed::FunctionArguments::None => {
                 return self.bare_function(&name, start);
             }
-            parsed::FunctionArguments::Subquery(_) => {
-                return Err(ParseError::unsupported("ARRAY(SELECT …)", start)
-                    .with_hint("Use IN (SELECT …) or = ANY (SELECT …)."));
+            parsed::FunctionArguments::Subquery(query) => {
+                let query = Box::new(self.lower_query(*query)?);
+                return Ok(Placed { expr: Expr::ArraySubquery { query, position: start }, start });
             }
             parsed::FunctionArguments::List(list) => list,
         };
@@ -269,6 +269,8 @@ impl Cursor<'_> {
                 let within = self.lower(*r#in)?;
                 Ok(self.placed_call("position", start, vec![within, what.expr]))
             }
+            Parsed::Rollup(items) => self.group_call("rollup", items),
+            Parsed::Cube(items) => self.group_call("cube", items),
             Parsed::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
                 let text = self.lower_placed(*expr)?;
                 let start = self.word_before(text.start, "overlay");
@@ -315,6 +317,14 @@ impl Cursor<'_> {
             }
         }
         Ok(self.call_of("overlaps", position, arguments))
+    }
+
+    /// `rollup(…)` and `cube(…)` are calls where they are not in GROUP BY.
+    fn group_call(&mut self, name: &str, items: Vec<Vec<Parsed>>) -> Result<Placed> {
+        let items = items.into_iter().flatten().map(|item| self.lower_placed(item));
+        let items = items.collect::<Result<Vec<Placed>>>()?;
+        let start = self.word_before(items.first().map_or(1, |first| first.start), name);
+        Ok(self.placed_call(name, start, items.into_iter().map(|one| one.expr).collect()))
     }
 
     fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> Placed {
@@ -391,8 +401,6 @@ impl Cursor<'_> {
     fn refuse(&self, node: Parsed) -> ParseError {
         let construct = match node {
             Parsed::GroupingSets(_) => "GROUPING SETS",
-            Parsed::Cube(_) => "CUBE",
-            Parsed::Rollup(_) => "ROLLUP",
             Parsed::Convert { .. } => "CONVERT",
             Parsed::InUnnest { .. } => "IN UNNEST",
             Parsed::Lambda(_) => "a lambda expression",

@@ -295,7 +295,6 @@ impl Cursor<'_> {
             ("for", "no") => "FOR NO KEY UPDATE",
             ("for", "key") => "FOR KEY SHARE",
             ("symmetric", _) => "BETWEEN SYMMETRIC",
-            ("rows", "from") => "ROWS FROM",
             _ => return None,
         };
         Some(ParseError::unsupported(construct, position))

@@ -2,8 +2,9 @@
 //!
 //! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
 //! the parser asks for it by type in many places. What differs: prefix operators bind as in
-//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` and `NEXT VALUE FOR` are read, `?` is an operator,
-//! and the geometric types and JSON's colons, which bennu does not have, stay names and errors.
+//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` and `NEXT VALUE FOR` are read, `?` is an
+//! operator, and the geometric types and JSON's colons, which bennu does not have, stay names and
+//! errors. What GROUP BY alone has is read by [`parse_sets`].
 
 use std::any::TypeId;
 
@@ -15,6 +16,8 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
+
+use super::grouping::parse_sets;
 
 /// PostgreSQL binds a sign tighter than anything but `::` and subscripts.
 const SIGN_PRECEDENCE: u8 = 120;
@@ -37,7 +40,7 @@ impl Dialect for BennuDialect {
     }
 
     forward! {
-        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr
+        supports_unicode_string_literal supports_filter_during_aggregation
         supports_create_index_with_clause supports_explain_with_utility_options
         supports_factorial_operator supports_bitwise_shift_operators supports_empty_projections
         supports_nested_comments supports_string_escape_constant
@@ -132,7 +135,8 @@ impl Dialect for BennuDialect {
                 (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
             }
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
-            Token::Word(_) => return sequence_value(parser),
+            Token::Word(_) => return sequence_value(parser).or_else(|| parse_sets(parser)),
+            Token::LParen => return parse_sets(parser),
             _ => return None,
         };
         parser.advance_token();

@@ -361,6 +361,7 @@ impl Cursor<'_> {
                 // A row in parentheses of its own, or a chain: `(a and b) and c` stays as it is.
                 placed(inner.expr, start)
             }
+            Parsed::Tuple(fields) if fields.is_empty() => Err(self.unexpected()),
             Parsed::Tuple(fields) => self.row(fields),
             Parsed::UnaryOp { op, expr } => self.unary(&op, *expr),
             Parsed::Function(function) => self.function(function),

@@ -15,8 +15,10 @@
 
 pub mod error;
 mod source;
+mod rewrite;
 pub mod limits;
 mod name;
+mod grouping;
 mod dialect;
 mod cursor;
 mod type_name;
@@ -153,6 +155,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let dialect = BennuDialect::default();
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
+    rewrite::rewrite(&mut tokens);
     let exclusions = window::take_exclusions(&mut tokens, &source);
     let token_count = tokens.len();
     let parser = Parser::new(&dialect)

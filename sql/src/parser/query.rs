@@ -257,20 +257,21 @@ impl Cursor<'_> {
             .collect::<Result<_>>()?;
         let from = select.from.into_iter().map(|table| self.joins(table)).collect::<Result<_>>()?;
         let selection = select.selection.map(|expr| self.lower(expr)).transpose()?;
-        let group_by = match select.group_by {
-            parsed::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => {
-                self.lower_list(list)?
-            }
-            parsed::GroupByExpr::Expressions(..) => {
-                return Err(ParseError::unsupported("this form of GROUP BY", position));
-            }
-            parsed::GroupByExpr::All(_) => {
-                return Err(ParseError::unsupported("GROUP BY ALL", position));
-            }
-        };
+        let (group_by, distinct_groups) = self.group_by(select.group_by, position)?;
         let having = select.having.map(|expr| self.lower(expr)).transpose()?;
         let windows = self.named_windows(select.named_window)?;
-        Ok(Select { distinct, items, from, selection, group_by, having, windows, hints, position })
+        Ok(Select {
+            distinct,
+            items,
+            from,
+            selection,
+            group_by,
+            distinct_groups,
+            having,
+            windows,
+            hints,
+            position,
+        })
     }
 
     /// Refuses every clause of other dialects, and the ones that bennu does not have yet.
@@ -454,7 +455,7 @@ impl Cursor<'_> {
     /// Returns the refusal of an entry of FROM.
     pub(super) fn refuse_factor(&self, factor: &TableFactor) -> ParseError {
         let construct = match factor {
-            TableFactor::UNNEST { .. } => "UNNEST WITH ORDINALITY",
+            TableFactor::UNNEST { .. } => "UNNEST WITH OFFSET",
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => "JSON_TABLE",
             TableFactor::XmlTable { .. } => "XMLTABLE",
             TableFactor::Pivot { .. } => "PIVOT",
@@ -525,9 +526,10 @@ fn wrap(query: Query) -> Select {
     Select {
         distinct: None,
         items: vec![SelectItem::Wildcard { qualifier: Vec::new(), position }],
-        from: vec![TableRef::Subquery { query: Box::new(query), alias }],
+        from: vec![TableRef::Subquery { query: Box::new(query), lateral: false, alias }],
         selection: None,
         group_by: Vec::new(),
+        distinct_groups: false,
         having: None,
         windows: Vec::new(),
         hints: Vec::new(),

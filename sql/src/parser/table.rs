@@ -5,7 +5,9 @@ use sqlparser::ast::{JoinOperator, TableFactor};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
+use super::expr::Placed;
 use super::limits;
+use super::rewrite::ROWS_FROM;
 use crate::ast::{
     Expr, FunctionCall, JoinCondition, JoinKind, TableAlias, TableFunction, TableName, TableRef,
 };
@@ -51,7 +53,7 @@ impl Cursor<'_> {
         let position = match right {
             TableRef::Table { name, .. } => Some(name.position()),
             TableRef::Subquery { query, .. } => Some(query.position),
-            TableRef::Function(function) => Some(function.call.name.position()),
+            TableRef::Function(function) => function.calls.first().map(|call| call.name.position()),
             TableRef::Join { .. } => None,
         };
         ParseError::syntax("syntax error: a join needs ON or USING", position)
@@ -83,26 +85,22 @@ impl Cursor<'_> {
             TableFactor::Table { .. } => self.plain_table(factor),
             TableFactor::Derived { lateral, subquery, alias, sample } => {
                 let query = self.lower_query(*subquery)?;
-                if lateral {
-                    return Err(ParseError::unsupported("LATERAL", query.position));
-                }
                 if sample.is_some() {
                     return Err(ParseError::unsupported("TABLESAMPLE", query.position));
                 }
                 let alias = self.alias(alias)?;
-                Ok(TableRef::Subquery { query: Box::new(query), alias })
+                Ok(TableRef::Subquery { query: Box::new(query), lateral, alias })
             }
-            TableFactor::Function { lateral: _, name, .. } => {
-                let position = self.object_name(&name)?.first().map(|part| part.position);
-                Err(ParseError::unsupported("LATERAL", position))
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
+                self.table_function(name, args, with_ordinality, alias)
             }
             TableFactor::UNNEST {
                 alias,
                 array_exprs,
                 with_offset: false,
                 with_offset_alias: None,
-                with_ordinality: false,
-            } => self.unnest(array_exprs, alias),
+                with_ordinality,
+            } => self.unnest(array_exprs, with_ordinality, alias),
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let join = self.joins(*table_with_joins)?;
                 match alias {
@@ -139,7 +137,6 @@ impl Cursor<'_> {
         let position = parts.first().map_or(1, |part| part.position);
         for (present, construct) in [
             (!with_hints.is_empty(), "WITH hints of a table"),
-            (with_ordinality, "WITH ORDINALITY"),
             (!partitions.is_empty(), "PARTITION of a table"),
             (json_path.is_some(), "a JSON path of a table"),
             (sample.is_some(), "TABLESAMPLE"),
@@ -149,8 +146,14 @@ impl Cursor<'_> {
                 return Err(ParseError::unsupported(construct, position));
             }
         }
-        if let Some(args) = args {
-            return self.table_function(name, args, version.is_some(), alias);
+        if let Some(parsed::TableFunctionArgs { args, settings }) = args {
+            if version.is_some() || settings.is_some() {
+                return Err(ParseError::unsupported("this clause of a function in FROM", position));
+            }
+            return self.table_function(name, args, with_ordinality, alias);
+        }
+        if with_ordinality {
+            return Err(self.syntax_error_near(position));
         }
         if parts.len() == 1 && self.is_reserved_table(&name) {
             return Err(self.syntax_error_near(position));
@@ -188,11 +191,13 @@ impl Cursor<'_> {
     fn table_function(
         &mut self,
         name: parsed::ObjectName,
-        args: parsed::TableFunctionArgs,
-        versioned: bool,
+        args: Vec<parsed::FunctionArg>,
+        ordinality: bool,
         alias: Option<parsed::TableAlias>,
     ) -> Result<TableRef> {
-        let parsed::TableFunctionArgs { args, settings } = args;
+        if rows_from(&name) {
+            return self.rows_from(args, ordinality, alias);
+        }
         let list =
             parsed::FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
         let function = parsed::Function {
@@ -206,27 +211,38 @@ impl Cursor<'_> {
             over: None,
         };
         let placed = self.function(function)?;
-        let start = placed.start;
-        if versioned || settings.is_some() {
-            return Err(ParseError::unsupported("this clause of a function in FROM", start));
+        let calls = vec![from_call(placed)?];
+        let alias = self.alias(alias)?;
+        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
+    }
+
+    /// `ROWS FROM (…)`: the functions are the arguments.
+    fn rows_from(
+        &mut self,
+        functions: Vec<parsed::FunctionArg>,
+        ordinality: bool,
+        alias: Option<parsed::TableAlias>,
+    ) -> Result<TableRef> {
+        let mut calls = Vec::with_capacity(functions.len());
+        for function in functions {
+            let parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(function)) = function
+            else {
+                return Err(self.unexpected());
+            };
+            calls.push(from_call(self.lower_placed(function)?)?);
         }
-        match placed.expr {
-            Expr::Call(call) => {
-                let call: FunctionCall = *call;
-                if call.star {
-                    return Err(ParseError::syntax("a function in FROM takes no *", start));
-                }
-                let alias = self.alias(alias)?;
-                Ok(TableRef::Function(Box::new(TableFunction { call, alias })))
-            }
-            _ => Err(ParseError::unsupported("this function in FROM", start)),
+        if calls.is_empty() {
+            return Err(self.unexpected());
         }
+        let alias = self.alias(alias)?;
+        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
     }
 
     /// `unnest(…)`, which the parser tells apart from other functions.
     fn unnest(
         &mut self,
         arrays: Vec<parsed::Expr>,
+        ordinality: bool,
         alias: Option<parsed::TableAlias>,
     ) -> Result<TableRef> {
         let mut arguments = Vec::with_capacity(arrays.len());
@@ -241,7 +257,8 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         };
         let alias = self.alias(alias)?;
-        Ok(TableRef::Function(Box::new(TableFunction { call: *call, alias })))
+        let calls = vec![*call];
+        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
     }
 
     fn alias(&mut self, alias: Option<parsed::TableAlias>) -> Result<Option<TableAlias>> {
@@ -261,5 +278,22 @@ impl Cursor<'_> {
             lowered.push(column);
         }
         Ok(Some(TableAlias { name, columns: lowered }))
+    }
+}
+
+/// Returns whether a name stands for ROWS FROM.
+fn rows_from(name: &parsed::ObjectName) -> bool {
+    let [part] = name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|ident| ident.value == ROWS_FROM)
+}
+
+/// Returns the call of a function in FROM.
+fn from_call(placed: Placed) -> Result<FunctionCall> {
+    match placed.expr {
+        Expr::Call(call) if call.star => {
+            Err(ParseError::syntax("a function in FROM takes no *", placed.start))
+        }
+        Expr::Call(call) => Ok(*call),
+        _ => Err(ParseError::unsupported("this function in FROM", placed.start)),
     }
 }

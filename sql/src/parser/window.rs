@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
+use super::rewrite::{is_word, next, previous};
 use super::source::Source;
 use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 
@@ -30,23 +31,6 @@ pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &Source<'_>)
         }
     }
     exclusions
-}
-
-fn is_word(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(found)
-        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
-}
-
-fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (index + 1..tokens.len()).find(|&index| !is_space(&tokens[index]))
-}
-
-fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (0..index).rev().find(|&index| !is_space(&tokens[index]))
 }
 
 /// Reads the exclusion that begins with the word at `index`; returns it with its last word.

@@ -4,15 +4,21 @@
 //! regions are concerned, and whether the step runs in the regions or in the session.
 
 use store::TableId;
+use types::Datum;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
+use types::function::sets;
 
 use crate::catalog::table::Table;
-use crate::logical::{ApplyKind, JoinKind, OnConflict, SetKind, SortKey, TIMESTAMP_COLUMN};
+use crate::logical::{
+    ApplyKind, JoinKind, OnConflict, SetCall, SetFunction, SetKind, SortKey, TIMESTAMP_COLUMN,
+};
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::window::window_call;
-use crate::plan::{Node, Plan, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode};
+use crate::plan::{
+    Node, Plan, ProjectSetNode, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode,
+};
 
 /// Returns how many regions a table of the store has now, if that is known.
 pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
@@ -28,8 +34,22 @@ pub(super) struct Step {
 
 /// Returns the plan's steps, the last one at the root.
 pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
-    match &plan.root {
+    let last = match &plan.root {
         Root::Query(node) => named(node, plan, regions),
+        root => root_step(root, regions),
+    };
+    // As WITH of a query: each part beside all that comes after it.
+    plan.before.iter().rev().fold(last, |after, part| Step {
+        line: format!("CTE: {}", part.name),
+        names: after.names.clone(),
+        inputs: vec![root_step(&part.root, regions), after],
+        address: None,
+    })
+}
+
+fn root_step(root: &Root, regions: Regions<'_>) -> Step {
+    match root {
+        Root::Query(node) => step(node, regions),
         Root::Insert(insert) => {
             let conflict = match &insert.on_conflict {
                 OnConflict::Error => "",
@@ -81,19 +101,24 @@ pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
 /// Returns the plan in one line.
 pub(super) fn summary(plan: &Plan) -> String {
     let mut parts = Vec::new();
-    match &plan.root {
-        Root::Query(node) => collect(node, &mut parts),
+    let before = plan.before.iter().rev().map(|part| &part.root);
+    [&plan.root].into_iter().chain(before).for_each(|root| collect_root(root, &mut parts));
+    parts.join(" <- ")
+}
+
+fn collect_root(root: &Root, parts: &mut Vec<String>) {
+    match root {
+        Root::Query(node) => collect(node, parts),
         Root::Insert(insert) => parts.push(format!("Insert: {}", insert.table.name)),
         Root::Update(update) => {
             parts.push(format!("Update: {}", update.table.name));
-            collect(&update.source.node, &mut parts);
+            collect(&update.source.node, parts);
         }
         Root::Delete(delete) => {
             parts.push(format!("Delete: {}", delete.table.name));
-            collect(&delete.source.node, &mut parts);
+            collect(&delete.source.node, parts);
         }
     }
-    parts.join(" <- ")
 }
 
 /// The steps that say most: not projections, and of several inputs each.
@@ -157,6 +182,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 project.expressions.iter().map(|expression| text(expression, &names)).collect();
             Step { line: format!("Project: {}", names.join(", ")), names, inputs, address: None }
         }
+        Node::ProjectSet(sets) => project_set_step(sets, inputs, names),
         Node::HashJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
             join_step("Hash join", (join.kind, keys), &join.residual, inputs)
@@ -171,9 +197,20 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let names = if is_half(join.kind) { inputs[0].names.clone() } else { names };
             Step { line, names, inputs, address: None }
         }
+        Node::Apply(apply) if let ApplyKind::Rows { on, outer } = &apply.kind => {
+            let kind = if *outer { "left, " } else { "" };
+            let on = match on {
+                Expr::Constant { value: Datum::Bool(true), .. } => String::new(),
+                on => format!("{}, ", text(on, &names)),
+            };
+            let line = format!("Lateral join: {kind}{on}for each row, in the session");
+            Step { line, names, inputs, address: None }
+        }
         Node::Apply(apply) => {
             let (what, name) = match &apply.kind {
                 ApplyKind::Scalar => ("value of a subquery", "(subquery)"),
+                ApplyKind::Array { .. } => ("ARRAY (subquery)", "ARRAY (subquery)"),
+                ApplyKind::Rows { .. } => ("rows of a subquery", "(subquery)"),
                 ApplyKind::Exists => ("EXISTS (subquery)", "EXISTS (subquery)"),
                 ApplyKind::Any { .. } => ("ANY (subquery)", "ANY (subquery)"),
                 ApplyKind::All { .. } => ("ALL (subquery)", "ALL (subquery)"),
@@ -196,6 +233,10 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 inputs,
                 address: None,
             }
+        }
+        Node::GroupingSets(grouping) => {
+            let (line, names) = grouping.text(&names);
+            Step { line, names, inputs, address: None }
         }
         Node::Sort(sort) => {
             let top = match &sort.goal {
@@ -260,6 +301,35 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         Node::Append(_) => {
             let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
             Step { line: format!("Append: {} inputs", inputs.len()), names, inputs, address: None }
+        }
+    }
+}
+
+/// Functions that are called once are a scan of their rows.
+fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<String>) -> Step {
+    let call = |function: &SetFunction| match &function.call {
+        SetCall::Set { function, arguments } => {
+            format!("{}({})", sets::signature(*function).name, texts(arguments, &names))
+        }
+        SetCall::Value(value) => text(value, &names),
+    };
+    let mut line: String = sets.functions.iter().map(call).collect::<Vec<String>>().join(", ");
+    if sets.ordinality {
+        line.push_str(" with ordinality");
+    }
+    let is_unit = matches!(&sets.input, Node::Values(values) if values.types.is_empty() && values.rows.len() == 1);
+    let outer = if sets.outer { "left, " } else { "" };
+    let columns = sets.functions.iter().flat_map(|function| &function.columns);
+    names.extend(columns.map(|column| column.name.clone()));
+    names.extend(sets.ordinality.then(|| "ordinality".to_owned()));
+    match is_unit {
+        true => {
+            let line = format!("Function Scan: {line}, in the session");
+            Step { line, names, inputs: Vec::new(), address: None }
+        }
+        false => {
+            let line = format!("Project Set: {outer}{line}, for each row, in the session");
+            Step { line, names, inputs, address: None }
         }
     }
 }

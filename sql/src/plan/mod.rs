@@ -12,6 +12,7 @@
 
 pub mod scan;
 mod expression;
+mod grouping_sets;
 mod explain;
 pub mod profile;
 mod render;
@@ -26,11 +27,12 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning, SetKind,
-    SortKey, WindowFunction,
+    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning,
+    SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
+pub use crate::plan::grouping_sets::GroupingSetsNode;
 pub use crate::plan::render::Shown;
 
 pub(crate) use crate::plan::expression::constant as literal;
@@ -38,6 +40,8 @@ pub(crate) use crate::plan::expression::constant as literal;
 /// A statement, ready to run.
 #[derive(Debug)]
 pub struct Plan {
+    /// What runs before it: the parts of WITH that change data, and what they and it read.
+    pub before: Vec<PlanStep>,
     /// What runs.
     pub root: Root,
     columns: Vec<OutputColumn>,
@@ -45,6 +49,17 @@ pub struct Plan {
     pub parameter_count: usize,
     /// The short path of a single-key get.
     pub point: Option<PointGet>,
+}
+
+/// A part of WITH, whose rows later ones may read by its number.
+#[derive(Debug)]
+pub struct PlanStep {
+    /// The number.
+    pub id: usize,
+    /// Its name.
+    pub name: String,
+    /// A query, computed as far as it is read, or a change, which runs to its end.
+    pub root: Root,
 }
 
 /// How many constant rows take no time worth speaking of.
@@ -80,6 +95,8 @@ pub enum Node {
     Filter(Arc<FilterNode>),
     /// New columns out of old.
     Project(Arc<ProjectNode>),
+    /// Rows of functions, for each row of the input.
+    ProjectSet(Arc<ProjectSetNode>),
     /// Pairs of rows with equal keys.
     HashJoin(Arc<HashJoinNode>),
     /// Pairs of rows, the right ones looked up by key.
@@ -90,6 +107,8 @@ pub enum Node {
     Apply(Arc<ApplyNode>),
     /// Groups.
     Aggregate(Arc<AggregateNode>),
+    /// Groups by several sets of keys.
+    GroupingSets(Arc<GroupingSetsNode>),
     /// Sorted rows.
     Sort(Arc<SortNode>),
     /// Some of the rows.
@@ -196,6 +215,19 @@ pub struct ProjectNode {
     pub input: Node,
     /// One for each output column.
     pub expressions: Vec<Expr>,
+}
+
+/// See [`Node::ProjectSet`].
+#[derive(Debug)]
+pub struct ProjectSetNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// The functions, over the input.
+    pub functions: Vec<SetFunction>,
+    /// Whether the rows of each call are counted.
+    pub ordinality: bool,
+    /// Whether a row for which no function yields one stays.
+    pub outer: bool,
 }
 
 /// See [`Node::HashJoin`]. The hash table is built from the right side.
@@ -495,7 +527,7 @@ impl Plan {
         parameter_count: usize,
         point: Option<PointGet>,
     ) -> Plan {
-        Plan { root, columns, parameter_count, point }
+        Plan { before: Vec::new(), root, columns, parameter_count, point }
     }
 
     /// Returns the columns of the result: of a query, or of RETURNING; empty for a statement that
@@ -507,11 +539,14 @@ impl Plan {
     /// Returns whether the plan yields rows, and is for [`exec::open`](crate::exec::open); other
     /// plans are for [`exec::modify`](crate::exec::modify).
     pub fn is_query(&self) -> bool {
-        matches!(self.root, Root::Query(_))
+        self.before.is_empty() && matches!(self.root, Root::Query(_))
     }
 
     /// Returns whether the plan reads or changes a few rows by key, or computes a few.
     pub fn is_brief(&self) -> bool {
+        if !self.before.is_empty() {
+            return false;
+        }
         match &self.root {
             Root::Query(node) => self.point.is_some() || node.is_few_values(),
             Root::Insert(insert) => insert.source.is_few_values(),
@@ -590,11 +625,13 @@ impl Node {
             Node::Values(node) => Arc::as_ptr(node) as usize,
             Node::Filter(node) => Arc::as_ptr(node) as usize,
             Node::Project(node) => Arc::as_ptr(node) as usize,
+            Node::ProjectSet(node) => Arc::as_ptr(node) as usize,
             Node::HashJoin(node) => Arc::as_ptr(node) as usize,
             Node::LookupJoin(node) => Arc::as_ptr(node) as usize,
             Node::LoopJoin(node) => Arc::as_ptr(node) as usize,
             Node::Apply(node) => Arc::as_ptr(node) as usize,
             Node::Aggregate(node) => Arc::as_ptr(node) as usize,
+            Node::GroupingSets(node) => Arc::as_ptr(node) as usize,
             Node::Sort(node) => Arc::as_ptr(node) as usize,
             Node::Limit(node) => Arc::as_ptr(node) as usize,
             Node::Distinct(node) => Arc::as_ptr(node) as usize,
@@ -618,11 +655,13 @@ impl Node {
             | Node::CteScan(_) => Vec::new(),
             Node::Filter(node) => vec![&node.input],
             Node::Project(node) => vec![&node.input],
+            Node::ProjectSet(node) => vec![&node.input],
             Node::HashJoin(node) => vec![&node.left, &node.right],
             Node::LookupJoin(node) => vec![&node.left, &node.right],
             Node::LoopJoin(node) => vec![&node.left, &node.right],
             Node::Apply(node) => vec![&node.input, &node.subquery],
             Node::Aggregate(node) => vec![&node.input],
+            Node::GroupingSets(node) => vec![&node.input],
             Node::Sort(node) => vec![&node.input],
             Node::Limit(node) => vec![&node.input],
             Node::Distinct(node) => vec![&node.input],

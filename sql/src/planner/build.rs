@@ -11,12 +11,14 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::logical::{
-    ApplyKind, Join, JoinChoice, Logical, SetKind, SetOperation, SortKey, Window, sort_keys,
+    ApplyKind, GroupingSets, Join, JoinChoice, Logical, ProjectSet, SetKind, SetOperation, SortKey,
+    Window, sort_keys,
 };
 use crate::plan::{
-    AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, HashJoinNode,
-    LimitNode, LookupJoinNode, LoopJoinNode, Node, ProjectNode, RecursiveUnionNode, RowGoal,
-    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
+    AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
+    HashJoinNode, LimitNode, LookupJoinNode, LoopJoinNode, Node, ProjectNode, ProjectSetNode,
+    RecursiveUnionNode, RowGoal, SetOperationNode, SortNode, SystemRowsNode, ValuesNode,
+    WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_operator, column, columns_of, is_volatile, renumber, split,
@@ -26,6 +28,7 @@ use crate::planner::in_region::{self, Top};
 use crate::planner::key_term::is_integer;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
+use crate::planner::shape::width_of;
 use crate::planner::statistics::NoStatistics;
 use crate::planner::wanted::{Built, Wanted};
 
@@ -66,6 +69,12 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
             let width = input_types.len();
+            // Of rows that are joined, it is not known how many are wanted.
+            let goal = match apply.kind {
+                ApplyKind::Rows { .. } => None,
+                _ => wanted.goal,
+            };
+            let wanted = Wanted { goal, ..wanted };
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted);
@@ -79,9 +88,19 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             };
             Built { node: Node::Apply(Arc::new(node)), ordered: passes && input.ordered }
         }
+        Logical::ProjectSet(sets) => {
+            let width = width_of(&sets.input);
+            let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
+            let order = if passes { wanted.order } else { Vec::new() };
+            let ProjectSet { input, functions, ordinality, outer } = sets;
+            let input = build_wanted(*input, Wanted { order, goal: None });
+            let node = ProjectSetNode { input: input.node, functions, ordinality, outer };
+            Built { node: Node::ProjectSet(Arc::new(node)), ordered: passes && input.ordered }
+        }
         Logical::Aggregate { input, group_by, aggregates } => {
             unordered(build_aggregate(*input, group_by, aggregates))
         }
+        Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping)),
         Logical::Sort { input, keys } => {
             Built { node: build_sort(*input, keys, wanted.goal), ordered: false }
         }
@@ -149,7 +168,11 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
         ApplyKind::Scalar if !is_single_row(&subquery) => 2,
-        ApplyKind::Scalar | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
+        ApplyKind::Scalar
+        | ApplyKind::Array { .. }
+        | ApplyKind::Any { .. }
+        | ApplyKind::All { .. }
+        | ApplyKind::Rows { .. } => {
             return build(subquery);
         }
     };
@@ -332,6 +355,7 @@ fn reaches_scan(plan: &Logical) -> bool {
         Logical::Scan(_) => true,
         Logical::Filter { input, .. } | Logical::Project { input, .. } => reaches_scan(input),
         Logical::Apply(apply) => reaches_scan(&apply.input),
+        Logical::ProjectSet(sets) => reaches_scan(&sets.input),
         _ => false,
     }
 }
@@ -368,6 +392,39 @@ fn build_aggregate(input: Logical, group_by: Vec<Expr>, aggregates: Vec<Aggregat
     }
     let input = build(input);
     Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
+}
+
+/// Where one of the sets has all keys the regions group by these; else each row is added to all
+/// sets, what is computed of it computed once.
+fn build_grouping_sets(grouping: GroupingSets) -> Node {
+    let GroupingSets { input, group_by, aggregates, sets, groupings } = grouping;
+    let has_all = sets.iter().any(|set| set.len() == group_by.len());
+    let (input, group_by, aggregates) = without_projections(*input, group_by, aggregates);
+    let regions = if has_all { in_region::aggregate(&input, &group_by, &aggregates) } else { None };
+    let node = match regions {
+        Some(input) => {
+            GroupingSetsNode { input, in_regions: true, group_by, aggregates, sets, groupings }
+        }
+        None => {
+            let mut parts: Vec<Expr> = Vec::new();
+            let used = group_by.iter().chain(aggregates.iter().flat_map(Aggregate::expressions));
+            for part in used {
+                if !parts.contains(part) {
+                    parts.push(part.clone());
+                }
+            }
+            let place = |part: Expr| {
+                let at = parts.iter().position(|one| *one == part);
+                column(at.expect("it was gathered above"), part.data_type())
+            };
+            let group_by = group_by.into_iter().map(place).collect();
+            let aggregates =
+                aggregates.into_iter().map(|one| one.map_expressions(&place)).collect();
+            let input = build_project(input, parts, Wanted::default()).node;
+            GroupingSetsNode { input, in_regions: false, group_by, aggregates, sets, groupings }
+        }
+    };
+    Node::GroupingSets(Arc::new(node))
 }
 
 /// Each row once: groups in the regions. Where few rows are wanted the session may end early.

@@ -42,7 +42,10 @@ pub(super) fn decorrelated(
     let grouped = match apply.kind {
         ApplyKind::Scalar => scalar(apply)?,
         ApplyKind::Exists => exists(apply)?,
-        ApplyKind::Any { .. } | ApplyKind::All { .. } => return None,
+        ApplyKind::Array { .. }
+        | ApplyKind::Any { .. }
+        | ApplyKind::All { .. }
+        | ApplyKind::Rows { .. } => return None,
     };
     grouped.pays(apply, conjuncts, estimator).then(|| grouped.joined(apply))
 }

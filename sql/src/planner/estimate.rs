@@ -10,9 +10,12 @@ use types::{DataType, Datum};
 
 use crate::catalog::statistics::{ColumnStatistics, form};
 use crate::catalog::table::Table;
-use crate::logical::{Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{
+    ApplyKind, Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan,
+};
 use crate::plan::scan::ARRAY_VALUES;
 use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
+use crate::planner::shape::is_unit;
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
 /// Different values of a column of which nothing is known.
@@ -33,6 +36,8 @@ const UNKNOWN: f64 = 1.0 / 3.0;
 const ROUNDS: f64 = 10.0;
 /// Rows of a table function, a system view or a named query.
 const SYSTEM_ROWS: f64 = 1_000.0;
+/// Rows of a function that is called for each row of something.
+const ROWS_OF_CALL: f64 = 10.0;
 
 /// Estimates by these statistics.
 #[derive(Clone, Copy)]
@@ -42,6 +47,7 @@ pub(super) struct Estimator<'a> {
 
 impl Estimator<'_> {
     /// Returns about how many rows a plan yields; at least one, so that products mean something.
+    #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
     pub(super) fn rows(&self, plan: &Logical) -> f64 {
         let rows = match plan {
             Logical::Scan(scan) => self.table_rows(&scan.table),
@@ -64,11 +70,27 @@ impl Estimator<'_> {
                     JoinKind::Anti => left * (1.0 - pairs / left).max(0.1),
                 }
             }
-            Logical::Apply(apply) => self.rows(&apply.input),
+            Logical::Apply(apply) => match &apply.kind {
+                ApplyKind::Rows { on, .. } => {
+                    let pairs = self.rows(&apply.input) * self.rows(&apply.subquery);
+                    pairs * self.selectivity(on, plan)
+                }
+                _ => self.rows(&apply.input),
+            },
+            Logical::ProjectSet(sets) if is_unit(&sets.input) => SYSTEM_ROWS,
+            Logical::ProjectSet(sets) => self.rows(&sets.input) * ROWS_OF_CALL,
             Logical::Aggregate { input, group_by, .. } => match group_by.is_empty() {
                 true => 1.0,
                 false => self.group_count(input, group_by),
             },
+            Logical::GroupingSets(grouping) => {
+                let key = |&key: &usize| grouping.group_by[key].clone();
+                let count = |set: &Vec<usize>| {
+                    let keys: Vec<Expr> = set.iter().map(key).collect();
+                    self.group_count(&grouping.input, &keys)
+                };
+                grouping.sets.iter().map(count).sum()
+            }
             Logical::Limit { input, limit, .. } => {
                 let rows = self.rows(input);
                 match limit {
@@ -155,6 +177,13 @@ impl Estimator<'_> {
             }
             Logical::Aggregate { input, group_by, .. } => match group_by.get(column) {
                 Some(key) => self.distinct(key, input),
+                None => DISTINCT,
+            },
+            Logical::ProjectSet(sets) => {
+                self.distinct_in(&[&sets.input], column).unwrap_or(SYSTEM_ROWS)
+            }
+            Logical::GroupingSets(grouping) => match grouping.group_by.get(column) {
+                Some(key) => self.distinct(key, &grouping.input),
                 None => DISTINCT,
             },
             Logical::Values { rows, .. } => rows.len() as f64,

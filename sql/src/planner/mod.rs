@@ -23,6 +23,7 @@ mod cost;
 mod access;
 mod lookup;
 mod decorrelate;
+mod lateral;
 mod join_group;
 mod join_order;
 mod join_tree;
@@ -40,8 +41,8 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Update};
-use crate::plan::{DeletePlan, InsertPlan, Node, Plan, Root, TargetRows, UpdatePlan};
+use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Steps, Update};
+use crate::plan::{DeletePlan, InsertPlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan};
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::shape::parameters_of;
 use crate::planner::statistics::Statistics;
@@ -62,7 +63,24 @@ pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
         Bound::Insert(insert) => plan_insert(insert, statistics),
         Bound::Update(update) => plan_update(update, statistics),
         Bound::Delete(delete) => plan_delete(delete, statistics),
+        Bound::Steps(steps) => plan_steps(steps, statistics)?,
     })
+}
+
+/// Each step is planned by itself; all share the parameters.
+fn plan_steps(steps: &Steps, statistics: &dyn Statistics) -> Result<Plan> {
+    let mut before = Vec::with_capacity(steps.before.len());
+    let mut count = 0;
+    for step in &steps.before {
+        let planned = plan(&step.bound, statistics)?;
+        count = count.max(planned.parameter_count);
+        before.push(PlanStep { id: step.id, name: step.name.clone(), root: planned.root });
+    }
+    let mut last = plan(&steps.last, statistics)?;
+    last.parameter_count = last.parameter_count.max(count);
+    last.before = before;
+    last.point = None;
+    Ok(last)
 }
 
 /// `parameter_count`: one more than the largest parameter; what look-ups take is added.

@@ -6,7 +6,8 @@
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyKind, Join, JoinKind, Logical, RecursiveUnion, SetOperation, Window, With,
+    Apply, ApplyKind, GroupingSets, Join, JoinKind, Logical, ProjectSet, RecursiveUnion,
+    SetFunction, SetOperation, Window, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::shape::width_of;
@@ -117,6 +118,8 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             let input = Box::new(input.plan);
             Pruned { plan: Logical::Aggregate { input, group_by, aggregates }, kept }
         }
+        Logical::ProjectSet(sets) => prune_project_set(sets, required),
+        Logical::GroupingSets(grouping) => prune_grouping_sets(grouping, required),
         Logical::Sort { input, mut keys } => {
             let mut need = required.clone();
             keys.iter().for_each(|key| add_columns(&key.expression, &mut need));
@@ -184,6 +187,33 @@ fn prune_below(
     (Box::new(input.plan), used, input.kept)
 }
 
+/// Keys stay: they make the groups.
+fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
+    let keys = grouping.group_by.len();
+    let groupings = keys + grouping.aggregates.len();
+    let wanted = |from: usize, index: usize| required.contains(&(from + index));
+    let aggregates = grouping.aggregates.into_iter().enumerate();
+    let aggregates: Vec<_> =
+        aggregates.filter(|(at, _)| wanted(keys, *at)).map(|(_, aggregate)| aggregate).collect();
+    let asked = grouping.groupings.into_iter().enumerate();
+    let asked = asked.filter(|(at, _)| wanted(groupings, *at)).map(|(_, keys)| keys).collect();
+    let mut need = Columns::new();
+    grouping.group_by.iter().for_each(|key| add_columns(key, &mut need));
+    for aggregate in &aggregates {
+        aggregate.expressions().for_each(|part| add_columns(part, &mut need));
+    }
+    let input = pruned(*grouping.input, &need);
+    let group_by = grouping.group_by.into_iter().map(|key| input.renumber(key)).collect();
+    let aggregates = aggregates
+        .into_iter()
+        .map(|aggregate| aggregate.map_expressions(&|part| input.renumber(part)))
+        .collect();
+    let kept = (0..keys).chain(required.range(keys..).copied()).collect();
+    let (input, sets) = (Box::new(input.plan), grouping.sets);
+    let grouping = GroupingSets { input, group_by, aggregates, sets, groupings: asked };
+    Pruned { plan: Logical::GroupingSets(grouping), kept }
+}
+
 fn prune_window(window: Window, required: &Columns) -> Pruned {
     let width = width_of(&window.input);
     let Window { input, partition_by, order_by, functions } = window;
@@ -233,23 +263,27 @@ fn prune_join(join: Join, required: &Columns) -> Pruned {
 
 fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
     let width = width_of(&apply.input);
-    if !required.contains(&width) {
+    let yields_rows = matches!(apply.kind, ApplyKind::Rows { .. });
+    if !yields_rows && !required.contains(&width) {
         return pruned(*apply.input, required);
     }
     let mut need: Columns = required.range(..width).copied().collect();
     need.extend(apply.bindings.iter().map(|(_, input)| *input));
     let mut subquery_need = Columns::new();
     match &apply.kind {
-        ApplyKind::Scalar => {
+        ApplyKind::Scalar | ApplyKind::Array { .. } => {
             subquery_need.insert(0);
         }
-        ApplyKind::Exists => {}
-        ApplyKind::Any { comparison } | ApplyKind::All { comparison } => {
-            let mut used = Columns::new();
-            add_columns(comparison, &mut used);
-            need.extend(used.range(..width));
-            subquery_need.extend(used.range(width..).map(|index| index - width));
+        ApplyKind::Rows { .. } => {
+            subquery_need.extend(required.range(width..).map(|index| index - width));
         }
+        ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {}
+    }
+    if let Some(condition) = apply.kind.condition() {
+        let mut used = Columns::new();
+        add_columns(condition, &mut used);
+        need.extend(used.range(..width));
+        subquery_need.extend(used.range(width..).map(|index| index - width));
     }
     let input = pruned(*apply.input, &need);
     let subquery = pruned(*apply.subquery, &subquery_need);
@@ -259,22 +293,37 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
         .map(|(parameter, index)| (parameter, input.position(index)))
         .collect();
     let new_width = input.kept.len();
-    let compare = |comparison: Expr| {
-        renumber(comparison, &|index| {
+    let mut kind = apply.kind;
+    if let Some(condition) = kind.condition_mut() {
+        *condition = renumber(condition.clone(), &|index| {
             if index < width {
                 input.position(index)
             } else {
                 new_width + subquery.position(index - width)
             }
-        })
-    };
-    let kind = match apply.kind {
-        ApplyKind::Any { comparison } => ApplyKind::Any { comparison: compare(comparison) },
-        ApplyKind::All { comparison } => ApplyKind::All { comparison: compare(comparison) },
-        kind => kind,
-    };
+        });
+    }
     let mut kept = input.kept.clone();
-    kept.push(width);
+    match yields_rows {
+        true => kept.extend(subquery.kept.iter().map(|index| index + width)),
+        false => kept.push(width),
+    }
     let (input, subquery) = (Box::new(input.plan), Box::new(subquery.plan));
     Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind }), kept }
+}
+
+/// All columns of the functions stay: they make the rows.
+fn prune_project_set(sets: ProjectSet, required: &Columns) -> Pruned {
+    let width = width_of(&sets.input);
+    let mut need: Columns = required.range(..width).copied().collect();
+    sets.arguments().for_each(|argument| add_columns(argument, &mut need));
+    let ProjectSet { input, mut functions, ordinality, outer } = sets;
+    let input = pruned(*input, &need);
+    for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
+        *argument = input.renumber(argument.clone());
+    }
+    let mut kept = input.kept.clone();
+    let sets = ProjectSet { input: Box::new(input.plan), functions, ordinality, outer };
+    kept.extend((0..sets.set_types().count()).map(|index| width + index));
+    Pruned { plan: Logical::ProjectSet(sets), kept }
 }

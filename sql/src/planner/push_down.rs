@@ -13,16 +13,17 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, Join, JoinKind, KnownTable, Logical, RecursiveUnion, SetOperation, TableScan, Window,
-    With,
+    Apply, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, Logical, ProjectSet,
+    RecursiveUnion, SetOperation, TableScan, Window, With,
 };
 use crate::planner::conjunct::{
-    all, as_column, columns_of, is_volatile, split, substitute, within,
+    all, as_column, boolean, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::JoinGroup;
 use crate::planner::join_tree::{self, Chooser};
+use crate::planner::lateral;
 use crate::planner::semi_join;
 use crate::planner::shape::width_of;
 use crate::planner::statistics::Statistics;
@@ -113,6 +114,8 @@ impl PushDown<'_> {
                 let input = self.boxed(*input, go);
                 filter(Logical::Aggregate { input, group_by, aggregates }, stay)
             }
+            Logical::ProjectSet(sets) => self.push_project_set(sets, conjuncts),
+            Logical::GroupingSets(grouping) => self.push_grouping_sets(grouping, conjuncts),
             Logical::Sort { input, keys } => {
                 Logical::Sort { input: self.boxed(*input, conjuncts), keys }
             }
@@ -138,6 +141,28 @@ impl PushDown<'_> {
             |conjunct: &Expr| on.is_empty() || columns_of(conjunct).iter().all(|&at| is_on(at));
         let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(passes);
         filter(Logical::Distinct { input: self.boxed(input, go), on }, stay)
+    }
+
+    /// Conditions on the input's columns are the same for all rows of a call.
+    fn push_project_set(&self, sets: ProjectSet, conjuncts: Vec<Expr>) -> Logical {
+        let width = width_of(&sets.input);
+        let (go, stay): (Vec<Expr>, Vec<Expr>) =
+            conjuncts.into_iter().partition(|conjunct| within(conjunct, 0..width));
+        let input = self.boxed(*sets.input, go);
+        filter(Logical::ProjectSet(ProjectSet { input, ..sets }), stay)
+    }
+
+    /// Conditions on keys that all sets have leave whole groups out.
+    fn push_grouping_sets(&self, grouping: GroupingSets, conjuncts: Vec<Expr>) -> Logical {
+        let keys = grouping.group_by.len();
+        let passes = |conjunct: &Expr| {
+            let columns = columns_of(conjunct);
+            !columns.is_empty() && columns.iter().all(|&at| at < keys && grouping.is_in_all(at))
+        };
+        let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(passes);
+        let go = go.into_iter().map(|conjunct| substitute(conjunct, &grouping.group_by)).collect();
+        let input = self.boxed(*grouping.input, go);
+        filter(Logical::GroupingSets(GroupingSets { input, ..grouping }), stay)
     }
 
     /// Conditions on what all functions are partitioned by leave whole partitions out.
@@ -219,13 +244,35 @@ impl PushDown<'_> {
             stay.remove(position);
             return filter(self.push(join, go), stay);
         }
+        if let Some(plan) = lateral::joined(&apply) {
+            go.extend(stay);
+            return self.push(plan, go);
+        }
         if let Some(plan) = decorrelated(&apply, &go, self.chooser.estimator) {
             go.extend(stay);
             return self.push(plan, go);
         }
         let input = self.boxed(*apply.input, go);
-        let subquery = self.boxed(*apply.subquery, Vec::new());
-        filter(Logical::Apply(Apply { input, subquery, ..apply }), stay)
+        let mut kind = apply.kind;
+        let below = match &mut kind {
+            ApplyKind::Rows { on, outer } => {
+                // What an inner one has to match may as well be a condition above, and the reverse.
+                let mut matches = Vec::new();
+                split(std::mem::replace(on, boolean(true)), &mut matches);
+                if !*outer {
+                    matches.append(&mut stay);
+                }
+                let of_subquery =
+                    |conjunct: &Expr| !is_volatile(conjunct) && within(conjunct, width..usize::MAX);
+                let (below, rest): (Vec<Expr>, Vec<Expr>) =
+                    matches.into_iter().partition(of_subquery);
+                *on = all(rest).unwrap_or_else(|| boolean(true));
+                below.into_iter().map(|e| renumber(e, &|index| index - width)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let subquery = self.boxed(*apply.subquery, below);
+        filter(Logical::Apply(Apply { input, subquery, bindings: apply.bindings, kind }), stay)
     }
 }
 

@@ -24,7 +24,10 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
         ApplyKind::Exists if apply.bindings.is_empty() => return None,
         ApplyKind::Exists => None,
         ApplyKind::Any { comparison } => Some(comparison),
-        ApplyKind::Scalar | ApplyKind::All { .. } => return None,
+        ApplyKind::Scalar
+        | ApplyKind::Array { .. }
+        | ApplyKind::All { .. }
+        | ApplyKind::Rows { .. } => return None,
     };
     let left_types = apply.input.column_types();
     let left_width = left_types.len();

@@ -15,9 +15,18 @@ pub(super) fn width_of(plan: &Logical) -> usize {
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => width_of(input),
         Logical::SetOperation(operation) => width_of(&operation.left),
-        Logical::Apply(apply) => width_of(&apply.input) + 1,
+        Logical::Apply(apply) => match apply.kind {
+            ApplyKind::Rows { .. } => width_of(&apply.input) + width_of(&apply.subquery),
+            _ => width_of(&apply.input) + 1,
+        },
+        Logical::ProjectSet(sets) => width_of(&sets.input) + sets.set_types().count(),
         plan => plan.column_types().len(),
     }
+}
+
+/// Returns whether a plan is one row of no columns.
+pub(super) fn is_unit(plan: &Logical) -> bool {
+    matches!(plan, Logical::Values { types, rows } if types.is_empty() && rows.len() == 1)
 }
 
 /// Returns whether a column of a plan can never be NULL, as far as is easily seen.
@@ -44,6 +53,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
 }
 
 /// Calls `visit` on every expression of a plan.
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
     match plan {
         Logical::Scan(scan) => scan.as_of.iter().for_each(visit),
@@ -63,9 +73,7 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
             expressions(&join.right, visit);
         }
         Logical::Apply(apply) => {
-            if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &apply.kind {
-                visit(comparison);
-            }
+            apply.kind.condition().into_iter().for_each(&mut *visit);
             expressions(&apply.input, visit);
             expressions(&apply.subquery, visit);
         }
@@ -75,6 +83,17 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
                 aggregate.expressions().for_each(&mut *visit);
             }
             expressions(input, visit);
+        }
+        Logical::ProjectSet(sets) => {
+            sets.arguments().for_each(&mut *visit);
+            expressions(&sets.input, visit);
+        }
+        Logical::GroupingSets(grouping) => {
+            grouping.group_by.iter().for_each(&mut *visit);
+            for aggregate in &grouping.aggregates {
+                aggregate.expressions().for_each(&mut *visit);
+            }
+            expressions(&grouping.input, visit);
         }
         Logical::Sort { input, keys } => {
             keys.iter().for_each(|key| visit(&key.expression));
@@ -145,6 +164,8 @@ pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
             bindings(&operation.left, visit);
             bindings(&operation.right, visit);
         }
+        Logical::ProjectSet(sets) => bindings(&sets.input, visit),
+        Logical::GroupingSets(grouping) => bindings(&grouping.input, visit),
         Logical::Window(window) => bindings(&window.input, visit),
         Logical::With(with) => {
             bindings(&with.query, visit);

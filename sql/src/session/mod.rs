@@ -454,6 +454,7 @@ impl Session {
             ordered: false,
             profile: None,
             named: exec::NamedRows::default(),
+            changed: None,
             work_mem: self.settings.work_mem_bytes(),
             spill: self.engine.spill.begin(self.settings.temp_file_limit()),
             view: OnceLock::new(),
@@ -522,9 +523,9 @@ impl Session {
         }
         parameters.resize(planned.parameter_count, Datum::Null);
         let tag = prepared.parsed.statement.tag();
-        match planned.writes {
-            None => self.run_query(prepared, &planned, parameters),
-            Some(table) => self.run_change(prepared, planned, parameters, table, tag),
+        match planned.writes.is_empty() {
+            true => self.run_query(prepared, &planned, parameters),
+            false => self.run_change(prepared, planned, parameters, tag),
         }
     }
 
@@ -553,7 +554,6 @@ impl Session {
         prepared: &Prepared,
         mut planned: Arc<Planned>,
         mut parameters: Vec<Datum>,
-        mut table: store::TableId,
         tag: &str,
     ) -> Result<Execution> {
         let open = self.begin_request();
@@ -561,15 +561,16 @@ impl Session {
             return Err(read_only(tag));
         }
         let _turn = open.transaction.turn(Work::Write)?;
-        self.lock_for_write(table)?;
-        // Whoever changed the table while this waited for it has made the plan stale.
+        for &table in &planned.writes {
+            self.lock_for_write(table)?;
+        }
+        // Whoever changed a table while this waited for it has made the plan stale.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
-            planned = again;
-            if let Some(now) = planned.writes.filter(|now| *now != table) {
-                table = now;
-                self.lock_for_write(table)?;
+            for table in again.writes.iter().filter(|table| !planned.writes.contains(table)) {
+                self.lock_for_write(*table)?;
             }
+            planned = again;
         }
         let open = self.open.as_ref().expect("a statement was begun");
         let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;

@@ -47,8 +47,8 @@ pub(crate) struct Planned {
     pub plan: Arc<Plan>,
     /// Parameters of the client and of subqueries together.
     pub parameter_count: usize,
-    /// The table that the statement writes to.
-    pub writes: Option<TableId>,
+    /// The tables that the statement writes to, ascending.
+    pub writes: Vec<TableId>,
 }
 
 /// A plan with what the client is told of the statement.
@@ -94,7 +94,7 @@ impl Planning<'_> {
             sizes: statistics.into_sizes(),
             plan,
             parameter_count: bound.parameter_count,
-            writes: written_table(&bound.bound),
+            writes: written_tables(&bound.bound),
         };
         Ok(PlannedStatement { planned, parameter_types: bound.parameter_types, columns })
     }
@@ -189,6 +189,7 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
 fn columns_of(bound: &Bound) -> Option<Vec<OutputColumn>> {
     let returning = match bound {
         Bound::Query(query) => return Some(query.columns.clone()),
+        Bound::Steps(steps) => return columns_of(&steps.last),
         Bound::Insert(insert) => &insert.returning,
         Bound::Update(update) => &update.returning,
         Bound::Delete(delete) => &delete.returning,
@@ -196,12 +197,20 @@ fn columns_of(bound: &Bound) -> Option<Vec<OutputColumn>> {
     returning.as_ref().map(|returning| returning.columns.clone())
 }
 
-fn written_table(bound: &Bound) -> Option<TableId> {
+/// Returns the tables that a statement writes to, ascending, so that all lock them in one order.
+fn written_tables(bound: &Bound) -> Vec<TableId> {
     match bound {
-        Bound::Query(_) => None,
-        Bound::Insert(insert) => Some(insert.table.id),
-        Bound::Update(update) => Some(update.table.id),
-        Bound::Delete(delete) => Some(delete.table.id),
+        Bound::Query(_) => Vec::new(),
+        Bound::Insert(insert) => vec![insert.table.id],
+        Bound::Update(update) => vec![update.table.id],
+        Bound::Delete(delete) => vec![delete.table.id],
+        Bound::Steps(steps) => {
+            let before = steps.before.iter().flat_map(|step| written_tables(&step.bound));
+            let mut tables: Vec<TableId> = before.chain(written_tables(&steps.last)).collect();
+            tables.sort_unstable();
+            tables.dedup();
+            tables
+        }
     }
 }
 

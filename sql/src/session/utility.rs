@@ -383,12 +383,14 @@ impl Session {
     ) -> Result<(u64, u64)> {
         let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
         let open = self.begin_request();
-        if let Some(table) = planned.writes {
+        if !planned.writes.is_empty() {
             if open.modes.read_only {
                 return Err(read_only(tag));
             }
             let _turn = open.transaction.turn(Work::Write)?;
-            self.lock_for_write(table)?;
+            for &table in &planned.writes {
+                self.lock_for_write(table)?;
+            }
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);

@@ -6,34 +6,17 @@ use sql::Error;
 use sql::binder::BoundStatement;
 use sql::logical::{
     Apply, ApplyKind, Assignment, Bound, Insert, Logical, OnConflict, OutputColumn, Returning,
-    SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction, WindowKind,
+    SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction, WindowKind,
 };
 use types::SqlType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
+use types::function::sets;
 
 /// Returns a statement as text.
 pub(super) fn print(statement: &BoundStatement) -> String {
     let mut out = String::new();
-    match &statement.bound {
-        Bound::Query(query) => {
-            let _ = writeln!(out, "columns: {}", columns(&query.columns));
-            node(&query.plan, 0, &mut out);
-        }
-        Bound::Insert(insert) => print_insert(insert, &mut out),
-        Bound::Update(update) => {
-            let _ = writeln!(out, "update {}: {}", update.table.name, sets(&update.assignments));
-            print_recheck(update.recheck.as_ref(), &mut out);
-            print_returning(update.returning.as_ref(), &mut out);
-            node(&update.source, 1, &mut out);
-        }
-        Bound::Delete(delete) => {
-            let _ = writeln!(out, "delete {}", delete.table.name);
-            print_recheck(delete.recheck.as_ref(), &mut out);
-            print_returning(delete.returning.as_ref(), &mut out);
-            node(&delete.source, 1, &mut out);
-        }
-    }
+    print_bound(&statement.bound, &mut out);
     if statement.parameter_count > 0 {
         let types: Vec<&str> = statement.parameter_types.iter().map(|one| one.sql_name()).collect();
         let _ = writeln!(
@@ -44,6 +27,35 @@ pub(super) fn print(statement: &BoundStatement) -> String {
         );
     }
     out
+}
+
+fn print_bound(bound: &Bound, out: &mut String) {
+    match bound {
+        Bound::Steps(steps) => {
+            for step in &steps.before {
+                let _ = writeln!(out, "step {} {}:", step.id, step.name);
+                print_bound(&step.bound, out);
+            }
+            print_bound(&steps.last, out);
+        }
+        Bound::Query(query) => {
+            let _ = writeln!(out, "columns: {}", columns(&query.columns));
+            node(&query.plan, 0, out);
+        }
+        Bound::Insert(insert) => print_insert(insert, out),
+        Bound::Update(update) => {
+            let _ = writeln!(out, "update {}: {}", update.table.name, sets(&update.assignments));
+            print_recheck(update.recheck.as_ref(), out);
+            print_returning(update.returning.as_ref(), out);
+            node(&update.source, 1, out);
+        }
+        Bound::Delete(delete) => {
+            let _ = writeln!(out, "delete {}", delete.table.name);
+            print_recheck(delete.recheck.as_ref(), out);
+            print_returning(delete.returning.as_ref(), out);
+            node(&delete.source, 1, out);
+        }
+    }
 }
 
 /// Returns an error as text.
@@ -137,6 +149,23 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
             let list: Vec<String> = aggregates.iter().map(aggregate_text).collect();
             format!("aggregate [{}] by [{}]", list.join(", "), texts(group_by))
         }
+        Logical::ProjectSet(sets) => {
+            let call = |function: &SetFunction| match &function.call {
+                SetCall::Set { function, arguments } => {
+                    format!("{}({})", sets::signature(*function).name, texts(arguments))
+                }
+                SetCall::Value(value) => text(value),
+            };
+            let calls: Vec<String> = sets.functions.iter().map(call).collect();
+            let ordinality = if sets.ordinality { " with ordinality" } else { "" };
+            format!("project set {}{ordinality}", calls.join(", "))
+        }
+        Logical::GroupingSets(grouping) => {
+            let list: Vec<String> = grouping.aggregates.iter().map(aggregate_text).collect();
+            let by = texts(&grouping.group_by);
+            let (sets, groupings) = (&grouping.sets, &grouping.groupings);
+            format!("grouping sets [{}] by [{by}] {sets:?} {groupings:?}", list.join(", "))
+        }
         Logical::Sort { keys, .. } => {
             format!("sort {}", keys.iter().map(key_text).collect::<Vec<_>>().join(", "))
         }
@@ -182,6 +211,8 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => vec![input],
         Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
+        Logical::ProjectSet(sets) => vec![&sets.input],
+        Logical::GroupingSets(grouping) => vec![&grouping.input],
         Logical::Window(window) => vec![&window.input],
         Logical::With(with) => vec![&with.query, &with.body],
         Logical::CteScan(_) => Vec::new(),
@@ -214,9 +245,13 @@ fn scan_text(scan: &TableScan) -> String {
 fn apply_text(apply: &Apply) -> String {
     let kind = match &apply.kind {
         ApplyKind::Scalar => "scalar".to_owned(),
+        ApplyKind::Array { data_type } => format!("array {}", data_type.sql_name()),
         ApplyKind::Exists => "exists".to_owned(),
         ApplyKind::Any { comparison } => format!("any {}", text(comparison)),
         ApplyKind::All { comparison } => format!("all {}", text(comparison)),
+        ApplyKind::Rows { on, outer } => {
+            format!("rows on {}{}", text(on), if *outer { ", outer" } else { "" })
+        }
     };
     let binding = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
     let bindings: Vec<String> = apply.bindings.iter().map(binding).collect();

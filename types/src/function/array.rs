@@ -103,6 +103,34 @@ fn nested(arguments: &[Datum]) -> Result<Datum> {
     Ok(array_datum(Array { dimensions, elements }))
 }
 
+/// Returns the array of some values, or of arrays that are its elements.
+///
+/// # Errors
+///
+/// 22004 and 2202E for arrays that are NULL, empty or of several shapes.
+pub fn gathered(values: Vec<Datum>, of_arrays: bool) -> Result<Datum> {
+    if !of_arrays || values.is_empty() {
+        return Ok(array_datum(Array::from_elements(values)));
+    }
+    for value in &values {
+        match value {
+            Datum::Nested(Nested::Array(array)) if array.dimensions.is_empty() => {
+                return Err(subscript_error("cannot accumulate empty arrays"));
+            }
+            Datum::Null => return Err(Error::new("22004", "cannot accumulate null arrays")),
+            _ => {}
+        }
+    }
+    let shape = |value: &Datum| match value {
+        Datum::Nested(Nested::Array(array)) => array.dimensions.clone(),
+        _ => Vec::new(),
+    };
+    if values.iter().any(|value| shape(value) != shape(&values[0])) {
+        return Err(subscript_error("cannot accumulate arrays of different dimensionality"));
+    }
+    nested(&values)
+}
+
 fn element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let (array, subscripts) = (array(&arguments[0]), &arguments[1..]);
     if subscripts.len() != array.dimensions.len() {

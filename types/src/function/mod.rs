@@ -51,6 +51,7 @@ mod quoting;
 mod regular_expression;
 mod regular_expression_functions;
 mod sequence;
+mod series;
 pub mod sets;
 mod sizes;
 mod strings;
@@ -58,6 +59,8 @@ mod substrings;
 mod system;
 mod trigonometry;
 mod unicode;
+
+pub use array::gathered;
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! Functions that return sets of rows, for FROM.
 //!
 //! They are resolved as all functions are, among themselves. What their arguments hold is in memory
-//! already, so the rows are made at once.
+//! already, so the rows are made at once, but for those of `generate_series` ([`Series`]).
 
 use std::sync::LazyLock;
 
@@ -11,19 +11,31 @@ use super::array_text::{pieces, split_pieces};
 use super::json_access::{plain, written};
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::for_each_match;
+pub use super::series::Series;
 use super::strings::invalid_parameter;
 use super::{FunctionId, Signature, Volatility};
-use crate::datatype::DataType::Text;
-use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Int4, Json as JsonType, Jsonb};
+use crate::datatype::DataType::{
+    self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, Jsonb, Numeric, Text,
+    Timestamp, Timestamptz,
+};
 use crate::datum::{Array, Datum, Json};
 use crate::error::Result;
+use crate::expr::EvalContext;
 use crate::text::{JsonParts, json_parts};
 
 /// A column of the rows: its name and type.
 type Column = (&'static str, DataType);
 
 /// Computes the rows. Arguments of strict functions are never NULL.
-type Implementation = fn(&[Datum]) -> Result<Vec<Vec<Datum>>>;
+type MakeRows = fn(&[Datum]) -> Result<Vec<Vec<Datum>>>;
+
+/// How the rows come about.
+enum Implementation {
+    /// All at once.
+    Rows(MakeRows),
+    /// One by one.
+    Series,
+}
 
 /// One row of the table.
 struct Row {
@@ -39,9 +51,21 @@ const fn row(
     name: &'static str,
     arguments: &'static [DataType],
     columns: &'static [Column],
-    implementation: Implementation,
+    implementation: MakeRows,
 ) -> Row {
-    Row { name, arguments, columns, strict: true, implementation }
+    Row {
+        name,
+        arguments,
+        columns,
+        strict: true,
+        implementation: Implementation::Rows(implementation),
+    }
+}
+
+/// Returns the row of `generate_series`.
+const fn series(arguments: &'static [DataType], columns: &'static [Column]) -> Row {
+    let implementation = Implementation::Series;
+    Row { name: "generate_series", arguments, columns, strict: true, implementation }
 }
 
 impl Row {
@@ -52,8 +76,16 @@ impl Row {
 
 const TEXTS: DataType = DataType::Array(&Text);
 
-/// All of them, sorted by name; no two of a name take the same number of arguments.
+/// All of them, sorted by name.
 const FUNCTIONS: &[Row] = &[
+    series(&[Int4, Int4], &[("generate_series", Int4)]),
+    series(&[Int4, Int4, Int4], &[("generate_series", Int4)]),
+    series(&[Int8, Int8], &[("generate_series", Int8)]),
+    series(&[Int8, Int8, Int8], &[("generate_series", Int8)]),
+    series(&[Numeric, Numeric], &[("generate_series", Numeric)]),
+    series(&[Numeric, Numeric, Numeric], &[("generate_series", Numeric)]),
+    series(&[Timestamp, Timestamp, Interval], &[("generate_series", Timestamp)]),
+    series(&[Timestamptz, Timestamptz, Interval], &[("generate_series", Timestamptz)]),
     row("generate_subscripts", &[AnyArray, Int4], &[("generate_subscripts", Int4)], subscripts),
     row(
         "generate_subscripts",
@@ -151,19 +183,47 @@ pub fn columns(id: FunctionId) -> &'static [(&'static str, DataType)] {
     FUNCTIONS[usize::from(id.0)].columns
 }
 
-/// Computes the rows of the function of a name that takes so many arguments; `None` if there is
-/// none.
+/// Rows to come.
+pub enum SetRows {
+    /// Rows that are made.
+    Made(std::vec::IntoIter<Vec<Datum>>),
+    /// Of one column each.
+    Series(Series),
+}
+
+impl SetRows {
+    /// Returns the next row.
+    ///
+    /// # Errors
+    ///
+    /// What PostgreSQL raises for it.
+    pub fn next(&mut self, context: &EvalContext) -> Result<Option<Vec<Datum>>> {
+        match self {
+            SetRows::Made(rows) => Ok(rows.next()),
+            SetRows::Series(series) => Ok(series.next(context)?.map(|value| vec![value])),
+        }
+    }
+}
+
+/// Calls a function.
 ///
 /// # Errors
 ///
 /// What PostgreSQL raises for the same arguments.
-pub fn rows(name: &str, arguments: &[Datum]) -> Option<Result<Vec<Vec<Datum>>>> {
-    let takes = |row: &&Row| row.name == name && row.arguments.len() == arguments.len();
-    let row = FUNCTIONS.iter().find(takes)?;
+pub fn open(id: FunctionId, arguments: &[Datum]) -> Result<SetRows> {
+    let row = &FUNCTIONS[usize::from(id.0)];
     if row.strict && arguments.iter().any(Datum::is_null) {
-        return Some(Ok(Vec::new()));
+        return Ok(SetRows::Made(Vec::new().into_iter()));
     }
-    Some((row.implementation)(arguments))
+    match row.implementation {
+        Implementation::Rows(make) => Ok(SetRows::Made(make(arguments)?.into_iter())),
+        Implementation::Series => Series::new(arguments).map(SetRows::Series),
+    }
+}
+
+/// Returns the signature of a function.
+pub fn signature(id: FunctionId) -> &'static Signature {
+    &SIGNATURES[usize::from(id.0)]
 }
 
 fn single(values: Option<Vec<Datum>>) -> Vec<Vec<Datum>> {
@@ -249,8 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_and_counts_tell_overloads_apart() {
-        let keys: Vec<_> = FUNCTIONS.iter().map(|row| (row.name, row.arguments.len())).collect();
-        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
+    fn names_are_sorted() {
+        assert!(FUNCTIONS.is_sorted_by_key(|row| row.name));
     }
 }

@@ -1,0 +1,192 @@
+//! GROUP BY: which keys there are, and which sets of them are grouped by.
+//!
+//! Each entry stands for one set of keys or, with ROLLUP, CUBE and GROUPING SETS, for several; a
+//! query groups by each combination of one set of every entry. Source: PostgreSQL's parse_agg.c
+//! (`expand_grouping_sets`).
+
+use types::expr::Expr;
+
+use crate::ast::{self, GroupItem, Select};
+use crate::binder::level::{
+    AGGREGATE, Binder, Clause, GroupingCall, SET, WINDOW, aggregate_not_allowed,
+};
+use crate::binder::select::{Target, named_target};
+use crate::binder::tree::for_each_column;
+use crate::binder::typed::{Typed, check_told_apart};
+use crate::binder::window::window_not_allowed;
+use crate::error::{Error, Result, sqlstate};
+
+/// Most sets of one query.
+const SETS_MAX: usize = 4096;
+/// Most entries of CUBE, which stands for two to that power of sets.
+const CUBE_MAX: usize = 12;
+/// Most arguments of GROUPING, whose result is an integer.
+const GROUPING_MAX: usize = 31;
+
+/// The bound GROUP BY.
+#[derive(Default)]
+pub(super) struct GroupBy {
+    /// The keys of all sets, over the base row; no two are the same.
+    pub(super) keys: Vec<Expr>,
+    /// The keys of each set, by position, ascending; `None`: all keys are one set.
+    pub(super) sets: Option<Vec<Vec<usize>>>,
+}
+
+/// Where GROUP BY stands: its keys so far, and the select list that it may name.
+struct Keys<'a> {
+    keys: Vec<Expr>,
+    targets: &'a mut [Target],
+}
+
+impl Binder<'_> {
+    /// Binds GROUP BY. `targets` are the columns that the client sees.
+    pub(super) fn bind_group_by(
+        &mut self,
+        select: &Select,
+        targets: &mut [Target],
+    ) -> Result<GroupBy> {
+        self.level().clause = Clause::GroupBy;
+        let mut keys = Keys { keys: Vec::new(), targets };
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        for item in &select.group_by {
+            let of_item = self.bind_group_item(item, &mut keys)?;
+            if sets.len().saturating_mul(of_item.len()) > SETS_MAX {
+                return Err(too_many_sets());
+            }
+            let with_each =
+                |set: &Vec<usize>| of_item.iter().map(|other| [&set[..], other].concat()).collect();
+            sets = sets.iter().flat_map::<Vec<Vec<usize>>, _>(with_each).collect();
+        }
+        for set in &mut sets {
+            set.sort_unstable();
+            set.dedup();
+        }
+        if select.distinct_groups {
+            sets.sort_unstable();
+            sets.dedup();
+        }
+        let is_plain = sets.len() == 1;
+        Ok(GroupBy { keys: keys.keys, sets: (!is_plain).then_some(sets) })
+    }
+
+    /// Returns the sets that an entry stands for.
+    fn bind_group_item(
+        &mut self,
+        item: &GroupItem,
+        keys: &mut Keys<'_>,
+    ) -> Result<Vec<Vec<usize>>> {
+        match item {
+            GroupItem::Expr(expr) => Ok(vec![vec![self.bind_group_key(expr, keys)?]]),
+            GroupItem::List(list) => Ok(vec![self.bind_group_keys(list, keys)?]),
+            GroupItem::Rollup(units) => {
+                let units = self.bind_group_units(units, keys)?;
+                Ok((0..=units.len()).rev().map(|count| units[..count].concat()).collect())
+            }
+            GroupItem::Cube { units, position } => {
+                if units.len() > CUBE_MAX {
+                    let message = format!("CUBE is limited to {CUBE_MAX} elements");
+                    return Err(Error::new(sqlstate::TOO_MANY_COLUMNS, message).at(*position));
+                }
+                let units = self.bind_group_units(units, keys)?;
+                let chosen = |choice: usize| {
+                    let units = units.iter().enumerate();
+                    let chosen = units.filter(|(at, _)| choice & (1 << at) != 0);
+                    chosen.flat_map(|(_, unit)| unit.iter().copied()).collect()
+                };
+                Ok((0..1_usize << units.len()).rev().map(chosen).collect())
+            }
+            GroupItem::Sets(items) => {
+                let mut sets = Vec::new();
+                for item in items {
+                    sets.extend(self.bind_group_item(item, keys)?);
+                    if sets.len() > SETS_MAX {
+                        return Err(too_many_sets());
+                    }
+                }
+                Ok(sets)
+            }
+        }
+    }
+
+    fn bind_group_units(
+        &mut self,
+        units: &[Vec<ast::Expr>],
+        keys: &mut Keys<'_>,
+    ) -> Result<Vec<Vec<usize>>> {
+        units.iter().map(|unit| self.bind_group_keys(unit, keys)).collect()
+    }
+
+    fn bind_group_keys(&mut self, list: &[ast::Expr], keys: &mut Keys<'_>) -> Result<Vec<usize>> {
+        list.iter().map(|expr| self.bind_group_key(expr, keys)).collect()
+    }
+
+    /// Binds a key and returns its position.
+    fn bind_group_key(&mut self, item: &ast::Expr, keys: &mut Keys<'_>) -> Result<usize> {
+        let is_input = matches!(item, ast::Expr::Column(parts) if parts.len() == 1
+            && self.level().scope.find(parts).is_ok_and(|found| found.is_some()));
+        let named = if is_input { None } else { named_target(item, keys.targets, "GROUP BY")? };
+        let key = match named {
+            Some(target) => {
+                let target = &mut keys.targets[target];
+                target.value = self.known(target.value.clone())?;
+                check_told_apart(&target.value)?;
+                target.value.expr.clone()
+            }
+            None => {
+                let value = self.bind_expr(item)?;
+                let value = self.known(value)?;
+                check_told_apart(&value)?;
+                value.expr
+            }
+        };
+        let (mut has_aggregate, mut has_window) = (false, false);
+        for_each_column(&key, &mut |index| {
+            has_aggregate |= (AGGREGATE..WINDOW).contains(&index);
+            has_window |= (WINDOW..SET).contains(&index);
+        });
+        if has_window {
+            return Err(window_not_allowed(Clause::GroupBy).at(item.position()));
+        }
+        if has_aggregate {
+            return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
+        }
+        Ok(keys.keys.iter().position(|one| *one == key).unwrap_or_else(|| {
+            keys.keys.push(key);
+            keys.keys.len() - 1
+        }))
+    }
+
+    /// Binds GROUPING: which of its arguments, the last one first, a group is not grouped by.
+    pub(super) fn bind_grouping(
+        &mut self,
+        arguments: &[ast::FunctionArgument],
+        position: usize,
+    ) -> Result<Typed> {
+        let level = self.level();
+        if level.in_aggregate {
+            let message = "aggregate function calls cannot be nested";
+            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+        }
+        if !level.clause.allows_aggregates() {
+            let clause = level.clause.name();
+            let message = format!("grouping operations are not allowed in {clause}");
+            return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+        }
+        if arguments.len() > GROUPING_MAX {
+            let message = "GROUPING must have fewer than 32 arguments";
+            return Err(Error::new(sqlstate::TOO_MANY_ARGUMENTS, message).at(position));
+        }
+        let mut bound = Vec::new();
+        for argument in arguments {
+            let value = self.bind_expr(&argument.value)?;
+            bound.push((self.known(value)?.expr, argument.value.position()));
+        }
+        let call = GroupingCall { arguments: bound };
+        Ok(Typed::new(self.level().add_grouping(call), types::DataType::Int4, position))
+    }
+}
+
+fn too_many_sets() -> Error {
+    let message = format!("too many grouping sets present (maximum {SETS_MAX})");
+    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
+}

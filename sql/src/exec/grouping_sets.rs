@@ -1,0 +1,131 @@
+//! Groups by several sets of keys, over one read of the rows.
+//!
+//! ```text
+//!   rows ──┬──▶ groups by (a, b) ──┐
+//!          ├──▶ groups by (a)    ──┼──▶ one set after the other
+//!          └──▶ groups of all    ──┘
+//! ```
+//!
+//! Each set has groups of its own, which go on on disk past their share of `work_mem`
+//! ([`spilling_groups`](crate::exec::spilling_groups)). Where the regions group by all keys, what
+//! they answer is added to each set in place of the rows.
+
+use std::sync::Arc;
+
+use types::{Batch, DataType, Datum, Vector};
+
+use crate::error::Result;
+use crate::exec::region_aggregate;
+use crate::exec::spilling_groups::SpillingGroups;
+use crate::exec::{Context, Operator, build};
+use crate::logical::GroupingSets as Sets;
+use crate::plan::{GroupingSetsNode, Node};
+
+/// A set has at least this much memory, however many there are.
+const SET_BYTES_MIN: usize = 64 * 1024;
+
+/// See the module.
+pub(super) struct GroupingSets {
+    node: Arc<GroupingSetsNode>,
+    context: Arc<Context>,
+    /// `None` once all rows were read.
+    input: Option<Input>,
+    /// Of each set.
+    groups: Vec<SpillingGroups>,
+    /// The set that is yielded next.
+    next: usize,
+}
+
+enum Input {
+    Rows(Box<dyn Operator>),
+    Regions,
+}
+
+impl GroupingSets {
+    /// Opens it and what is below.
+    pub(super) fn open(
+        node: &Arc<GroupingSetsNode>,
+        context: &Arc<Context>,
+    ) -> Result<GroupingSets> {
+        let mut share = context.as_ref().clone();
+        share.work_mem = (context.work_mem / node.sets.len().max(1)).max(SET_BYTES_MIN);
+        let share = Arc::new(share);
+        let of_set = |set: &Vec<usize>| {
+            let keys: Vec<_> = set.iter().map(|&key| node.group_by[key].clone()).collect();
+            SpillingGroups::new(&keys, &node.aggregates, &share)
+        };
+        let input = match node.in_regions {
+            true => Input::Regions,
+            false => Input::Rows(build(&node.input, context)?),
+        };
+        Ok(GroupingSets {
+            groups: node.sets.iter().map(of_set).collect(),
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            input: Some(input),
+            next: 0,
+        })
+    }
+
+    fn read(&mut self, input: Input) -> Result<()> {
+        let mut operator = match input {
+            Input::Rows(operator) => operator,
+            Input::Regions => return self.call_regions(),
+        };
+        while let Some(batch) = operator.next()? {
+            self.context.check()?;
+            self.groups.iter_mut().try_for_each(|groups| groups.feed(&batch))?;
+        }
+        Ok(())
+    }
+
+    fn call_regions(&mut self) -> Result<()> {
+        let node = Arc::clone(&self.node);
+        let Node::RegionAggregate(regions) = &node.input else { return Ok(()) };
+        region_aggregate::call(regions, &self.context, |mut part| {
+            let keys = std::mem::take(&mut part.keys);
+            for (set, groups) in node.sets.iter().zip(&mut self.groups) {
+                part.keys = set.iter().map(|&key| keys[key].clone()).collect();
+                groups.merge(&part)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns groups of a set as rows of all keys, aggregates and calls of GROUPING.
+    fn widened(&self, set: &[usize], groups: Batch) -> Batch {
+        let row_count = groups.row_count;
+        let (keys, aggregates) = groups.columns.split_at(set.len());
+        let same = |value: Datum, data_type: DataType| {
+            let mut column = Vector::new(data_type, row_count);
+            (0..row_count).for_each(|_| column.push(&value));
+            Arc::new(column)
+        };
+        let keys = self.node.group_by.iter().enumerate().map(|(key, expression)| {
+            match set.iter().position(|&one| one == key) {
+                Some(at) => Arc::clone(&keys[at]),
+                None => same(Datum::Null, expression.data_type()),
+            }
+        });
+        let grouping =
+            |asked: &Vec<usize>| same(Datum::Int4(Sets::grouping(asked, set)), DataType::Int4);
+        let groupings = self.node.groupings.iter().map(grouping);
+        let columns = keys.chain(aggregates.iter().cloned()).chain(groupings).collect();
+        Batch { columns, row_count }
+    }
+}
+
+impl Operator for GroupingSets {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        if let Some(input) = self.input.take() {
+            self.read(input)?;
+        }
+        while let Some(groups) = self.groups.get_mut(self.next) {
+            if let Some(batch) = groups.next()? {
+                return Ok(Some(self.widened(&self.node.sets[self.next], batch)));
+            }
+            self.next += 1;
+        }
+        Ok(None)
+    }
+}

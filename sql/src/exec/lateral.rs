@@ -1,0 +1,128 @@
+//! Lateral join: the rows of a subquery for each row of the input, whose columns are its
+//! parameters.
+//!
+//! The subquery is run anew for each row, and read only as far as its rows are wanted; nothing of
+//! it is kept. What can be joined or called otherwise was made so by the planner
+//! (`planner/lateral.rs`).
+
+use std::sync::Arc;
+
+use types::vector::BATCH_ROWS;
+use types::{Batch, Datum, Vector};
+
+use crate::error::Result;
+use crate::exec::{Context, Operator, build};
+use crate::logical::ApplyKind;
+use crate::plan::ApplyNode;
+
+/// See the module.
+pub(super) struct LateralJoin {
+    node: Arc<ApplyNode>,
+    context: Arc<Context>,
+    input: Box<dyn Operator>,
+    batch: Option<InputRows>,
+}
+
+/// Rows of the input.
+struct InputRows {
+    batch: Batch,
+    row: usize,
+    /// The rows for the one at hand; `None`: not asked for yet.
+    subquery: Option<Box<dyn Operator>>,
+    /// Whether the row at hand has a match.
+    matched: bool,
+}
+
+/// Rows in the making.
+struct Output {
+    /// The input row of each.
+    rows: Vec<u32>,
+    /// The subquery's columns.
+    columns: Vec<Vector>,
+}
+
+impl LateralJoin {
+    /// Opens it and its input.
+    pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<LateralJoin> {
+        Ok(LateralJoin {
+            input: build(&node.input, context)?,
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+            batch: None,
+        })
+    }
+
+    fn run(&self, input: &InputRows) -> Result<Box<dyn Operator>> {
+        let mut context = self.context.as_ref().clone();
+        for &(parameter, column) in &self.node.bindings {
+            context.eval.parameters[parameter] = input.batch.columns[column].datum(input.row);
+        }
+        build(&self.node.subquery, &Arc::new(context))
+    }
+
+    /// Adds rows until there are enough; returns whether the input's rows have come to their end.
+    fn fill(&self, input: &mut InputRows, output: &mut Output) -> Result<bool> {
+        let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
+        while input.row < input.batch.row_count {
+            self.context.check()?;
+            if output.rows.len() >= BATCH_ROWS {
+                return Ok(false);
+            }
+            let mut subquery = match input.subquery.take() {
+                Some(subquery) => subquery,
+                None => self.run(input)?,
+            };
+            let Some(rows) = subquery.next()? else {
+                if *outer && !input.matched {
+                    output.rows.push(input.row as u32);
+                    output.columns.iter_mut().for_each(|column| column.push(&Datum::Null));
+                }
+                input.row += 1;
+                input.matched = false;
+                continue;
+            };
+            input.subquery = Some(subquery);
+            let same: Vec<u32> = vec![input.row as u32; rows.row_count];
+            let mut both = input.batch.take(&same);
+            both.columns.extend(rows.columns);
+            let matches = on.filter_batch(&both, &self.context.eval)?;
+            if matches.is_empty() {
+                continue;
+            }
+            input.matched = true;
+            output.rows.extend(&same[..matches.len()]);
+            let added = &both.columns[self.node.input_types.len()..];
+            for (column, from) in output.columns.iter_mut().zip(added) {
+                column.append(&from.take(&matches));
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Operator for LateralJoin {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            let mut input = match self.batch.take() {
+                Some(input) => input,
+                None => match self.input.next()? {
+                    None => return Ok(None),
+                    Some(batch) => InputRows { batch, row: 0, subquery: None, matched: false },
+                },
+            };
+            let types = self.node.subquery_types.iter();
+            let columns = types.map(|&data_type| Vector::new(data_type, 0)).collect();
+            let mut output = Output { rows: Vec::new(), columns };
+            let ended = self.fill(&mut input, &mut output)?;
+            let row_count = output.rows.len();
+            let mut columns = input.batch.take(&output.rows).columns;
+            columns.extend(output.columns.into_iter().map(Arc::new));
+            if !ended {
+                self.batch = Some(input);
+            }
+            if row_count > 0 {
+                return Ok(Some(Batch { columns, row_count }));
+            }
+        }
+    }
+}

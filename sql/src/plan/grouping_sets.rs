@@ -1,0 +1,52 @@
+//! Groups by several sets of keys: the step, and its text.
+
+use types::aggregate::Aggregate;
+use types::expr::Expr;
+
+use crate::plan::Node;
+use crate::plan::expression::text;
+
+/// See [`Node::GroupingSets`]. Output: the keys, the aggregates, then the calls of GROUPING.
+#[derive(Debug)]
+pub struct GroupingSetsNode {
+    /// Where the rows come from.
+    pub input: Node,
+    /// Whether the input is a [`Node::RegionAggregate`] by all keys with the same aggregates, whose
+    /// partial answers are put together here, once for each set.
+    pub in_regions: bool,
+    /// The keys of all sets, over the input; over what the regions read if they group.
+    pub group_by: Vec<Expr>,
+    /// The aggregates, likewise.
+    pub aggregates: Vec<Aggregate>,
+    /// The keys of each set, by position.
+    pub sets: Vec<Vec<usize>>,
+    /// The keys that each call of GROUPING asks of, by position.
+    pub groupings: Vec<Vec<usize>>,
+}
+
+impl GroupingSetsNode {
+    /// Returns the step's line and the names of its columns; `names` are those of its input.
+    pub(super) fn text(&self, names: &[String]) -> (String, Vec<String>) {
+        let (keys, calls): (Vec<String>, Vec<String>) = if self.in_regions {
+            let (keys, calls) = names.split_at(self.group_by.len());
+            (keys.to_vec(), calls.to_vec())
+        } else {
+            let call = |call: &Aggregate| call.describe_with(&|part| text(part, names));
+            let keys = self.group_by.iter().map(|key| text(key, names)).collect();
+            (keys, self.aggregates.iter().map(call).collect())
+        };
+        let list = |positions: &Vec<usize>| {
+            let names: Vec<&str> = positions.iter().map(|&key| keys[key].as_str()).collect();
+            names.join(", ")
+        };
+        let sets: Vec<String> = self.sets.iter().map(|set| format!("({})", list(set))).collect();
+        let separator = if calls.is_empty() { "" } else { " " };
+        let line = format!(
+            "Grouping Sets: {}{separator}by {}, in the session",
+            calls.join(", "),
+            sets.join(", ")
+        );
+        let groupings = self.groupings.iter().map(|asked| format!("GROUPING({})", list(asked)));
+        (line, keys.iter().cloned().chain(calls).chain(groupings).collect())
+    }
+}

@@ -1,0 +1,123 @@
+//! `generate_series`: values made one by one, as they are asked for.
+
+use std::cmp::Ordering;
+
+use super::overloads;
+use super::strings::invalid_parameter;
+use crate::datatype::DataType;
+use crate::datetime::Interval;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::expr::{EvalContext, Expr};
+use crate::numeric::Numeric;
+
+/// The rest of a series.
+pub struct Series {
+    /// The next value; `None` at the end.
+    next: Option<Datum>,
+    stop: Datum,
+    step: Datum,
+    /// `column 0 + column 1`, of value and step; `None` for integers.
+    add: Option<Expr>,
+    down: bool,
+}
+
+impl Series {
+    /// Returns the series from a start to a stop, by a step or one. All are of the types of the
+    /// function's signature; if one of them is NULL, there are no values.
+    ///
+    /// # Errors
+    ///
+    /// 22023 for a step of zero, and for bounds that are no numbers.
+    pub(super) fn new(arguments: &[Datum]) -> Result<Series> {
+        let none =
+            Series { next: None, stop: Datum::Null, step: Datum::Null, add: None, down: false };
+        let [start, stop, rest @ ..] = arguments else { return Ok(none) };
+        if arguments.iter().any(Datum::is_null) {
+            return Ok(none);
+        }
+        let one = match start {
+            Datum::Numeric(_) => Datum::Numeric(Numeric::from_i128(1)),
+            _ => Datum::Int4(1),
+        };
+        let step = rest.first().cloned().unwrap_or(one);
+        for (value, name) in [(start, "start"), (stop, "stop"), (&step, "step size")] {
+            check_number(value, name)?;
+        }
+        let order = match &step {
+            Datum::Numeric(_) => step.compare(&Datum::Numeric(Numeric::from_i128(0))),
+            Datum::Interval(_) => step.compare(&Datum::Interval(Interval::default())),
+            step => step.as_i64().unwrap_or(0).cmp(&0),
+        };
+        if order == Ordering::Equal {
+            return Err(invalid_parameter("step size cannot equal zero"));
+        }
+        Ok(Series {
+            add: addition(start, &step),
+            next: Some(start.clone()),
+            stop: stop.clone(),
+            step,
+            down: order == Ordering::Less,
+        })
+    }
+
+    /// Returns the next value; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// Where a value is out of the range of its type.
+    pub fn next(&mut self, context: &EvalContext) -> Result<Option<Datum>> {
+        let Some(value) = self.next.take() else { return Ok(None) };
+        let order = value.compare(&self.stop);
+        if order == if self.down { Ordering::Less } else { Ordering::Greater } {
+            return Ok(None);
+        }
+        self.next = self.after(&value, context)?;
+        Ok(Some(value))
+    }
+
+    fn after(&self, value: &Datum, context: &EvalContext) -> Result<Option<Datum>> {
+        if let Some(add) = &self.add {
+            let row = [value.clone(), self.step.clone()];
+            return Ok(Some(add.eval_row(&row, context)?));
+        }
+        // A series ends where its type does.
+        let sum = value.as_i64().zip(self.step.as_i64());
+        let sum = sum.and_then(|(value, step)| value.checked_add(step));
+        Ok(sum.and_then(|sum| match value {
+            Datum::Int4(_) => i32::try_from(sum).ok().map(Datum::Int4),
+            _ => Some(Datum::Int8(sum)),
+        }))
+    }
+}
+
+/// A numeric must be a number, and a finite one.
+fn check_number(value: &Datum, name: &str) -> Result<()> {
+    let Datum::Numeric(number) = value else { return Ok(()) };
+    let what = match (number.is_nan(), number.is_finite()) {
+        (true, _) => "NaN",
+        (false, false) => "infinity",
+        (false, true) => return Ok(()),
+    };
+    let name = if name == "step size" { name.to_owned() } else { format!("{name} value") };
+    Err(invalid_parameter(format!("{name} cannot be {what}")))
+}
+
+fn addition(start: &Datum, step: &Datum) -> Option<Expr> {
+    let types = match (start, step) {
+        (Datum::Numeric(_), _) => [DataType::Numeric, DataType::Numeric],
+        (Datum::Timestamp(_), _) => [DataType::Timestamp, DataType::Interval],
+        (Datum::Timestamptz(_), _) => [DataType::Timestamptz, DataType::Interval],
+        _ => return None,
+    };
+    let [left, right] = types;
+    let signature = overloads("+").iter().find(|signature| signature.arguments == types)?;
+    Some(Expr::Call {
+        function: signature.id,
+        arguments: vec![
+            Expr::Column { index: 0, data_type: left },
+            Expr::Column { index: 1, data_type: right },
+        ],
+        data_type: left,
+    })
+}
