@@ -253,7 +253,7 @@ impl Level {
     /// Notes a call of GROUPING and returns what stands for it.
     pub(super) fn add_grouping(&mut self, call: GroupingCall) -> Expr {
         self.groupings.push(call);
-        let data_type = types::DataType::Int4;
+        let data_type = DataType::Int4;
         Expr::Column { index: GROUPING + self.groupings.len() - 1, data_type }
     }
 

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use super::overloads;
 use super::strings::invalid_parameter;
+use super::{FunctionId, call, find};
+use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::error::Result;
-use crate::expr::{EvalContext, Expr};
 use crate::numeric::Numeric;
 
 /// The rest of a series.
@@ -17,8 +17,8 @@ pub struct Series {
     next: Option<Datum>,
     stop: Datum,
     step: Datum,
-    /// `column 0 + column 1`, of value and step; `None` for integers.
-    add: Option<Expr>,
+    /// The sum of value and step; `None` for integers.
+    add: Option<FunctionId>,
     down: bool,
 }
 
@@ -53,7 +53,7 @@ impl Series {
             return Err(invalid_parameter("step size cannot equal zero"));
         }
         Ok(Series {
-            add: addition(start, &step),
+            add: addition(start),
             next: Some(start.clone()),
             stop: stop.clone(),
             step,
@@ -77,9 +77,9 @@ impl Series {
     }
 
     fn after(&self, value: &Datum, context: &EvalContext) -> Result<Option<Datum>> {
-        if let Some(add) = &self.add {
-            let row = [value.clone(), self.step.clone()];
-            return Ok(Some(add.eval_row(&row, context)?));
+        if let Some(add) = self.add {
+            let sum = call(add, &[value.clone(), self.step.clone()], context)?;
+            return Ok(Some(sum));
         }
         // A series ends where its type does.
         let sum = value.as_i64().zip(self.step.as_i64());
@@ -103,21 +103,13 @@ fn check_number(value: &Datum, name: &str) -> Result<()> {
     Err(invalid_parameter(format!("{name} cannot be {what}")))
 }
 
-fn addition(start: &Datum, step: &Datum) -> Option<Expr> {
-    let types = match (start, step) {
-        (Datum::Numeric(_), _) => [DataType::Numeric, DataType::Numeric],
-        (Datum::Timestamp(_), _) => [DataType::Timestamp, DataType::Interval],
-        (Datum::Timestamptz(_), _) => [DataType::Timestamptz, DataType::Interval],
+/// Returns the function that adds a step; `None` for integers.
+fn addition(start: &Datum) -> Option<FunctionId> {
+    let types = match start {
+        Datum::Numeric(_) => [DataType::Numeric, DataType::Numeric],
+        Datum::Timestamp(_) => [DataType::Timestamp, DataType::Interval],
+        Datum::Timestamptz(_) => [DataType::Timestamptz, DataType::Interval],
         _ => return None,
     };
-    let [left, right] = types;
-    let signature = overloads("+").iter().find(|signature| signature.arguments == types)?;
-    Some(Expr::Call {
-        function: signature.id,
-        arguments: vec![
-            Expr::Column { index: 0, data_type: left },
-            Expr::Column { index: 1, data_type: right },
-        ],
-        data_type: left,
-    })
+    find("+", &types)
 }

@@ -14,13 +14,13 @@ use super::regular_expression_functions::for_each_match;
 pub use super::series::Series;
 use super::strings::invalid_parameter;
 use super::{FunctionId, Signature, Volatility};
+use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, Jsonb, Numeric, Text,
     Timestamp, Timestamptz,
 };
 use crate::datum::{Array, Datum, Json};
 use crate::error::Result;
-use crate::expr::EvalContext;
 use crate::text::{JsonParts, json_parts};
 
 /// A column of the rows: its name and type.
