@@ -1,5 +1,6 @@
 //! Admission: statements that wait for a handler, with locks and without.
 
+use sql::catalog::name::ObjectName;
 use std::time::Duration;
 
 use store::admission::{Turn, Work};
@@ -85,7 +86,9 @@ async fn who_waits_for_a_lock_leaves_the_handler_to_others() {
     });
     let lock_waits = || -> u64 {
         let catalog = server.database().engine().catalog();
-        let regions = store(&server).regions(catalog.table("t").unwrap().id).unwrap();
+        let regions = store(&server)
+            .regions(catalog.table_named(&ObjectName::public("t")).unwrap().id)
+            .unwrap();
         regions.iter().map(|region| region.load.lock_waits).sum()
     };
     while lock_waits() == 0 {

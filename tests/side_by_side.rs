@@ -1,5 +1,6 @@
 //! Regions worked on side by side: calls of endpoints and scans that others watch and stop.
 
+use sql::catalog::name::ObjectName;
 use store::descriptor::RegionId;
 use store::store::HoldGuard;
 use tokio_postgres::{Client, NoTls};
@@ -11,7 +12,7 @@ use crate::raw::{Frames, Raw};
 fn regions(server: &TestServer, table: &str) -> Vec<RegionId> {
     let engine = server.database().engine();
     let catalog = engine.catalog();
-    let table = catalog.table(table).expect("the table is there");
+    let table = catalog.table_named(&ObjectName::public(table)).expect("the table is there");
     engine.store().regions(table.id).unwrap().iter().map(|region| region.region).collect()
 }
 
@@ -78,7 +79,8 @@ const WIDE_QUERY: &str = "SELECT repeat('x', 3000), a FROM t";
 
 fn rows_read(server: &TestServer) -> u64 {
     let engine = server.database().engine();
-    let table = engine.catalog().table("t").expect("the table is there").id;
+    let table =
+        engine.catalog().table_named(&ObjectName::public("t")).expect("the table is there").id;
     engine.store().regions(table).unwrap().iter().map(|region| region.load.rows_read).sum()
 }
 

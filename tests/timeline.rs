@@ -1,5 +1,6 @@
 //! TIMELINE: reads go to a replica when the primary's region does not answer.
 
+use sql::catalog::name::ObjectName;
 use std::time::Duration;
 
 use store::store::HoldGuard;
@@ -11,7 +12,7 @@ use crate::harness::{TestServer, connect};
 fn hold(server: &TestServer, table: &str) -> HoldGuard {
     let engine = server.database().engine();
     let catalog = engine.catalog();
-    let table = catalog.table(table).expect("the table is there");
+    let table = catalog.table_named(&ObjectName::public(table)).expect("the table is there");
     let region = engine.store().regions(table.id).unwrap()[0].region;
     engine.store().hold_region(region).unwrap()
 }

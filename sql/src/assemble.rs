@@ -42,6 +42,7 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
             not_null: column.not_null,
             default,
             identity: column.identity,
+            dropped: column.dropped,
         });
     }
     let indexes = record
@@ -50,7 +51,9 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
         .map(|index| self::index(record, index, &names, &layout).map(Arc::new))
         .collect::<Result<_>>()?;
     Ok(Table {
+        oid: record.oid,
         id: record.descriptor.id,
+        schema: record.schema.clone(),
         name: record.name.clone(),
         columns,
         constraints: Arc::new(constraints(record, &names, &layout)?),
@@ -194,5 +197,11 @@ fn index(
         base_layout: Arc::clone(base_layout),
         layout: Arc::new(layout),
     };
-    Ok(Index { name: record.name.clone(), spec: Arc::new(spec), state: IndexState::Active })
+    Ok(Index {
+        oid: record.oid,
+        name: record.name.clone(),
+        constraint: record.constraint,
+        spec: Arc::new(spec),
+        state: IndexState::Active,
+    })
 }

@@ -42,6 +42,7 @@ use store::{Mutation, TableDescriptor, TableId};
 use types::rowcode::RowLayout;
 
 use crate::catalog::Catalog;
+use crate::catalog::name::{ObjectName, PUBLIC};
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -197,21 +198,21 @@ impl Coprocessors {
     }
 
     /// Returns the coprocessors of the server that watch a table.
-    pub(crate) fn of_server(&self, table: &str) -> &[CoprocessorRecord] {
-        if self.server_targets.contains(table) { &[] } else { &self.server }
+    pub(crate) fn of_server(&self, table: &Table) -> &[CoprocessorRecord] {
+        if self.server_writes_to(table) { &[] } else { &self.server }
     }
 
     /// Returns whether something in the chain of a table has this name.
     pub(crate) fn has_link(&self, table: &Table, name: &str) -> bool {
-        let attached = table.coprocessors.attached.iter().chain(self.of_server(&table.name));
+        let attached = table.coprocessors.attached.iter().chain(self.of_server(table));
         name == CONSTRAINT
             || table.indexes.iter().any(|index| index.name == name)
             || attached.map(|record| &record.name).any(|known| known == name)
     }
 
     /// Returns whether a coprocessor of the server writes to a table.
-    pub(crate) fn server_writes_to(&self, table: &str) -> bool {
-        self.server_targets.contains(table)
+    pub(crate) fn server_writes_to(&self, table: &Table) -> bool {
+        table.schema == PUBLIC && self.server_targets.contains(&table.name)
     }
 
     /// Checks a coprocessor against the table that it is, or is to be, attached to.
@@ -260,6 +261,12 @@ impl Coprocessors {
         })
     }
 
+    /// Returns whether a coprocessor keeps something of every row.
+    pub(crate) fn follows_rows(&self, record: &CoprocessorRecord) -> bool {
+        let factory = self.registry.factory(&record.coprocessor);
+        factory.is_some_and(|factory| factory.follows_every_row())
+    }
+
     /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go
     /// by themselves: `added` is about to be attached, or an index to be made.
     pub(crate) fn check_expiry(
@@ -297,7 +304,7 @@ impl Coprocessors {
             let observer = IndexObserver::new(Arc::clone(&index.spec));
             observers.push((INDEX_PRIORITY, Arc::new(observer)));
         }
-        let server = self.of_server(&table.name).iter().map(|record| (Scope::Server, record));
+        let server = self.of_server(table).iter().map(|record| (Scope::Server, record));
         let own = table.coprocessors.attached.iter().map(|record| (Scope::Table, record));
         let mut attached = Vec::new();
         for (scope, record) in server.chain(own) {
@@ -365,7 +372,7 @@ impl Checked {
 
     /// Looks the tables that arguments name up in a newer catalog.
     pub(crate) fn find_others(&mut self, catalog: &Catalog) {
-        let found = self.arguments.tables().filter_map(|name| catalog.table(name));
+        let found = self.arguments.tables().filter_map(|name| target(catalog, name));
         self.others = found.map(|table| Arc::new(table.shape())).collect();
     }
 
@@ -383,6 +390,11 @@ impl Checked {
     pub(crate) fn fill(&self, transaction: &store::Transaction) -> Result<()> {
         Ok(self.factory.fill(&self.attachment(), transaction)?)
     }
+}
+
+/// Returns the table that a coprocessor's argument names: one of schema `public`.
+pub(crate) fn target<'c>(catalog: &'c Catalog, name: &str) -> Option<&'c Arc<Table>> {
+    catalog.table_named(&ObjectName::public(name))
 }
 
 fn factory<'r>(registry: &'r Registry, name: &str) -> Result<&'r Arc<dyn CoprocessorFactory>> {

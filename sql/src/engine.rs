@@ -1,23 +1,29 @@
 //! The engine: a store, its catalog, and what all sessions share. [`crate::open`] makes one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use store::descriptor::{Durability, SplitOptions};
 use store::transaction::TransactionOptions;
-use store::{CellBatch, FamilyDescriptor, Scan, Store, TableDescriptor, TableId};
+use store::{
+    CellBatch, FamilyDescriptor, Get, Mutation, Scan, Sequence, Store, TableDescriptor, TableId,
+    Transaction,
+};
 
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
 use crate::catalog::enumeration::ENUMS_PREFIX;
+use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, ROW_IDS_PREFIX,
-    TableRecord, VIEWS_PREFIX, decode,
+    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, MADE_KEY,
+    ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, decode, encode,
 };
+use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
@@ -72,6 +78,11 @@ pub struct Engine {
     pub(crate) opened_micros: i64,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
+    /// Tables of the store that are to be dropped, with the first commit whose readers do not know
+    /// them.
+    unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
+    /// Whether there are any.
+    has_unseen: AtomicBool,
     /// Where statements set aside what does not fit into their memory.
     pub(crate) spill: Arc<SpillArea>,
 }
@@ -83,6 +94,7 @@ impl Engine {
         if !store.tables().iter().any(|table| table.id == CATALOG_TABLE) {
             store.create_table(catalog_descriptor())?;
         }
+        create_public(&store)?;
         let catalog = read_catalog(&store)?;
         let row_ids = Arc::new(RowIds::new(&store));
         remove_orphans(&store, &catalog, &row_ids)?;
@@ -101,9 +113,11 @@ impl Engine {
             publishing: Mutex::new(()),
             quotas: Quotas::default(),
             timer: Timer::default(),
+            unseen: Mutex::default(),
+            has_unseen: AtomicBool::new(false),
         };
         let catalog = engine.catalog();
-        for record in catalog.tables().iter().filter_map(|table| catalog.record(&table.name)) {
+        for record in catalog.tables().iter().filter_map(|table| catalog.record(table.oid)) {
             // The server may have died between a commit and what follows from it.
             engine.apply_split_options(record)?;
         }
@@ -141,6 +155,53 @@ impl Engine {
             tracing::error!(%error, "could not set the quotas of tables");
         }
         self.catalog.store(catalog);
+    }
+
+    /// Drops tables of the store that a transaction has dropped or emptied, once no statement reads
+    /// them any more that began before it was committed. The caller has published its catalog.
+    pub(crate) fn drop_when_unseen(&self, tables: Vec<TableId>, transaction: &Transaction) {
+        if !tables.is_empty() {
+            let visible = self.store.status().visible;
+            self.unseen.lock().push((visible, tables));
+            self.has_unseen.store(true, Ordering::Release);
+        }
+        self.drop_unseen(Some(transaction.id()));
+    }
+
+    /// Drops what [`Engine::drop_when_unseen`] has kept for the statements that were under way. The
+    /// snapshot of the transaction `own` does not count: it reads no more.
+    pub(crate) fn drop_unseen(&self, own: Option<u64>) {
+        if !self.has_unseen.load(Ordering::Acquire) {
+            return;
+        }
+        let Some(mut unseen) = self.unseen.try_lock() else { return };
+        let snapshots = self.store.snapshots();
+        let mut readers =
+            snapshots.iter().filter(|one| !one.is_closed && Some(one.transaction) != own);
+        let oldest = readers.next().map(|reader| reader.sequence);
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut *unseen)
+            .into_iter()
+            .partition(|(from, _)| oldest.is_none_or(|oldest| oldest >= *from));
+        self.has_unseen.store(!kept.is_empty(), Ordering::Release);
+        *unseen = kept;
+        drop(unseen);
+        for (_, tables) in gone {
+            self.drop_tables(&tables);
+        }
+    }
+
+    /// Drops tables from the store. A failure leaves an orphan, which the next start removes.
+    pub(crate) fn drop_tables(&self, tables: &[TableId]) {
+        for table in tables {
+            self.forget_attached(*table);
+            if let Err(error) = self.row_ids.forget(*table) {
+                let table = table.0;
+                tracing::warn!(table, %error, "could not forget the row numbers of a table");
+            }
+            if let Err(error) = self.store().drop_table(*table) {
+                tracing::warn!(table = table.0, %error, "could not drop a table from the store");
+            }
+        }
     }
 
     /// Makes the chain of a table anew: what keeps its constraints and indexes, and what is
@@ -212,6 +273,22 @@ fn catalog_descriptor() -> TableDescriptor {
     }
 }
 
+/// Creates schema `public` in a new catalog, which has not given out a number yet.
+fn create_public(store: &Arc<Store>) -> Result<()> {
+    let transaction = store.begin(TransactionOptions::default());
+    transaction.begin_statement();
+    let mut batch = CellBatch::new();
+    if transaction.get(CATALOG_TABLE, &Get::new(MADE_KEY), &mut batch)? {
+        return Ok(());
+    }
+    let public = SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned() };
+    let rows = [(schema_key(PUBLIC_OID), encode(&public)), (MADE_KEY.to_vec(), Vec::new())];
+    let rows = rows.map(|(key, value)| Mutation::new(key).put(0, Vec::new(), value));
+    transaction.mutate(CATALOG_TABLE, rows.to_vec())?;
+    transaction.commit()?.durable.wait()?;
+    Ok(())
+}
+
 fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     let mut coprocessors: AHashMap<Vec<u8>, Arc<CoprocessorRecords>> = AHashMap::new();
     read_rows(store, COPROCESSORS_PREFIX, |table, bytes| {
@@ -223,9 +300,13 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         catalog = catalog.with_enum(decode(bytes)?);
         Ok(())
     })?;
-    read_rows(store, b"t", |name, bytes| {
+    read_rows(store, SCHEMAS_PREFIX, |_, bytes| {
+        catalog = catalog.with_schema(Schema::of_record(decode(bytes)?));
+        Ok(())
+    })?;
+    read_rows(store, TABLES_PREFIX, |id, bytes| {
         let record: TableRecord = decode(bytes)?;
-        let attached = coprocessors.remove(name).unwrap_or_default();
+        let attached = coprocessors.remove(id).unwrap_or_default();
         catalog = catalog.with_stored(assemble::table(&record, attached)?, record);
         Ok(())
     })?;
@@ -295,7 +376,7 @@ fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Re
         Ok(())
     })?;
     for table in numbered {
-        if catalog.table_by_id(table).is_none() {
+        if catalog.table_stored(table).is_none() {
             row_ids.forget(table)?;
         }
     }

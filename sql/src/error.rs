@@ -119,6 +119,10 @@ pub mod sqlstate {
     pub const UNDEFINED_FUNCTION: &str = "42883";
     /// `ambiguous_function`
     pub const AMBIGUOUS_FUNCTION: &str = "42725";
+    /// `duplicate_schema`
+    pub const DUPLICATE_SCHEMA: &str = "42P06";
+    /// `reserved_name`
+    pub const RESERVED_NAME: &str = "42939";
     /// `undefined_table`
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// `undefined_parameter`

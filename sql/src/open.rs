@@ -66,8 +66,15 @@ impl Engine {
         let mut changes = Changes::default();
         let prepared = self.catalog().tables().into_iter().try_for_each(|table| {
             let eval = EvalContext::default();
-            Ddl { engine: self, transaction: &transaction, changes: &mut changes, eval }
-                .prepare_server_targets(table)
+            let mut ddl = Ddl {
+                engine: self,
+                transaction: &transaction,
+                changes: &mut changes,
+                eval,
+                path: Arc::default(),
+                notices: Vec::new(),
+            };
+            ddl.prepare_server_targets(table)
         });
         let committed = prepared.and_then(|()| {
             let _publishing = self.publishing.lock();
@@ -75,7 +82,7 @@ impl Engine {
             Ok(())
         });
         match committed {
-            Ok(()) => changes.publish(self),
+            Ok(()) => changes.publish(self, &transaction),
             Err(_) => changes.rollback(self, &transaction),
         }
         committed

@@ -33,7 +33,7 @@ impl Quotas {
         let mut live = BTreeMap::new();
         for (subject, limits) in catalog.quotas() {
             let named = match subject {
-                QuotaSubject::Table(id) => match catalog.table_by_id(*id) {
+                QuotaSubject::Table(id) => match catalog.table_stored(*id) {
                     Some(table) => format!("table \"{}\"", table.name),
                     None => continue,
                 },

@@ -10,6 +10,7 @@ use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::TimeZone;
 use types::text::TextStyle;
 
+use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 
 /// One setting.
@@ -40,6 +41,8 @@ enum Kind {
     Text,
     /// A time zone.
     Zone,
+    /// Names, separated by commas.
+    Names,
     /// These spellings all mean the default; other values are not there.
     Only(&'static [&'static str]),
     /// Cannot be changed.
@@ -157,7 +160,7 @@ const SPECS: &[Spec] = &[
     spec(
         "search_path",
         "\"$user\", public",
-        Kind::Only(&["\"$user\", public", "public", "\"$user\",public", "$user, public"]),
+        Kind::Names,
         false,
         "Schemas that names are looked up in.",
     ),
@@ -377,6 +380,16 @@ impl Settings {
         &self.values[position(name).expect("callers name settings of SPECS")]
     }
 
+    /// Returns the value of a setting that exists, for those who want to know when it changes.
+    pub fn shared_value(&self, name: &str) -> &Arc<str> {
+        &self.values[position(name).expect("callers name settings of SPECS")]
+    }
+
+    /// Returns whether a setting is a list of names.
+    pub fn is_list(name: &str) -> bool {
+        position(name).is_some_and(|index| matches!(SPECS[index].kind, Kind::Names))
+    }
+
     /// Returns whether messages of this severity are sent to the client.
     pub fn wants_message(&self, severity: &str) -> bool {
         let rank = |level: &str| LEVELS.iter().position(|known| known.eq_ignore_ascii_case(level));
@@ -433,6 +446,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             .ok_or_else(|| {
                 bad().with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
             }),
+        Kind::Names => SearchPath::parse(value, "").map(|_| value.to_owned()),
         Kind::Kilobytes => parse_quantity(value, SIZE_UNITS)
             .filter(|kilobytes| (64..=i64::from(i32::MAX)).contains(kilobytes))
             .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))

@@ -34,9 +34,10 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::attach::Coprocessors;
 use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
-use crate::catalog::Catalog;
+use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, SystemSource};
@@ -76,7 +77,12 @@ const VIEWS: &[View] = &[
         columns: &[("view_name", DataType::Text), ("definition", DataType::Text)],
         rows: |source| {
             let views = source.catalog.views();
-            Ok(views.map(|view| vec![text(&view.name), text(&view.text)]).collect())
+            Ok(views
+                .map(|view| {
+                    let name = ObjectName::new(&view.schema, &view.name);
+                    vec![text(name.short()), text(&view.text)]
+                })
+                .collect())
         },
     },
     View {
@@ -316,9 +322,13 @@ fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for sequence in source.catalog.sequences() {
         let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
-        let owner = sequence.owned_by.as_ref();
+        let owner = sequence.owned_by.and_then(|(table, column)| {
+            let table = source.catalog.table(table)?;
+            let column = table.columns.get(column as usize)?;
+            Some(format!("{}.{}", table.full_name().short(), column.name))
+        });
         rows.push(vec![
-            text(&sequence.name),
+            text(ObjectName::new(&sequence.schema, &sequence.name).short()),
             text(data_type.sql_name()),
             Datum::Int8(sequence.start),
             Datum::Int8(sequence.min),
@@ -327,7 +337,7 @@ fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {
             Datum::Bool(sequence.cycle),
             Datum::Int8(sequence.cache),
             source.engine.sequences.last(sequence)?.map_or(Datum::Null, Datum::Int8),
-            owner.map_or(Datum::Null, |(table, column)| text(format!("{table}.{column}"))),
+            owner.map_or(Datum::Null, text),
         ]);
     }
     Ok(rows)
@@ -340,7 +350,7 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
         let key: Vec<&str> =
             table.key_columns().map(|column| table.columns[column].name.as_str()).collect();
         rows.push(vec![
-            text(&table.name),
+            text(table.full_name().short()),
             text(key.join(", ")),
             Datum::Int4(i32::from(table.layout.salt_buckets)),
             Datum::Int4(source.engine.store().regions(table.id)?.len() as i32),
@@ -358,9 +368,9 @@ fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
     let tables = source.catalog.tables().into_iter();
     tables
         .flat_map(|table| {
-            let indexes =
-                table.indexes.iter().map(|index| (index.name.clone(), index.spec.store_table));
-            std::iter::once((table.name.clone(), table.id)).chain(indexes)
+            let indexes = table.indexes.iter().map(|index| (&index.name, index.spec.store_table));
+            let all = std::iter::once((&table.name, table.id)).chain(indexes);
+            all.map(|(name, id)| (ObjectName::new(&table.schema, name).short(), id))
         })
         .collect()
 }
@@ -396,8 +406,8 @@ fn quotas(source: &SystemRowSource) -> Result<Vec<Row>> {
         let (kind, name) = match subject {
             QuotaSubject::Role(name) => ("role", text(name)),
             QuotaSubject::Table(id) => {
-                let table = source.catalog.table_by_id(*id);
-                ("table", table.map_or(Datum::Null, |table| text(&table.name)))
+                let table = source.catalog.table_stored(*id);
+                ("table", table.map_or(Datum::Null, |table| text(table.full_name().short())))
             }
         };
         rows.extend(quota.status(now).iter().map(|status| {
@@ -500,9 +510,12 @@ fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
             "cells needs the name of a table",
         ));
     };
-    let table = source.catalog.table(name).ok_or_else(|| {
-        Error::new(sqlstate::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
-    })?;
+    let user = source.settings.value("session_authorization");
+    let path = SearchPath::parse(source.settings.value("search_path"), user)?;
+    let Some(Relation::Table(table)) = source.catalog.find_text(name, &path)? else {
+        let message = format!("relation \"{name}\" does not exist");
+        return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+    };
     let raw = matches!(arguments.get(1), Some(Datum::Bool(true)));
     let versions = match arguments.get(2) {
         Some(Datum::Int4(count)) if *count > 0 => *count as u32,
@@ -553,12 +566,13 @@ fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
 pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> SessionConstants {
     let version = format!("PostgreSQL {}", settings.value("server_version"));
     let mut constants = SessionConstants::new();
+    let path = SearchPath::parse(settings.value("search_path"), user).unwrap_or_default();
+    constants.set_search_path(Arc::new(path));
     for name in ["current_user", "session_user", "user", "current_role"] {
         constants.insert(name, text(user));
     }
     constants.insert("current_database", text("bennu"));
     constants.insert("current_catalog", text("bennu"));
-    constants.insert("current_schema", text("public"));
     constants.insert("version", text(version));
     constants.insert("pg_backend_pid", Datum::Int4(process_id));
     constants

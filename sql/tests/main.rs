@@ -14,3 +14,4 @@ mod spill;
 mod split_options;
 mod summary;
 mod tally;
+mod truncate_crash;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use sql::EngineOptions;
+use sql::catalog::name::ObjectName;
 use sql::session::{Execution, Prepared, Session, parse};
 
 use crate::server::{Server, rows};
@@ -96,7 +97,7 @@ fn tables_that_have_changed_much_are_analysed() {
     assert_eq!(session.analyze_due().unwrap(), 0, "a tenth, and fifty rows, may change");
     run(&mut session, "insert into t select * from generate_series(1101, 1200)");
     assert_eq!(session.analyze_due().unwrap(), 1);
-    let table = server.engine().catalog().table("t").unwrap().id;
+    let table = server.engine().catalog().table_named(&ObjectName::public("t")).unwrap().id;
     assert_eq!(server.engine().catalog().statistics(table).unwrap().rows, 1200);
 }
 

@@ -2,6 +2,7 @@
 //! its commit on.
 
 use sql::EngineOptions;
+use sql::catalog::name::ObjectName;
 use store::descriptor::{SplitOptions, SplitPolicy};
 
 use crate::server::Server;
@@ -9,7 +10,11 @@ use crate::server::Server;
 /// Returns how the store splits the table and its index.
 fn splits(server: &Server) -> [SplitOptions; 2] {
     let engine = server.engine();
-    let table = engine.catalog().table("t").cloned().expect("the table is there");
+    let table = engine
+        .catalog()
+        .table_named(&ObjectName::public("t"))
+        .cloned()
+        .expect("the table is there");
     let ids = [table.id, table.indexes[0].spec.store_table];
     let known = engine.store().tables();
     ids.map(|id| {

@@ -1,5 +1,6 @@
 //! Passwords and TLS.
 
+use sql::catalog::name::ObjectName;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ fn nothing_runs_before_the_password() {
         assert!(b"RE".contains(&message.kind), "{message:?}");
     }
     let engine = server.database().engine();
-    assert!(engine.catalog().table("t").is_none());
+    assert!(engine.catalog().table_named(&ObjectName::public("t")).is_none());
 }
 
 #[tokio::test]
@@ -123,7 +124,9 @@ fn bytes_sent_before_the_handshake_are_not_taken_for_encrypted_ones() {
     raw.send(&[ssl_request(), startup(&[("user", "bennu")]), injected.0].concat());
     // Dropped, without so much as an answer.
     assert_eq!(raw.read_byte(), None);
-    assert!(server.database().engine().catalog().table("injected").is_none());
+    assert!(
+        server.database().engine().catalog().table_named(&ObjectName::public("injected")).is_none()
+    );
 }
 
 #[test]

@@ -99,15 +99,96 @@ pub enum OptionValue {
     Word(String),
 }
 
-/// `DROP TABLE`
+/// A kind of what DROP, RENAME and COMMENT name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// A table.
+    Table,
+    /// A view.
+    View,
+    /// A sequence.
+    Sequence,
+    /// An index.
+    Index,
+    /// A schema.
+    Schema,
+}
+
+impl ObjectKind {
+    /// Returns the word for it in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Table => "table",
+            ObjectKind::View => "view",
+            ObjectKind::Sequence => "sequence",
+            ObjectKind::Index => "index",
+            ObjectKind::Schema => "schema",
+        }
+    }
+}
+
+/// `DROP`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DropTable {
-    /// The tables.
-    pub names: Vec<TableName>,
+pub struct Drop {
+    /// What is dropped.
+    pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
+    /// Their names; that of a schema has none before it.
+    pub names: Vec<TableName>,
+    /// Phoenix's `DROP INDEX i ON t`.
+    pub table: Option<TableName>,
     /// `CASCADE`
     pub cascade: bool,
+}
+
+/// `TRUNCATE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Truncate {
+    /// The tables.
+    pub names: Vec<TableName>,
+    /// `RESTART IDENTITY`
+    pub restart_identity: bool,
+}
+
+/// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rename {
+    /// What the statement says that it is.
+    pub kind: ObjectKind,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// Its name.
+    pub name: TableName,
+    /// What it gets.
+    pub to: NewName,
+}
+
+/// What is new of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewName {
+    /// The name within the schema.
+    Name(Ident),
+    /// The schema.
+    Schema(Ident),
+}
+
+/// `CREATE SCHEMA`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSchema {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Its name.
+    pub name: Ident,
+}
+
+/// `ALTER SCHEMA … RENAME TO`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenameSchema {
+    /// Its name.
+    pub name: Ident,
+    /// Its name from now on.
+    pub new_name: Ident,
 }
 
 /// `CREATE VIEW`
@@ -121,17 +202,6 @@ pub struct CreateView {
     pub columns: Vec<Ident>,
     /// Its rows.
     pub query: SourceQuery,
-}
-
-/// `DROP VIEW`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DropView {
-    /// The views.
-    pub names: Vec<TableName>,
-    /// `IF EXISTS`
-    pub if_exists: bool,
-    /// `CASCADE`
-    pub cascade: bool,
 }
 
 /// `CREATE INDEX`
@@ -166,19 +236,6 @@ pub struct IndexKey {
     pub order: SortOrder,
     /// Where NULLs go, if written.
     pub nulls: Option<NullsOrder>,
-}
-
-/// `DROP INDEX`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DropIndex {
-    /// The indexes.
-    pub names: Vec<TableName>,
-    /// `IF EXISTS`
-    pub if_exists: bool,
-    /// Phoenix's `ON t`
-    pub table: Option<TableName>,
-    /// `CASCADE`
-    pub cascade: bool,
 }
 
 /// `ALTER INDEX i SPLIT …`, `ALTER INDEX i MERGE REGIONS …`

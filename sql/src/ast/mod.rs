@@ -26,9 +26,9 @@ pub mod with;
 
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, ConstraintKind, CreateIndex, CreateTable, CreateView, DropIndex, DropTable,
-    DropView, IndexKey, KeyColumn, OptionValue, QuotaChange, QuotaOwner, RegionAction,
-    TableConstraint, TableOption,
+    ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable, CreateView, Drop,
+    IndexKey, KeyColumn, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction,
+    Rename, RenameSchema, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
@@ -48,8 +48,7 @@ pub use query::{
     SourceQuery, TableAlias, TableFunction, TableRef,
 };
 pub use sequence::{
-    AlterSequence, CreateSequence, DropSequence, Identity, IdentityKind, Overriding,
-    SequenceOptions,
+    AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
@@ -108,24 +107,26 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
-    /// `DROP TABLE`
-    DropTable(DropTable),
+    /// `CREATE SCHEMA`
+    CreateSchema(CreateSchema),
+    /// `ALTER SCHEMA … RENAME TO`
+    RenameSchema(RenameSchema),
+    /// `DROP`
+    Drop(Drop),
+    /// `TRUNCATE`
+    Truncate(Truncate),
+    /// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
+    Rename(Rename),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
-    /// `DROP VIEW`
-    DropView(DropView),
     /// `CREATE SEQUENCE`
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`
     AlterSequence(Box<AlterSequence>),
-    /// `DROP SEQUENCE`
-    DropSequence(DropSequence),
     /// `CREATE TYPE`, `ALTER TYPE` and `DROP TYPE`
     Type(Box<TypeStatement>),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
-    /// `DROP INDEX`
-    DropIndex(DropIndex),
     /// `ALTER TABLE`
     AlterTable(Box<AlterTable>),
     /// `ALTER INDEX`
@@ -222,15 +223,28 @@ impl Statement {
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
             Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::DropTable(_) => "DROP TABLE",
+            Statement::CreateSchema(_) => "CREATE SCHEMA",
+            Statement::RenameSchema(_) => "ALTER SCHEMA",
+            Statement::Drop(drop) => match drop.kind {
+                ObjectKind::Table => "DROP TABLE",
+                ObjectKind::View => "DROP VIEW",
+                ObjectKind::Sequence => "DROP SEQUENCE",
+                ObjectKind::Index => "DROP INDEX",
+                ObjectKind::Schema => "DROP SCHEMA",
+            },
+            Statement::Truncate(_) => "TRUNCATE TABLE",
+            Statement::Rename(rename) => match rename.kind {
+                ObjectKind::Table => "ALTER TABLE",
+                ObjectKind::View => "ALTER VIEW",
+                ObjectKind::Sequence => "ALTER SEQUENCE",
+                ObjectKind::Index => "ALTER INDEX",
+                ObjectKind::Schema => "ALTER SCHEMA",
+            },
             Statement::CreateView(_) => "CREATE VIEW",
-            Statement::DropView(_) => "DROP VIEW",
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
-            Statement::DropSequence(_) => "DROP SEQUENCE",
             Statement::Type(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
-            Statement::DropIndex(_) => "DROP INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",
             Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {

@@ -25,17 +25,6 @@ pub struct AlterSequence {
     pub options: SequenceOptions,
 }
 
-/// `DROP SEQUENCE`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DropSequence {
-    /// The sequences.
-    pub names: Vec<TableName>,
-    /// `IF EXISTS`
-    pub if_exists: bool,
-    /// `CASCADE`
-    pub cascade: bool,
-}
-
 /// What is said of a sequence; `None` where nothing is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SequenceOptions {

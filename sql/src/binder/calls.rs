@@ -60,6 +60,9 @@ impl Binder<'_> {
             let message = format!("{what}, but {name} is not an aggregate function");
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
+        if let ("current_schema", []) = (name, call.arguments.as_slice()) {
+            return Ok(self.current_schema(position));
+        }
         if is_set_function(name) && call.arguments.iter().all(|argument| argument.name.is_none()) {
             return self.bind_set_use(call, position);
         }
@@ -311,6 +314,13 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
+    /// Returns the schema that new objects go to.
+    fn current_schema(&self, position: usize) -> Typed {
+        let schema = self.catalog.current_schema(self.constants.search_path());
+        let value = schema.map_or(Datum::Null, Datum::text);
+        Typed::constant(value, DataType::Name, position)
+    }
+
     /// Binds `current_date` and its kin.
     pub(super) fn bind_sql_value(
         &mut self,
@@ -318,6 +328,9 @@ impl Binder<'_> {
         precision: Option<u8>,
         position: usize,
     ) -> Result<Typed> {
+        if function == SqlValueFunction::CurrentSchema {
+            return Ok(self.current_schema(position));
+        }
         let name = sql_value_name(function);
         if let Some(value) = self.constants.value(name) {
             return Ok(session_constant(name, value, position));

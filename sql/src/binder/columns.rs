@@ -23,6 +23,7 @@ impl Binder<'_> {
                 if level.is_optional {
                     return Err(self.wrong_join(depth, parts).at(position));
                 }
+                self.note_column(&column);
                 return Ok(self.reference(depth, column, position));
             }
         }

@@ -14,6 +14,7 @@ use crate::ast::{self, FunctionArgument, Ident, TableName};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope};
+use crate::catalog::Relation as CatalogRelation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{EndpointTarget, Logical, SystemRows};
@@ -45,10 +46,12 @@ impl Binder<'_> {
                 .at(position));
         };
         let ((table, table_at), (name, name_at)) = (literal(table)?, literal(name)?);
-        let relation = Ident { value: table.to_owned(), position: table_at };
-        let relation = TableName { schema: None, name: relation };
-        let table = self.find_table(&relation).cloned();
-        let table = table.ok_or_else(|| self.no_table(&relation))?;
+        let found = self.catalog.find_text(table, self.constants.search_path())?;
+        let Some(CatalogRelation::Table(table)) = found else {
+            let relation = Ident { value: table.to_owned(), position: table_at };
+            return Err(self.no_table(&TableName { schema: None, name: relation }));
+        };
+        let table = Arc::clone(table);
         let shape = self.system.endpoint(&table, name).map_err(|error| error.at(name_at))?;
         let bind = |binder: &mut Self| binder.bind_given(&table, (name, &shape.parameters), named);
         let (given, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;

@@ -13,8 +13,8 @@ use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::{Relation, Scope, ScopeColumn};
 use crate::binder::tree::{conjuncts, map_columns};
 use crate::binder::typed::{Typed, boolean};
+use crate::catalog::Relation as CatalogRelation;
 use crate::catalog::table::Table;
-use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
 
@@ -93,19 +93,18 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns a table of the catalog by name; `None` if only the system may know it.
-    pub(super) fn find_table(&self, name: &TableName) -> Option<&Arc<Table>> {
-        match &name.schema {
-            Some(schema) if schema.value != "public" => None,
-            _ => self.catalog.table(&name.name.value),
-        }
-    }
-
-    /// Returns a view of the catalog by name.
-    pub(super) fn find_view(&self, name: &TableName) -> Option<&Arc<View>> {
-        match &name.schema {
-            Some(schema) if schema.value != "public" => None,
-            _ => self.catalog.view(&name.name.value),
+    /// Returns the relation of the catalog that a name stands for; `None` if only the system may
+    /// know it.
+    pub(super) fn find_relation(&self, name: &TableName) -> Option<CatalogRelation<'_>> {
+        let Some(view) = &self.view else {
+            return self.catalog.find(name, self.constants.search_path());
+        };
+        match self.view_relation(name) {
+            Some(relation) => {
+                let table = self.catalog.table(relation.oid).map(CatalogRelation::Table);
+                table.or_else(|| self.catalog.view(relation.oid).map(CatalogRelation::View))
+            }
+            None => self.catalog.find(name, &view.search_path),
         }
     }
 
@@ -113,8 +112,8 @@ impl Binder<'_> {
     pub(super) fn no_table(&self, name: &TableName) -> Error {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let relation = name.name.value.as_str();
-        if matches!(schema, None | Some("public"))
-            && self.catalog.table_of_index(relation).is_some()
+        if let Some(CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_)) =
+            self.find_relation(name)
         {
             let message = format!("\"{relation}\" is an index");
             return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position());
@@ -139,21 +138,31 @@ impl Binder<'_> {
             refuse_as_of(as_of, "a query of WITH", "Name the tables that it reads.")?;
             return Ok(named);
         }
-        let Some(table) = self.find_table(name).cloned() else {
-            return match self.find_view(name).cloned() {
-                Some(view) => {
-                    refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
-                    self.note_relation(&view.name);
-                    self.bind_view_rows(&view, alias_name, renamed)
-                }
-                None => self.bind_system_view(name, alias_name, renamed, as_of),
-            };
+        let (rows, mut scope, oid) = match self.find_relation(name) {
+            Some(CatalogRelation::Table(table)) => {
+                let table = Arc::clone(table);
+                let columns = table.columns.iter();
+                let columns = columns.map(|column| column.shown_name().to_owned());
+                self.note_relation(name, table.oid, columns);
+                let as_of = as_of.map(|expr| self.bind_as_of(expr)).transpose()?;
+                let (rows, scope) = scan_of(&table, alias_name, as_of);
+                (rows, scope, table.oid)
+            }
+            Some(CatalogRelation::View(view)) => {
+                let view = Arc::clone(view);
+                refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
+                let columns = view.columns.iter().map(|column| column.name.clone());
+                self.note_relation(name, view.oid, columns);
+                let (rows, scope) = self.bind_view_rows(&view, alias_name)?;
+                (rows, scope, view.oid)
+            }
+            _ => return self.bind_system_view(name, alias_name, renamed, as_of),
         };
-        self.note_relation(&table.name);
-        let as_of = as_of.map(|expr| self.bind_as_of(expr)).transpose()?;
-        let (rows, scope) = scan_of(&table, alias_name, as_of);
-        let mut scope = scope;
+        let known = self.view_relation(name).filter(|known| known.oid == oid);
         for relation in &mut scope.relations {
+            if let Some(known) = known {
+                relation.name_as(&known.columns);
+            }
             relation.rename(renamed)?;
         }
         Ok((rows, scope))
@@ -265,6 +274,8 @@ impl Binder<'_> {
         for name in names {
             let left = using_column(left, name, "left")?;
             let right = shifted(using_column(right, name, "right")?, width);
+            self.note_column(&left);
+            self.note_column(&right);
             let (left, right) = (typed(&left, name.position), typed(&right, name.position));
             equal.push(self.operator("=", left, right, name.position)?.expr);
         }

@@ -13,7 +13,9 @@
 //! [`Rows::place`](crate::binder::rows) replaces them by real ones.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
@@ -24,6 +26,8 @@ use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
+use crate::catalog::record::ViewRelation;
+use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical, SetFunction, SortKey, WindowFunction};
 
@@ -273,8 +277,10 @@ impl Level {
 /// What is noted while the definition of a view is bound.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// Tables and views named.
-    pub(super) relations: BTreeSet<String>,
+    /// Tables and views named; what they use is not filled in yet.
+    pub(super) relations: Vec<ViewRelation>,
+    /// Columns of tables that were named.
+    pub(super) used: BTreeSet<(TableId, usize)>,
     /// Each `*`: where it or its qualifier stands, and the columns it means.
     pub(super) stars: Vec<(usize, String)>,
 }
@@ -293,6 +299,8 @@ pub(super) struct Binder<'a> {
     pub(super) levels: Vec<Level>,
     /// What the definition of a view names, while one is bound.
     pub(super) trace: Option<Trace>,
+    /// The view whose query is at hand, if it is one's.
+    pub(super) view: Option<Arc<View>>,
     /// How many views the query at hand is inside of.
     pub(super) view_depth: usize,
     /// The queries of WITH that were declared around it, and below the level at hand.
@@ -305,7 +313,30 @@ pub(super) struct Binder<'a> {
     pub(super) from_base: usize,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
+    /// Returns a binder of a statement.
+    pub(super) fn new(
+        catalog: &'a Catalog,
+        system: &'a dyn SystemCatalog,
+        constants: &'a SessionConstants,
+        parameters: Parameters,
+    ) -> Binder<'a> {
+        Binder {
+            catalog,
+            system,
+            constants,
+            parameters,
+            levels: Vec::new(),
+            trace: None,
+            view: None,
+            view_depth: 0,
+            named: Vec::new(),
+            named_count: 0,
+            own_types: Vec::new(),
+            from_base: 0,
+        }
+    }
+
     /// Enters a query.
     pub(super) fn push_level(&mut self, scope: Scope, clause: Clause) {
         self.levels.push(Level::new(scope, clause));

@@ -102,19 +102,7 @@ pub fn bind(
     parameter_types: &[Option<DataType>],
 ) -> Result<BoundStatement> {
     let parameters = Parameters::new(parameter_types);
-    let mut binder = Binder {
-        catalog,
-        system,
-        constants,
-        parameters,
-        levels: Vec::new(),
-        trace: None,
-        view_depth: 0,
-        named: Vec::new(),
-        named_count: 0,
-        own_types: Vec::new(),
-        from_base: 0,
-    };
+    let mut binder = Binder::new(catalog, system, constants, parameters);
     let mut bound = binder.bind_statement(statement)?;
     prune::finish(&mut bound, &binder.parameters);
     Ok(BoundStatement {
@@ -174,19 +162,8 @@ pub fn bind_table_expression(
     let types = columns.iter().map(|column| column.sql_type).chain(target);
     let own_types = types.map(|sql_type| sql_type.base).collect();
     let (catalog, constants) = (Catalog::default(), SessionConstants::new());
-    let mut binder = Binder {
-        catalog: &catalog,
-        system: &NoSystem,
-        constants: &constants,
-        parameters: Parameters::none(),
-        levels: Vec::new(),
-        trace: None,
-        view_depth: 0,
-        named: Vec::new(),
-        named_count: 0,
-        own_types,
-        from_base: 0,
-    };
+    let mut binder = Binder::new(&catalog, &NoSystem, &constants, Parameters::none());
+    binder.own_types = own_types;
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;
         match target {

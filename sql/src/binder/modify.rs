@@ -15,6 +15,7 @@ use crate::binder::scope::Scope;
 use crate::binder::select::Target;
 use crate::binder::tree::{for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
+use crate::catalog::Relation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -32,13 +33,18 @@ struct Changed {
 impl Binder<'_> {
     /// Returns the table that a statement writes.
     pub(super) fn written_table(&mut self, name: &TableName) -> Result<Arc<Table>> {
-        if let Some(table) = self.find_table(name) {
-            return Ok(Arc::clone(table));
-        }
-        if let Some(view) = self.find_view(name) {
-            let what = format!("changing rows through view \"{}\"", view.name);
-            let error = Error::not_supported(what, "Change the tables that it reads.");
-            return Err(error.at(name.position()));
+        match self.find_relation(name) {
+            Some(Relation::Table(table)) => return Ok(Arc::clone(table)),
+            Some(Relation::View(view)) => {
+                let what = format!("changing rows through view \"{}\"", view.name);
+                let error = Error::not_supported(what, "Change the tables that it reads.");
+                return Err(error.at(name.position()));
+            }
+            Some(Relation::Sequence(sequence)) => {
+                let message = format!("cannot change sequence \"{}\"", sequence.name);
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position()));
+            }
+            _ => {}
         }
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         if self.system.view(schema, &name.name.value).is_some() {

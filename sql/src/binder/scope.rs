@@ -112,6 +112,19 @@ impl Relation {
         Ok(())
     }
 
+    /// Gives the columns the names that the query of a view knows them by; what came later goes.
+    pub(super) fn name_as(&mut self, names: &[String]) {
+        let is_table = self.table.is_some();
+        let columns = std::mem::take(&mut self.columns).into_iter().enumerate();
+        self.columns = columns
+            .filter_map(|(index, column)| {
+                let origin = column.origin.filter(|_| is_table).map(|(_, position)| position);
+                let name = names.get(origin.unwrap_or(index)).filter(|name| !name.is_empty())?;
+                Some(ScopeColumn { name: name.clone(), ..column })
+            })
+            .collect();
+    }
+
     fn column(&self, name: &str) -> Result<Option<&ScopeColumn>> {
         let mut found = self.columns.iter().filter(|column| column.name == name);
         match (found.next(), found.next()) {
@@ -159,14 +172,17 @@ impl Scope {
         }
     }
 
-    /// Returns the relation of a qualifier: `t` or `public.t`.
+    /// Returns the relation of a qualifier: `t`, or `schema.t` of a table that goes by its name.
     pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&Relation> {
-        let name = match qualifier {
-            [name] => name,
-            [schema, name] if schema.value == "public" => name,
-            _ => return None,
-        };
-        self.relations.iter().find(|relation| relation.alias == name.value)
+        match qualifier {
+            [name] => self.relations.iter().find(|relation| relation.alias == name.value),
+            [schema, name] => self.relations.iter().find(|relation| {
+                let table = relation.table.as_ref().filter(|table| table.schema == schema.value);
+                relation.alias == name.value
+                    && (table.is_some_and(|table| table.name == name.value))
+            }),
+            _ => None,
+        }
     }
 
     /// Returns this scope's columns followed by those of `right`, whose row starts at `width`.

@@ -1,8 +1,11 @@
 //! What the binder is told beside the catalog: system views, table functions, session constants.
 
+use std::sync::Arc;
+
 use ahash::AHashMap;
 use types::{DataType, Datum};
 
+use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
@@ -40,12 +43,13 @@ pub struct EndpointShape {
     pub columns: Vec<OutputColumn>,
 }
 
-/// Values of the functions that are constant within a session, by name: `current_user`,
-/// `session_user`, `user`, `current_database`, `current_catalog`, `current_schema`, `version`,
+/// The search path, and values of the functions that are constant within a session, by name:
+/// `current_user`, `session_user`, `user`, `current_database`, `current_catalog`, `version`,
 /// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConstants {
     values: AHashMap<String, Datum>,
+    search_path: Arc<SearchPath>,
 }
 
 impl SessionConstants {
@@ -57,6 +61,16 @@ impl SessionConstants {
     /// Adds one.
     pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
         self.values.insert(name.into(), value);
+    }
+
+    /// Sets where names without a schema are looked for.
+    pub fn set_search_path(&mut self, path: Arc<SearchPath>) {
+        self.search_path = path;
+    }
+
+    /// Returns where names without a schema are looked for.
+    pub fn search_path(&self) -> &Arc<SearchPath> {
+        &self.search_path
     }
 
     /// Returns the value of a function.

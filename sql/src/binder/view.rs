@@ -3,13 +3,17 @@
 //! A view is bound anew wherever it is used, in a world of its own: it sees neither the queries
 //! around it nor their parameters. Errors of its text were found when it was created.
 
-use crate::ast::{Ident, NamedQueryBody, SourceQuery};
+use std::sync::Arc;
+
+use crate::ast::{NamedQueryBody, SourceQuery, TableName};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope, ScopeColumn};
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
+use crate::catalog::record::ViewRelation;
 use crate::catalog::view::{View, ViewColumn};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
@@ -25,8 +29,10 @@ pub struct ViewDefinition {
     pub columns: Vec<ViewColumn>,
     /// Its text, in which columns stand in the place of each `*`.
     pub text: String,
-    /// The tables and views that it names, each once.
-    pub relations: Vec<String>,
+    /// The tables and views that it names.
+    pub relations: Vec<ViewRelation>,
+    /// Where names without a schema were looked for.
+    pub search_path: SearchPath,
 }
 
 /// Binds the query of CREATE VIEW.
@@ -41,19 +47,7 @@ pub fn bind_view_definition(
     system: &dyn SystemCatalog,
     constants: &SessionConstants,
 ) -> Result<ViewDefinition> {
-    let binder = || Binder {
-        catalog,
-        system,
-        constants,
-        parameters: Parameters::none(),
-        levels: Vec::new(),
-        named: Vec::new(),
-        named_count: 0,
-        own_types: Vec::new(),
-        from_base: 0,
-        trace: None,
-        view_depth: 0,
-    };
+    let binder = || Binder::new(catalog, system, constants, Parameters::none());
     let queries = source.query.with.iter().flat_map(|with| &with.queries);
     if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
         let message = "views must not contain data-modifying statements in WITH";
@@ -62,15 +56,16 @@ pub fn bind_view_definition(
     let mut first = binder();
     first.trace = Some(Trace::default());
     let columns = view_columns(&first.bind_query(&source.query, true)?.columns);
-    let trace = first.trace.take().unwrap_or_default();
-    let text = replace_stars(source, trace.stars);
+    let mut trace = first.trace.take().unwrap_or_default();
+    let text = replace_stars(source, std::mem::take(&mut trace.stars));
     let again = parser::parse_query(&text).map_err(Error::from);
     let again = again.and_then(|query| binder().bind_query(&query, true));
     if again.as_ref().ok().map(|bound| view_columns(&bound.columns)).as_ref() != Some(&columns) {
         let hint = "Name the columns.";
         return Err(Error::not_supported("a * in this place of a view", hint));
     }
-    Ok(ViewDefinition { columns, text, relations: trace.relations.into_iter().collect() })
+    let search_path = SearchPath::clone(constants.search_path());
+    Ok(ViewDefinition { columns, text, relations: trace.into_relations(catalog), search_path })
 }
 
 fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
@@ -118,17 +113,55 @@ fn star_length(text: &[char]) -> Option<usize> {
     None
 }
 
-impl Binder<'_> {
-    /// Notes that the query at hand names a relation.
-    pub(super) fn note_relation(&mut self, name: &str) {
-        if let Some(trace) = &mut self.trace {
-            trace.relations.insert(name.to_owned());
+impl Trace {
+    /// Returns the relations, with the columns that are used.
+    fn into_relations(self, catalog: &Catalog) -> Vec<ViewRelation> {
+        let Trace { mut relations, used, .. } = self;
+        for relation in &mut relations {
+            let table = catalog.table(relation.oid).map(|table| table.id);
+            let columns = used.iter().filter(|(used, _)| Some(*used) == table);
+            relation.used = columns.map(|(_, column)| *column as u32).collect();
         }
+        relations
+    }
+}
+
+impl Binder<'_> {
+    /// Notes that the query at hand names a relation, with the names of its columns.
+    pub(super) fn note_relation(
+        &mut self,
+        name: &TableName,
+        oid: u32,
+        columns: impl Iterator<Item = String>,
+    ) {
+        let Some(trace) = &mut self.trace else { return };
+        let schema = name.schema.as_ref().map(|schema| schema.value.clone());
+        let name = name.name.value.clone();
+        if trace.relations.iter().any(|one| one.schema == schema && one.name == name) {
+            return;
+        }
+        let (columns, used) = (columns.collect(), Vec::new());
+        trace.relations.push(ViewRelation { schema, name, oid, columns, used });
+    }
+
+    /// Notes that the query at hand uses a column.
+    pub(super) fn note_column(&mut self, column: &ScopeColumn) {
+        if let Some(trace) = &mut self.trace {
+            trace.used.extend(column.origin);
+        }
+    }
+
+    /// Returns what a name of the view at hand stands for since the view was created.
+    pub(super) fn view_relation(&self, name: &TableName) -> Option<&ViewRelation> {
+        let schema = name.schema.as_ref().map(|schema| &schema.value);
+        let mut relations = self.view.as_ref()?.relations.iter();
+        relations.find(|one| one.schema.as_ref() == schema && one.name == name.name.value)
     }
 
     /// Notes the columns that a `*` over the level at hand means.
     pub(super) fn note_star(&mut self, position: usize, columns: &[ScopeColumn]) {
         let Some(trace) = &mut self.trace else { return };
+        trace.used.extend(columns.iter().filter_map(|column| column.origin));
         let Some(level) = self.levels.last() else { return };
         let names: Vec<String> = columns.iter().map(|column| level.scope.name_of(column)).collect();
         trace.stars.push((position, names.join(", ")));
@@ -137,9 +170,8 @@ impl Binder<'_> {
     /// Returns the rows of a view.
     pub(super) fn bind_view_rows(
         &mut self,
-        view: &View,
+        view: &Arc<View>,
         alias: &str,
-        renamed: &[Ident],
     ) -> Result<(Rows, Scope)> {
         if self.view_depth >= DEPTH_MAX {
             let message = format!("views are nested more than {DEPTH_MAX} deep");
@@ -148,9 +180,11 @@ impl Binder<'_> {
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
         let trace = self.trace.take();
+        let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
         let bound = self.bind_query(&view.query, true);
         self.view_depth -= 1;
+        self.view = outer;
         self.levels = levels;
         self.named = named;
         self.trace = trace;
@@ -168,8 +202,7 @@ impl Binder<'_> {
                 origin: None,
             })
             .collect();
-        let mut relation = Relation::new(alias, &columns);
-        relation.rename(renamed)?;
+        let relation = Relation::new(alias, &columns);
         let types = columns.iter().map(|column| column.sql_type.base).collect();
         Ok((Rows::new(bound.plan, types), Scope::of(relation)))
     }

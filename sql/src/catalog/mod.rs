@@ -1,13 +1,19 @@
-//! The catalog: which tables, columns, indexes and constraints there are.
+//! The catalog: schemas, tables, columns, indexes, constraints, views and sequences.
 //!
 //! Kept as rows of a system table of the same store; read through an immutable snapshot
 //! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
 //! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
+//!
+//! Everything has a number that it keeps for life, whatever its name and wherever the store has its
+//! rows; all are of one count, as are the ids of tables of the store. Tables,
+//! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
 mod derived;
 pub mod enumeration;
+pub mod name;
 pub mod quota;
 pub mod record;
+pub mod schema;
 pub mod sequence;
 pub mod statistics;
 pub mod table;
@@ -22,37 +28,57 @@ use store::TableId;
 use store::quota::QuotaLimits;
 use types::{DataType, SqlType};
 
-use crate::ast::TypeName;
+use crate::ast::{TableName, TypeName};
 use crate::catalog::derived::Derived;
 use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
+use crate::catalog::schema::{RelationId, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::TableStatistics;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::catalog::view::View;
 use crate::error::Result;
+use crate::parser;
 
 /// One state of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// Grows with every committed change.
     pub version: u64,
-    tables: AHashMap<String, Arc<Table>>,
+    schemas: BTreeMap<String, Arc<Schema>>,
+    /// By their numbers.
+    tables: AHashMap<u32, Arc<Table>>,
+    /// Id in the store to number.
+    stored: AHashMap<TableId, u32>,
     /// What is stored of each table, for statements that change it.
-    records: AHashMap<String, Arc<TableRecord>>,
-    /// Index name to the name of its table.
-    indexes: AHashMap<String, String>,
+    records: AHashMap<u32, Arc<TableRecord>>,
     quotas: BTreeMap<QuotaSubject, QuotaLimits>,
     /// What ANALYZE found out.
     statistics: AHashMap<TableId, Arc<TableStatistics>>,
     /// Shared by catalogs with the same views.
-    views: Arc<BTreeMap<String, Arc<View>>>,
+    views: Arc<BTreeMap<u32, Arc<View>>>,
     /// Likewise.
-    sequences: Arc<BTreeMap<String, Arc<Sequence>>>,
+    sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
     /// By number.
     enums: Arc<BTreeMap<u32, Arc<EnumRecord>>>,
     derived: Derived,
+}
+
+/// What a name of a schema stands for.
+#[derive(Debug, Clone, Copy)]
+pub enum Relation<'a> {
+    /// A table.
+    Table(&'a Arc<Table>),
+    /// The primary key of a table, which has the name of an index.
+    PrimaryKey(&'a Arc<Table>),
+    /// An index, with its table.
+    Index(&'a Arc<Table>, &'a Arc<Index>),
+    /// A view.
+    View(&'a Arc<View>),
+    /// A sequence.
+    Sequence(&'a Arc<Sequence>),
 }
 
 impl Catalog {
@@ -62,32 +88,211 @@ impl Catalog {
         self.derived.get_or_make(|| make(self))
     }
 
-    /// Returns a table by name.
-    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.tables.get(name)
+    // ---- look-up ----
+
+    /// Returns what has a name in a schema.
+    pub fn relation(&self, schema: &str, name: &str) -> Option<Relation<'_>> {
+        let id = *self.schemas.get(schema)?.relations.get(name)?;
+        Some(match id {
+            RelationId::Table(table) => Relation::Table(self.tables.get(&table)?),
+            RelationId::PrimaryKey(table) => Relation::PrimaryKey(self.tables.get(&table)?),
+            RelationId::Index(table) => {
+                let table = self.tables.get(&table)?;
+                let index = table.indexes.iter().find(|index| index.name == name)?;
+                Relation::Index(table, index)
+            }
+            RelationId::View(view) => Relation::View(self.views.get(&view)?),
+            RelationId::Sequence(sequence) => Relation::Sequence(self.sequences.get(&sequence)?),
+        })
     }
 
-    /// Returns the table that has an index of this name.
-    pub fn table_of_index(&self, index: &str) -> Option<&Arc<Table>> {
-        self.indexes.get(index).and_then(|table| self.tables.get(table))
+    /// Returns what a statement means by a name: without a schema, the first that the search path
+    /// comes to.
+    pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<Relation<'_>> {
+        match &name.schema {
+            Some(schema) => self.relation(&schema.value, &name.name.value),
+            None => {
+                let mut schemas = path.schemas().iter();
+                schemas.find_map(|schema| self.relation(schema, &name.name.value))
+            }
+        }
     }
 
-    /// Returns a view by name.
-    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
-        self.views.get(name)
+    /// Returns what a name in a text stands for: the name as it is, or SQL text of it.
+    ///
+    /// # Errors
+    ///
+    /// 42601 if it is neither.
+    pub fn find_text(&self, text: &str, path: &SearchPath) -> Result<Option<Relation<'_>>> {
+        let mut schemas = path.schemas().iter();
+        if let Some(found) = schemas.find_map(|schema| self.relation(schema, text)) {
+            return Ok(Some(found));
+        }
+        Ok(self.find(&parser::parse_relation_name(text)?, path))
     }
 
-    /// Returns all views, by name.
+    /// Returns the table that a statement means by a name, if it is one.
+    pub fn find_table(&self, name: &TableName, path: &SearchPath) -> Option<&Arc<Table>> {
+        match self.find(name, path) {
+            Some(Relation::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Returns the table of a full name.
+    pub fn table_named(&self, name: &ObjectName) -> Option<&Arc<Table>> {
+        match self.relation(&name.schema, &name.name) {
+            Some(Relation::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Returns the schema that new objects go to when their names have none.
+    pub fn current_schema<'p>(&self, path: &'p SearchPath) -> Option<&'p str> {
+        let mut schemas = path.schemas().iter();
+        schemas.find(|name| self.schemas.contains_key(*name)).map(String::as_str)
+    }
+
+    /// Returns the name of an object as it is to be written: without its schema if the search path
+    /// finds it so.
+    pub fn shown_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
+        let known = path.schemas().iter().find(|one| self.relation(one, name).is_some());
+        match known.is_some_and(|known| known == schema) {
+            true => name.to_owned(),
+            false => format!("{schema}.{name}"),
+        }
+    }
+
+    // ---- schemas ----
+
+    /// Returns a schema by name.
+    pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.schemas.get(name)
+    }
+
+    /// Returns all schemas, by name.
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.schemas.values()
+    }
+
+    /// Returns the catalog with an empty schema added, one version on.
+    #[must_use]
+    pub fn with_schema(&self, schema: Schema) -> Catalog {
+        let mut next = self.next();
+        next.schemas.insert(schema.name.clone(), Arc::new(schema));
+        next
+    }
+
+    /// Returns the catalog without an empty schema, one version on.
+    #[must_use]
+    pub fn without_schema(&self, name: &str) -> Catalog {
+        let mut next = self.next();
+        next.schemas.remove(name);
+        next
+    }
+
+    // ---- tables ----
+
+    /// Returns a table by its number.
+    pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
+        self.tables.get(&oid)
+    }
+
+    /// Returns the table that has its rows in a table of the store.
+    pub fn table_stored(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.tables.get(self.stored.get(&id)?)
+    }
+
+    /// Returns what is stored of a table.
+    pub fn record(&self, oid: u32) -> Option<&Arc<TableRecord>> {
+        self.records.get(&oid)
+    }
+
+    /// Returns all tables, by schema and name.
+    pub fn tables(&self) -> Vec<&Arc<Table>> {
+        let mut tables: Vec<_> = self.tables.values().collect();
+        tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        tables
+    }
+
+    /// Returns the catalog with a table added or replaced, one version on.
+    #[must_use]
+    pub fn with_table(&self, table: Table) -> Catalog {
+        let mut next = self.without_table(table.oid);
+        let (schema, id) = (&table.schema, table.oid);
+        next.name(schema, &table.name, RelationId::Table(id));
+        if !table.primary_key_name.is_empty() {
+            next.name(schema, &table.primary_key_name, RelationId::PrimaryKey(id));
+        }
+        for index in &table.indexes {
+            next.name(schema, &index.name, RelationId::Index(id));
+        }
+        next.stored.insert(table.id, id);
+        next.tables.insert(id, Arc::new(table));
+        next
+    }
+
+    /// Returns the catalog with a table and what is stored of it, one version on.
+    #[must_use]
+    pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
+        let mut next = self.with_table(table);
+        next.records.insert(record.oid, Arc::new(record));
+        next
+    }
+
+    /// Returns the catalog without a table, one version on.
+    #[must_use]
+    pub fn without_table(&self, oid: u32) -> Catalog {
+        let mut next = self.next();
+        next.records.remove(&oid);
+        if let Some(table) = next.tables.remove(&oid) {
+            next.stored.remove(&table.id);
+            let indexes = table.indexes.iter().map(|index| &index.name);
+            for name in indexes.chain([&table.name, &table.primary_key_name]) {
+                next.unname(&table.schema, name);
+            }
+        }
+        next
+    }
+
+    // ---- views and sequences ----
+
+    /// Returns a view by its number.
+    pub fn view(&self, oid: u32) -> Option<&Arc<View>> {
+        self.views.get(&oid)
+    }
+
+    /// Returns all views, oldest first.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
     }
 
-    /// Returns a sequence by name.
-    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
-        self.sequences.get(name)
+    /// Returns the catalog with a view added or replaced, one version on.
+    #[must_use]
+    pub fn with_view(&self, view: View) -> Catalog {
+        let mut next = self.without_view(view.oid);
+        next.name(&view.schema, &view.name, RelationId::View(view.oid));
+        Arc::make_mut(&mut next.views).insert(view.oid, Arc::new(view));
+        next
     }
 
-    /// Returns all sequences, by name.
+    /// Returns the catalog without a view, one version on.
+    #[must_use]
+    pub fn without_view(&self, oid: u32) -> Catalog {
+        let mut next = self.next();
+        if let Some(view) = self.views.get(&oid) {
+            Arc::make_mut(&mut next.views).remove(&oid);
+            next.unname(&view.schema, &view.name);
+        }
+        next
+    }
+
+    /// Returns a sequence by its number.
+    pub fn sequence(&self, oid: u32) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&oid)
+    }
+
+    /// Returns all sequences, oldest first.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         self.sequences.values()
     }
@@ -95,21 +300,24 @@ impl Catalog {
     /// Returns the catalog with a sequence added or replaced, one version on.
     #[must_use]
     pub fn with_sequence(&self, sequence: Sequence) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
-        let name = sequence.name.clone();
-        Arc::make_mut(&mut next.sequences).insert(name, Arc::new(sequence));
+        let mut next = self.without_sequence(sequence.oid);
+        next.name(&sequence.schema, &sequence.name, RelationId::Sequence(sequence.oid));
+        Arc::make_mut(&mut next.sequences).insert(sequence.oid, Arc::new(sequence));
         next
     }
 
     /// Returns the catalog without a sequence, one version on.
     #[must_use]
-    pub fn without_sequence(&self, name: &str) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
-        Arc::make_mut(&mut next.sequences).remove(name);
+    pub fn without_sequence(&self, oid: u32) -> Catalog {
+        let mut next = self.next();
+        if let Some(sequence) = self.sequences.get(&oid) {
+            Arc::make_mut(&mut next.sequences).remove(&oid);
+            next.unname(&sequence.schema, &sequence.name);
+        }
         next
     }
+
+    // ---- types ----
 
     /// Returns all enums, oldest first.
     pub fn enums(&self) -> impl Iterator<Item = &Arc<EnumRecord>> {
@@ -143,8 +351,7 @@ impl Catalog {
     /// Returns the catalog with an enum added or replaced, one version on.
     #[must_use]
     pub fn with_enum(&self, record: EnumRecord) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
+        let mut next = self.next();
         Arc::make_mut(&mut next.enums).insert(record.number, Arc::new(record));
         next
     }
@@ -152,46 +359,12 @@ impl Catalog {
     /// Returns the catalog without an enum, one version on.
     #[must_use]
     pub fn without_enum(&self, number: u32) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
+        let mut next = self.next();
         Arc::make_mut(&mut next.enums).remove(&number);
         next
     }
 
-    /// Returns the catalog with a view added or replaced, one version on.
-    #[must_use]
-    pub fn with_view(&self, view: View) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
-        Arc::make_mut(&mut next.views).insert(view.name.clone(), Arc::new(view));
-        next
-    }
-
-    /// Returns the catalog without a view, one version on.
-    #[must_use]
-    pub fn without_view(&self, name: &str) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
-        Arc::make_mut(&mut next.views).remove(name);
-        next
-    }
-
-    /// Returns what is stored of a table.
-    pub fn record(&self, name: &str) -> Option<&Arc<TableRecord>> {
-        self.records.get(name)
-    }
-
-    /// Returns all tables, by name.
-    pub fn tables(&self) -> Vec<&Arc<Table>> {
-        let mut tables: Vec<_> = self.tables.values().collect();
-        tables.sort_by(|a, b| a.name.cmp(&b.name));
-        tables
-    }
-
-    /// Returns a table by its id in the store.
-    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables.values().find(|table| table.id == id)
-    }
+    // ---- what goes with tables and roles ----
 
     /// Returns the quotas of tables and roles.
     pub fn quotas(&self) -> &BTreeMap<QuotaSubject, QuotaLimits> {
@@ -201,8 +374,7 @@ impl Catalog {
     /// Returns the catalog with another quota, one version on; limits of nothing are none.
     #[must_use]
     pub fn with_quota(&self, subject: QuotaSubject, limits: QuotaLimits) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
+        let mut next = self.next();
         match limits == QuotaLimits::default() {
             true => next.quotas.remove(&subject),
             false => next.quotas.insert(subject, limits),
@@ -218,8 +390,7 @@ impl Catalog {
     /// Returns the catalog with other statistics of a table, one version on.
     #[must_use]
     pub fn with_statistics(&self, table: TableId, statistics: Option<TableStatistics>) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
+        let mut next = self.next();
         match statistics {
             None => next.statistics.remove(&table),
             Some(statistics) => next.statistics.insert(table, Arc::new(statistics)),
@@ -227,33 +398,57 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog with a table added or replaced, one version on.
-    #[must_use]
-    pub fn with_table(&self, table: Table) -> Catalog {
-        let mut next = self.without_table(&table.name);
-        for index in &table.indexes {
-            next.indexes.insert(index.name.clone(), table.name.clone());
+    // ---- parts ----
+
+    fn next(&self) -> Catalog {
+        Catalog { version: self.version + 1, ..self.clone() }
+    }
+
+    fn name(&mut self, schema: &str, name: &str, id: RelationId) {
+        let schema = self.schemas.entry(schema.to_owned()).or_insert_with_key(|name| {
+            // Only a catalog in the making, or one that was damaged, lacks the schema.
+            Arc::new(Schema { oid: 0, name: name.clone(), relations: AHashMap::new() })
+        });
+        Arc::make_mut(schema).relations.insert(name.to_owned(), id);
+    }
+
+    fn unname(&mut self, schema: &str, name: &str) {
+        if let Some(schema) = self.schemas.get_mut(schema) {
+            Arc::make_mut(schema).relations.remove(name);
         }
-        next.tables.insert(table.name.clone(), Arc::new(table));
-        next
+    }
+}
+
+impl Relation<'_> {
+    /// Returns the word for it: `table`, `index`, `view`, `sequence`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Relation::Table(_) => "table",
+            Relation::PrimaryKey(_) | Relation::Index(..) => "index",
+            Relation::View(_) => "view",
+            Relation::Sequence(_) => "sequence",
+        }
     }
 
-    /// Returns the catalog with a table and what is stored of it, one version on.
-    #[must_use]
-    pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
-        let mut next = self.with_table(table);
-        next.records.insert(record.name.clone(), Arc::new(record));
-        next
+    /// Returns its number.
+    pub fn oid(self) -> u32 {
+        match self {
+            Relation::Table(table) | Relation::PrimaryKey(table) => table.oid,
+            Relation::Index(_, index) => index.oid,
+            Relation::View(view) => view.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+        }
     }
 
-    /// Returns the catalog without a table, one version on.
-    #[must_use]
-    pub fn without_table(&self, name: &str) -> Catalog {
-        let mut next = self.clone();
-        next.version += 1;
-        next.tables.remove(name);
-        next.records.remove(name);
-        next.indexes.retain(|_, table| table != name);
-        next
+    /// Returns its schema and name.
+    pub fn name(self) -> ObjectName {
+        let (schema, name) = match self {
+            Relation::Table(table) => (&table.schema, &table.name),
+            Relation::PrimaryKey(table) => (&table.schema, &table.primary_key_name),
+            Relation::Index(table, index) => (&table.schema, &index.name),
+            Relation::View(view) => (&view.schema, &view.name),
+            Relation::Sequence(sequence) => (&sequence.schema, &sequence.name),
+        };
+        ObjectName::new(schema, name)
     }
 }

@@ -1,6 +1,6 @@
 //! The catalog on disk: what is stored of a table, as rows of the system table.
 //!
-//! One row a table; its key is the table's name, its one cell a [`TableRecord`] in the store's
+//! One row a table; its key is the table's number, its one cell a [`TableRecord`] in the store's
 //! metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms are made
 //! anew when the catalog is read, so that they may change from version to version.
 //!
@@ -29,9 +29,16 @@ pub const FIRST_USER_TABLE: u32 = 1_000;
 /// Key of the row that counts ids. Table rows begin with `t`.
 pub const NEXT_ID_KEY: &[u8] = b"n";
 
+/// Key of the row that says that the catalog has what every new one has: schema `public`, which may
+/// have been dropped since.
+pub const MADE_KEY: &[u8] = b"m";
+
+/// What keys of [`table_key`] begin with.
+pub const TABLES_PREFIX: &[u8] = b"t";
+
 /// Returns the key of a table's row.
-pub fn table_key(name: &str) -> Vec<u8> {
-    [b"t", name.as_bytes()].concat()
+pub fn table_key(oid: u32) -> Vec<u8> {
+    [TABLES_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
 /// What keys of [`row_ids_key`] begin with.
@@ -44,8 +51,8 @@ pub fn row_ids_key(table: store::TableId) -> Vec<u8> {
 }
 
 /// Returns the key of the row with the coprocessors attached to a table.
-pub fn coprocessors_key(table: &str) -> Vec<u8> {
-    [COPROCESSORS_PREFIX, table.as_bytes()].concat()
+pub fn coprocessors_key(oid: u32) -> Vec<u8> {
+    [COPROCESSORS_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
 /// What keys of [`coprocessors_key`] begin with.
@@ -87,21 +94,42 @@ pub struct CoprocessorRecord {
 pub const VIEWS_PREFIX: &[u8] = b"v";
 
 /// Returns the key of a view's row.
-pub fn view_key(name: &str) -> Vec<u8> {
-    [VIEWS_PREFIX, name.as_bytes()].concat()
+pub fn view_key(oid: u32) -> Vec<u8> {
+    [VIEWS_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
 /// A view.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct ViewRecord {
+    /// Its number.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<ViewColumnRecord>,
     /// SQL text of the query, without any `*` in a select list.
     pub text: String,
-    /// The tables and views that the query names.
-    pub relations: Vec<String>,
+    /// The tables and views that the query names, each as often as it is named differently.
+    pub relations: Vec<ViewRelation>,
+    /// Where names of the text without a schema were looked for when the view was created.
+    pub search_path: Vec<String>,
+}
+
+/// A table or view that a view's query names.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct ViewRelation {
+    /// The schema that the text gives, if it does.
+    pub schema: Option<String>,
+    /// The name that the text gives.
+    pub name: String,
+    /// The number of what it stood for when the view was created, and stands for since.
+    pub oid: u32,
+    /// The names of its columns then, by position; empty for those that could not be named.
+    pub columns: Vec<String>,
+    /// The positions of those that the query uses, ascending.
+    pub used: Vec<u32>,
 }
 
 /// A column of a view.
@@ -120,6 +148,10 @@ pub struct ViewColumnRecord {
 /// A table.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct TableRecord {
+    /// Its number.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// The columns, in order.
@@ -161,6 +193,8 @@ pub struct ColumnRecord {
     pub missing: Option<String>,
     /// The enum that its type is, or is an array of.
     pub enumeration: Option<EnumRecord>,
+    /// It was dropped: its place in packed rows stays, and nobody sees it.
+    pub dropped: bool,
 }
 
 /// Who may give a value to an identity column; its DEFAULT takes from its sequence.
@@ -195,10 +229,14 @@ pub struct CheckRecord {
 /// An index.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct IndexRecord {
+    /// Its number.
+    pub oid: u32,
     /// Its name.
     pub name: String,
     /// UNIQUE.
     pub unique: bool,
+    /// It stands for a UNIQUE constraint of the same name.
+    pub constraint: bool,
     /// The keys.
     pub keys: Vec<IndexKeyRecord>,
     /// Included columns, by position.
@@ -264,6 +302,6 @@ impl ColumnRecord {
 impl TableRecord {
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name == name)
+        self.columns.iter().position(|column| !column.dropped && column.name == name)
     }
 }

@@ -12,8 +12,8 @@ pub const SEQUENCES_PREFIX: &[u8] = b"s";
 pub const STATES_PREFIX: &[u8] = b"u";
 
 /// Returns the key of a sequence's row.
-pub fn sequence_key(name: &str) -> Vec<u8> {
-    [SEQUENCES_PREFIX, name.as_bytes()].concat()
+pub fn sequence_key(oid: u32) -> Vec<u8> {
+    [SEQUENCES_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
 /// Returns the key of the row that says where a sequence stands.
@@ -24,7 +24,11 @@ pub fn state_key(id: u32) -> Vec<u8> {
 /// A sequence. Stored as it is, under [`sequence_key`].
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct Sequence {
-    /// Its name. All sequences are in schema `public`.
+    /// Its number.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name in the schema.
     pub name: String,
     /// Under which its state is kept; another one after a RESTART.
     pub id: u32,
@@ -44,8 +48,8 @@ pub struct Sequence {
     pub cache: i64,
     /// Goes on from the other end.
     pub cycle: bool,
-    /// The table and column that it goes with.
-    pub owned_by: Option<(String, String)>,
+    /// The number of the table and the position of the column that it goes with.
+    pub owned_by: Option<(u32, u32)>,
 }
 
 impl Sequence {
@@ -101,6 +105,8 @@ mod tests {
 
     fn sequence(increment: i64, min: i64, max: i64, cycle: bool) -> Sequence {
         Sequence {
+            oid: 1,
+            schema: "public".to_owned(),
             name: "s".to_owned(),
             id: 1,
             type_oid: DataType::Int8.oid(),

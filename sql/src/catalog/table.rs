@@ -14,6 +14,7 @@ use types::SqlType;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
 
+use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
@@ -26,9 +27,13 @@ const ROW_ID_SHOWN: &str = "_row_id";
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its id in the store.
+    /// Its number, which it keeps.
+    pub oid: u32,
+    /// The id of its rows in the store; TRUNCATE gives it another one.
     pub id: TableId,
-    /// Its name. All tables are in schema `public`.
+    /// Its schema.
+    pub schema: String,
+    /// Its name in the schema.
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<Column>,
@@ -59,13 +64,19 @@ pub struct Column {
     pub default: Option<Expr>,
     /// Whether it is an identity column, and of which kind.
     pub identity: Option<IdentityRecord>,
+    /// It was dropped: its place in packed rows stays, and nobody sees it.
+    pub dropped: bool,
 }
 
 /// A secondary index, stored as a table of its own.
 #[derive(Debug, Clone)]
 pub struct Index {
+    /// Its number, which it keeps.
+    pub oid: u32,
     /// Its name.
     pub name: String,
+    /// It stands for a UNIQUE constraint of the same name.
+    pub constraint: bool,
     /// What the observer needs to keep it, with its id in the store and its layout. See
     /// [`IndexSpec`] for the order of the index's columns.
     pub spec: Arc<IndexSpec>,
@@ -83,17 +94,32 @@ pub enum IndexState {
 }
 
 impl Column {
-    /// Returns whether it is the key of a table without a primary key, which nobody sees.
+    /// Returns whether nobody sees it: the key of a table without a primary key, or dropped.
     pub fn is_hidden(&self) -> bool {
+        self.dropped || self.is_row_id()
+    }
+
+    /// Returns whether it is the key of a table without a primary key.
+    pub fn is_row_id(&self) -> bool {
         self.name == ROW_ID_NAME
+    }
+
+    /// Returns the name that statements know it by; empty if they do not.
+    pub fn shown_name(&self) -> &str {
+        if self.dropped { "" } else { &self.name }
     }
 }
 
 impl Table {
+    /// Returns its full name.
+    pub fn full_name(&self) -> ObjectName {
+        ObjectName::new(&self.schema, &self.name)
+    }
+
     /// Returns what coprocessors are told of the table.
     pub fn shape(&self) -> TableShape {
         let columns = self.columns.iter().map(|column| ColumnShape {
-            name: if column.is_hidden() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
+            name: if column.is_row_id() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
             sql_type: column.sql_type,
             not_null: column.not_null,
         });
@@ -108,7 +134,7 @@ impl Table {
 
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name == name)
+        self.columns.iter().position(|column| !column.dropped && column.name == name)
     }
 
     /// Returns the positions of the columns that statements see, in order.
@@ -118,7 +144,7 @@ impl Table {
 
     /// Returns the position of the hidden key column of a table without a primary key.
     pub fn row_id_column(&self) -> Option<usize> {
-        self.columns.iter().position(Column::is_hidden)
+        self.columns.iter().position(Column::is_row_id)
     }
 
     /// Returns the positions of the key columns, in key order.

@@ -2,7 +2,9 @@
 //!
 //! Stored is the text of its query, in which every `*` was replaced by the columns that it meant
 //! when the view was created: columns that a table gets later do not show up in the view. The text
-//! is parsed when the view enters the catalog snapshot and bound wherever the view is used.
+//! is parsed when the view enters the catalog snapshot and bound wherever the view is used. Its
+//! names of relations and columns mean what they meant at first ([`ViewRelation`]), whatever is
+//! renamed.
 
 use std::sync::Arc;
 
@@ -10,14 +12,19 @@ use types::{DataType, SqlType};
 
 use crate::ast::Query;
 use crate::catalog::enumeration::EnumRecord;
-use crate::catalog::record::{ViewColumnRecord, ViewRecord};
+use crate::catalog::name::SearchPath;
+use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 /// A view.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Its name. All views are in schema `public`.
+    /// Its number.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name in the schema.
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<ViewColumn>,
@@ -25,8 +32,10 @@ pub struct View {
     pub query: Arc<Query>,
     /// The text of the query.
     pub text: String,
-    /// The tables and views that the query names, each once.
-    pub relations: Vec<String>,
+    /// The tables and views that the query names.
+    pub relations: Vec<ViewRelation>,
+    /// Where names of the text without a schema were looked for when the view was created.
+    pub search_path: SearchPath,
 }
 
 /// A column of a view.
@@ -60,8 +69,9 @@ impl View {
             Ok(ViewColumn { name: column.name.clone(), sql_type })
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
-        let ViewRecord { name, text, relations, .. } = record;
-        Ok(View { name, columns, query: Arc::new(query), text, relations })
+        let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
+        let (query, search_path) = (Arc::new(query), SearchPath::of(search_path));
+        Ok(View { oid, schema, name, columns, query, text, relations, search_path })
     }
 
     /// Returns what is stored of the view.
@@ -73,10 +83,18 @@ impl View {
             enumeration: EnumRecord::within(column.sql_type.base),
         };
         ViewRecord {
+            oid: self.oid,
+            schema: self.schema.clone(),
             name: self.name.clone(),
             columns: self.columns.iter().map(column).collect(),
             text: self.text.clone(),
             relations: self.relations.clone(),
+            search_path: self.search_path.schemas().to_vec(),
         }
+    }
+
+    /// Returns whether its query names a table or view.
+    pub fn reads(&self, oid: u32) -> bool {
+        self.relations.iter().any(|relation| relation.oid == oid)
     }
 }

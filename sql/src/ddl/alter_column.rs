@@ -19,19 +19,18 @@ use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
-use crate::ddl::{Ddl, check_schema, lock_table, no_table};
+use crate::ddl::sequence::kept_default;
+use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Changes the columns of a table. Returns notices.
-    pub fn alter_columns(&mut self, statement: &ast::AlterTable) -> Result<Vec<String>> {
+    /// Changes the columns of a table.
+    pub fn alter_columns(&mut self, statement: &ast::AlterTable) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
         let name = &statement.name.name.value;
-        let missing = || no_table(&catalog, &statement.name);
-        let table = catalog.table(name).cloned().ok_or_else(missing)?;
-        let mut record = catalog.record(name).map(|record| TableRecord::clone(record));
-        let record = record.as_mut().ok_or_else(missing)?;
+        let table = self.table(&catalog, &statement.name)?;
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let record = &mut record;
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         match &statement.action {
             AlterTableAction::AddColumn { if_not_exists, column } => {
@@ -40,22 +39,22 @@ impl Ddl<'_> {
                     let message =
                         format!("column \"{column_name}\" of relation \"{name}\" already exists");
                     if *if_not_exists {
-                        return Ok(vec![format!("{message}, skipping")]);
+                        self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                        return Ok(());
                     }
                     return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
                 }
                 self.add_column(&table, record, column)?;
             }
             AlterTableAction::ColumnDefault { column, default } => {
-                set_default(&table, record, column, default.as_ref())?;
+                self.set_default(&table, record, column, default.as_ref())?;
             }
             AlterTableAction::DropNotNull(column) => drop_not_null(&table, record, column)?,
             _ => unreachable!("the caller passes what changes columns only"),
         }
         let changed = assemble::table(record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(name.clone());
-        self.store_record(&catalog, changed, record.clone())?;
-        Ok(Vec::new())
+        self.changes.touched.push(table.oid);
+        self.store_record(&catalog, changed, record.clone())
     }
 
     fn add_column(
@@ -76,7 +75,11 @@ impl Ddl<'_> {
             return Err(Error::not_supported("ADD COLUMN with a sequence", hint).at(name.position));
         }
         let family = family_of(record, column)?;
-        let sql_type = self.changes.catalog(self.engine).type_named(&column.type_name)?;
+        let catalog = self.changes.catalog(self.engine);
+        let default = column.default.as_ref();
+        let default =
+            default.map(|default| kept_default(&catalog, &self.path, default)).transpose()?;
+        let sql_type = catalog.type_named(&column.type_name)?;
         let value = match &column.default {
             None => Datum::Null,
             Some(default) => {
@@ -102,12 +105,34 @@ impl Ddl<'_> {
             type_oid: sql_type.base.oid(),
             modifier: sql_type.modifier,
             not_null: column.not_null,
-            default: column.default.as_ref().map(|default| default.text.clone()),
+            default,
             family,
             identity: None,
             missing: stored(&value, sql_type)?,
             enumeration: EnumRecord::within(sql_type.base),
+            dropped: false,
         });
+        Ok(())
+    }
+
+    fn set_default(
+        &self,
+        table: &Table,
+        record: &mut TableRecord,
+        column: &ast::Ident,
+        default: Option<&ast::SourceExpr>,
+    ) -> Result<()> {
+        let position = column_of(table, column)?;
+        refuse_identity(table, position)?;
+        record.columns[position].default = match default {
+            None => None,
+            Some(default) => {
+                let target = Some(table.columns[position].sql_type);
+                binder::bind_table_expression(&default.expr, &[], target)?;
+                let catalog = self.changes.catalog(self.engine);
+                Some(kept_default(&catalog, &self.path, default)?)
+            }
+        };
         Ok(())
     }
 
@@ -174,22 +199,6 @@ fn refuse_identity(table: &Table, position: usize) -> Result<()> {
     let message =
         format!("column \"{}\" of relation \"{}\" is an identity column", column.name, table.name);
     Err(Error::new(sqlstate::SYNTAX_ERROR, message))
-}
-
-fn set_default(
-    table: &Table,
-    record: &mut TableRecord,
-    column: &ast::Ident,
-    default: Option<&ast::SourceExpr>,
-) -> Result<()> {
-    let position = column_of(table, column)?;
-    refuse_identity(table, position)?;
-    if let Some(default) = default {
-        let target = Some(table.columns[position].sql_type);
-        binder::bind_table_expression(&default.expr, &[], target)?;
-    }
-    record.columns[position].default = default.map(|default| default.text.clone());
-    Ok(())
 }
 
 fn drop_not_null(table: &Table, record: &mut TableRecord, column: &ast::Ident) -> Result<()> {

@@ -14,24 +14,24 @@ use crate::ast;
 use crate::ast::{
     AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
 };
+use crate::attach;
 use crate::attach::{Attached, Checked, TABLE_PRIORITY, duplicate};
+use crate::catalog::name::PUBLIC;
 use crate::catalog::record::{
     CATALOG_TABLE, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
 };
 use crate::catalog::table::Table;
-use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
+use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Attaches a coprocessor to a table, or detaches one. Returns notices.
-    pub fn alter_table(&mut self, statement: &ast::AlterTable) -> Result<Vec<String>> {
+    /// Attaches a coprocessor to a table, or detaches one.
+    pub fn alter_table(&mut self, statement: &ast::AlterTable) -> Result<()> {
         let AlterTableAction::Coprocessor(action) = &statement.action else {
             unreachable!("the caller passes what changes the catalog only")
         };
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
-        let table = catalog.table(&statement.name.name.value).cloned();
-        let table = table.ok_or_else(|| undefined_table(&statement.name))?;
+        let table = self.table(&catalog, &statement.name)?;
         match action {
             AlterCoprocessor::Attach(attach) => {
                 lock_table(self.transaction, table.id, LockMode::Exclusive)?;
@@ -42,21 +42,20 @@ impl Ddl<'_> {
                     return Err(not_attached(&table, name));
                 }
                 lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-                self.detach(&table, &name.value)?;
-                Ok(Vec::new())
+                self.detach(&table, &name.value)
             }
             AlterCoprocessor::Resume(name) => {
                 // At once, whatever becomes of the transaction: it is no property of the catalog.
                 let scope = CoprocessorScope::Table(table.id);
                 match self.engine.store().resume_coprocessor(scope, &name.value)? {
-                    true => Ok(Vec::new()),
+                    true => Ok(()),
                     false => Err(not_attached(&table, name)),
                 }
             }
         }
     }
 
-    fn attach(&mut self, table: &Table, statement: &AttachCoprocessor) -> Result<Vec<String>> {
+    fn attach(&mut self, table: &Table, statement: &AttachCoprocessor) -> Result<()> {
         let mut records = CoprocessorRecords::clone(&table.coprocessors);
         let name = statement.alias.as_ref().unwrap_or(&statement.coprocessor);
         let coprocessors = &self.engine.coprocessors;
@@ -92,8 +91,7 @@ impl Ddl<'_> {
             }
             coprocessors.check_endpoint(&record, table)?;
             records.attached.push(record);
-            self.store_coprocessors(table, records)?;
-            return Ok(Vec::new());
+            return self.store_coprocessors(table, records);
         }
         coprocessors.check_expiry(table, Some(&record), !table.indexes.is_empty())?;
         if let Some(expiring) = coprocessors.expiring(table, Some(&record))
@@ -103,7 +101,9 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         let mut checked = coprocessors.check(&record, table, &catalog)?;
-        let notices = self.prepare_target(table, &record, &mut checked)?;
+        for notice in self.prepare_target(table, &record, &mut checked)? {
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, notice);
+        }
         checked.build()?;
         records.attached.push(record);
         // No writer is under way: the table's lock is exclusive. What was committed before is to be
@@ -111,8 +111,7 @@ impl Ddl<'_> {
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
         self.store_coprocessors(table, records)?;
-        checked.fill(self.transaction)?;
-        Ok(notices)
+        checked.fill(self.transaction)
     }
 
     /// Returns the coprocessor that alone may write to a table, if there is one.
@@ -138,12 +137,8 @@ impl Ddl<'_> {
     /// Writes what is attached to a table, and makes its chain anew.
     fn store_coprocessors(&mut self, table: &Table, records: CoprocessorRecords) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let record = catalog.record(&table.name).cloned();
-        let record = record.ok_or_else(|| {
-            let message = format!("no catalog record of table \"{}\"", table.name);
-            Error::new(sqlstate::INTERNAL_ERROR, message)
-        })?;
-        let key = coprocessors_key(&table.name);
+        let record = self.record_of(&catalog, table)?;
+        let key = coprocessors_key(table.oid);
         let row = match records.attached.is_empty() {
             true => Mutation::new(key).delete_row(),
             false => Mutation::new(key).put(0, Vec::new(), encode(&records)),
@@ -151,7 +146,7 @@ impl Ddl<'_> {
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
         let catalog = catalog.with_stored(changed.clone(), record.as_ref().clone());
-        self.changes.touched.push(table.name.clone());
+        self.changes.touched.push(table.oid);
         self.engine.attach_observers(&changed, &catalog)?;
         self.changes.catalog = Some(Arc::new(catalog));
         Ok(())
@@ -159,7 +154,7 @@ impl Ddl<'_> {
 
     /// Creates or checks the tables that coprocessors of the server write to for this table.
     pub(crate) fn prepare_server_targets(&mut self, table: &Table) -> Result<()> {
-        for record in self.engine.coprocessors.of_server(&table.name) {
+        for record in self.engine.coprocessors.of_server(table) {
             let catalog = self.changes.catalog(self.engine);
             let mut checked = self.engine.coprocessors.check(record, table, &catalog)?;
             self.prepare_target(table, record, &mut checked)?;
@@ -179,7 +174,7 @@ impl Ddl<'_> {
         let mut notices = Vec::new();
         let catalog = self.changes.catalog(self.engine);
         if let Some(definition) = &definition
-            && catalog.table(&definition.name).is_none()
+            && attach::target(&catalog, &definition.name).is_none()
         {
             self.create_target(definition)?;
             notices.push(format!(
@@ -189,7 +184,7 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         for name in checked.arguments.tables() {
-            let other = catalog.table(name).ok_or_else(|| {
+            let other = attach::target(&catalog, name).ok_or_else(|| {
                 let message = format!("relation \"{name}\" does not exist");
                 Error::new(sqlstate::UNDEFINED_TABLE, message)
             })?;
@@ -298,7 +293,7 @@ impl Ddl<'_> {
             .map(|(position, _)| position)
             .collect();
         // The positions are of no text that the client sent.
-        self.create_new_table(&statement, &nullable)
+        self.create_new_table(&statement, PUBLIC, &nullable)
             .map_err(|error| Error { position: None, ..error })
     }
 
@@ -308,10 +303,10 @@ impl Ddl<'_> {
         &mut self,
         target: &Table,
         cascade: bool,
-        dropped_too: &[String],
+        dropped_too: &[u32],
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        if self.engine.coprocessors.server_writes_to(&target.name) {
+        if self.engine.coprocessors.server_writes_to(target) {
             let message = format!(
                 "cannot drop table {} because coprocessors of the server write to it",
                 target.name
@@ -320,8 +315,8 @@ impl Ddl<'_> {
                 .with_hint("Take them out of the configuration file and start the server anew."));
         }
         for (writer, attached) in self.engine.writers_to(target.id) {
-            let Some(table) = catalog.table_by_id(writer).cloned() else { continue };
-            if dropped_too.contains(&table.name) {
+            let Some(table) = catalog.table_stored(writer).cloned() else { continue };
+            if dropped_too.contains(&table.oid) {
                 continue;
             }
             let name = &attached.record.name;
@@ -339,7 +334,7 @@ impl Ddl<'_> {
             lock_table(self.transaction, writer, LockMode::Exclusive)?;
             // Several of its coprocessors may go, one after the other.
             let catalog = self.changes.catalog(self.engine);
-            if let Some(table) = catalog.table(&table.name).cloned() {
+            if let Some(table) = catalog.table(table.oid).cloned() {
                 self.detach(&table, name)?;
             }
         }

@@ -76,8 +76,10 @@ pub fn record(
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
     descriptor.split_points = split_points(&statement.splits, &options, &split_key, eval)?;
     Ok(IndexRecord {
+        oid: id.0,
         name: index_name,
         unique: statement.unique,
+        constraint: false,
         keys,
         include: include(statement, table)?,
         salt_buckets: options.salt_buckets,
@@ -96,7 +98,7 @@ fn chosen_name(
     catalog: &Catalog,
     parts: &[String],
 ) -> Result<String> {
-    let taken = name::Taken::of(catalog);
+    let taken = name::Taken::of(catalog, &table.schema);
     let Some(written) = &statement.name else {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let stem = name::index(&table.name, &parts);

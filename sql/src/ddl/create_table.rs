@@ -12,6 +12,7 @@ use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
 use crate::binder;
 use crate::catalog::Catalog;
 use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::name::SearchPath;
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
@@ -19,6 +20,7 @@ use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
+use crate::ddl::sequence::kept_default;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -28,22 +30,25 @@ pub(super) const DEFAULT_FAMILY: &str = "0";
 /// Most columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
 
-/// Returns the record of a table to be created. `ids` gives ids for the table and the indexes that
-/// its UNIQUE constraints need; `eval` is what the values of SPLIT ON are computed with.
+/// Returns the record of a table to be created in a schema. `ids` gives ids for the table and the
+/// indexes that its UNIQUE constraints need; `eval` is what the values of SPLIT ON are computed
+/// with.
 ///
 /// # Errors
 ///
 /// What PostgreSQL reports for the same mistake.
 pub fn record(
     statement: &ast::CreateTable,
+    schema: &str,
     catalog: &Catalog,
+    path: &SearchPath,
     eval: &EvalContext,
     ids: &mut dyn FnMut() -> TableId,
 ) -> Result<TableRecord> {
     let options = TableOptions::read(&statement.options)?;
     let table_name = statement.name.name.value.clone();
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
-    let mut columns = columns(statement, catalog, &mut families)?;
+    let mut columns = columns(statement, catalog, path, &mut families)?;
     let (primary_key, primary_key_name) = primary_key(statement, &mut columns)?;
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
@@ -56,9 +61,12 @@ pub fn record(
             .at(override_.name.position));
         }
     }
-    let mut taken = name::Taken::of(catalog);
+    let mut taken = name::Taken::of(catalog, schema);
     taken.add(&table_name);
+    let id = ids();
     let mut record = TableRecord {
+        oid: id.0,
+        schema: schema.to_owned(),
         name: table_name.clone(),
         columns,
         primary_key,
@@ -68,7 +76,7 @@ pub fn record(
         salt_buckets: options.salt_buckets,
         schema_version: 1,
         descriptor: TableDescriptor {
-            id: ids(),
+            id,
             name: table_name,
             families: families.iter().map(|name| options.family(name)).collect::<Result<_>>()?,
             region_replication: options.region_replication,
@@ -94,6 +102,7 @@ pub fn record(
 fn columns(
     statement: &ast::CreateTable,
     catalog: &Catalog,
+    path: &SearchPath,
     families: &mut Vec<String>,
 ) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
@@ -120,7 +129,10 @@ fn columns(
             type_oid: sql_type.base.oid(),
             modifier: sql_type.modifier,
             not_null: column.not_null,
-            default: column.default.as_ref().map(|default| default.text.clone()),
+            default: match &column.default {
+                Some(default) => Some(kept_default(catalog, path, default)?),
+                None => None,
+            },
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
             identity: column.identity.as_ref().map(|identity| match identity.kind {
@@ -129,6 +141,7 @@ fn columns(
             }),
             missing: None,
             enumeration: EnumRecord::within(sql_type.base),
+            dropped: false,
         });
     }
     Ok(columns)
@@ -146,6 +159,7 @@ fn row_id_column() -> ColumnRecord {
         identity: None,
         missing: None,
         enumeration: None,
+        dropped: false,
     }
 }
 
@@ -299,7 +313,7 @@ fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<
 fn unique_constraints(
     statement: &ast::CreateTable,
     record: &mut TableRecord,
-    taken: &mut name::Taken,
+    taken: &mut name::Taken<'_>,
     ids: &mut dyn FnMut() -> TableId,
 ) -> Result<()> {
     for constraint in &statement.constraints {
@@ -331,9 +345,11 @@ fn unique_constraints(
             .collect();
         let descriptor = index_descriptor(&record.descriptor, ids(), &index_name);
         record.indexes.push(IndexRecord {
+            oid: descriptor.id.0,
             name: index_name,
             unique: true,
             keys,
+            constraint: true,
             include: Vec::new(),
             salt_buckets: 0,
             descriptor,

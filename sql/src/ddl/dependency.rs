@@ -1,83 +1,296 @@
-//! What depends on what: views on tables and on other views.
+//! What depends on what, and goes with it.
+//!
+//! The rules and the order are those of PostgreSQL's `findDependentObjects`: a dependent either
+//! goes by itself (a sequence with the column that owns it), or keeps what it depends on from being
+//! dropped unless the statement says CASCADE (a view).
 
-use store::Mutation;
+use types::Datum;
+use types::expr::Expr;
 
-use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, view_key};
-use crate::ddl::Ddl;
+use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 
-/// A view that depends on a relation.
-struct Dependent {
-    view: String,
-    on: String,
+/// Something that can be dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Object {
+    /// A schema, by name.
+    Schema(String),
+    /// A table by its number, with its indexes and constraints.
+    Table(u32),
+    /// A view, by its number.
+    View(u32),
+    /// A sequence, by its number.
+    Sequence(u32),
+    /// An index of a table, by name.
+    Index(u32, String),
+    /// A column of a table, by position.
+    Column(u32, usize),
+    /// The default of a column.
+    Default(u32, usize),
 }
 
-/// Returns the word for a relation: `table` or `view`.
-fn kind(catalog: &Catalog, relation: &str) -> &'static str {
-    if catalog.view(relation).is_some() { "view" } else { "table" }
+/// Something that goes with a statement.
+#[derive(Debug, Clone)]
+pub(super) struct Going {
+    /// What goes.
+    pub(super) object: Object,
+    /// What it depends on; `None` for what the statement names.
+    on: Option<Object>,
+    /// It goes by itself.
+    silent: bool,
 }
 
-/// Returns the views that depend on some relations, directly or not, but for those relations.
-fn dependents(catalog: &Catalog, relations: &[String]) -> Vec<Dependent> {
-    let mut gone: Vec<String> = relations.to_vec();
-    let mut found = Vec::new();
-    let mut next = 0;
-    while let Some(on) = gone.get(next).cloned() {
-        next += 1;
-        for view in catalog.views().filter(|view| view.relations.contains(&on)) {
-            if !gone.contains(&view.name) {
-                gone.push(view.name.clone());
-                found.push(Dependent { view: view.name.clone(), on: on.clone() });
+/// Returns what goes when some objects are dropped, those included: each before what it depends on.
+pub(super) fn going(catalog: &Catalog, named: &[Object]) -> Vec<Going> {
+    let mut search = Search { catalog, named, stack: Vec::new(), found: Vec::new() };
+    for object in named {
+        search.visit(object, None, true);
+    }
+    // What is part of something that goes is not worth a word.
+    let whole: Vec<Object> = search.found.iter().map(|one| one.object.clone()).collect();
+    for one in &mut search.found {
+        one.silent |= whole.iter().any(|other| one.object.is_part_of(other));
+    }
+    search.found
+}
+
+/// Refuses to drop what others depend on, unless the statement says CASCADE. Returns what the
+/// client is told of those that go, too.
+///
+/// # Errors
+///
+/// `2BP01`, with all that depends on it.
+pub(super) fn check(
+    catalog: &Catalog,
+    path: &SearchPath,
+    going: &[Going],
+    cascade: bool,
+) -> Result<Option<Error>> {
+    let named: Vec<&Going> = going.iter().filter(|one| one.on.is_none()).collect();
+    let pulled: Vec<&Going> =
+        going.iter().rev().filter(|one| one.on.is_some() && !one.silent).collect();
+    let name = |object: &Object| object.describe(catalog, path);
+    if pulled.is_empty() {
+        return Ok(None);
+    }
+    if cascade {
+        let line = |one: &&Going| format!("drop cascades to {}", name(&one.object));
+        let lines: Vec<String> = pulled.iter().map(line).collect();
+        let code = sqlstate::SUCCESSFUL_COMPLETION;
+        return Ok(Some(match lines.as_slice() {
+            [one] => Error::new(code, one.clone()),
+            many => Error::new(code, format!("drop cascades to {} other objects", many.len()))
+                .with_detail(many.join("\n")),
+        }));
+    }
+    let message = match named.as_slice() {
+        [one] => {
+            let what = name(&one.object);
+            format!("cannot drop {what} because other objects depend on it")
+        }
+        _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+    };
+    let line = |one: &&Going| {
+        let on = one.on.as_ref().map(&name).unwrap_or_default();
+        format!("{} depends on {on}", name(&one.object))
+    };
+    let detail: Vec<String> = pulled.iter().map(line).collect();
+    Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_detail(detail.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+}
+
+struct Search<'a> {
+    catalog: &'a Catalog,
+    named: &'a [Object],
+    stack: Vec<Object>,
+    found: Vec<Going>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, object: &Object, on: Option<&Object>, silent: bool) {
+        if let Some(known) = self.found.iter_mut().find(|known| known.object == *object) {
+            known.silent |= silent;
+            return;
+        }
+        let mut around = self.stack.iter().chain(self.named);
+        if on.is_some() && around.any(|other| other == object || object.is_part_of(other)) {
+            return;
+        }
+        self.stack.push(object.clone());
+        // The newest first: what is reported is reported the other way round.
+        for (dependent, silent) in dependents(self.catalog, object).into_iter().rev() {
+            self.visit(&dependent, Some(object), silent);
+        }
+        self.stack.pop();
+        let on = on.cloned();
+        self.found.push(Going { object: object.clone(), on, silent });
+    }
+}
+
+/// Returns what depends on an object directly, oldest first, and whether it goes by itself.
+fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
+    let mut found: Vec<(u32, Object, bool)> = Vec::new();
+    match object {
+        Object::Schema(name) => {
+            for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
+                let object = match catalog.relation(name, relation) {
+                    Some(Relation::Table(table)) => Object::Table(table.oid),
+                    Some(Relation::View(view)) => Object::View(view.oid),
+                    Some(Relation::Sequence(sequence)) => Object::Sequence(sequence.oid),
+                    _ => continue,
+                };
+                found.push((object.oid(), object, false));
             }
         }
+        Object::Table(table) => {
+            views(catalog, |view| view.reads(*table), &mut found);
+            sequences_of(catalog, *table, None, &mut found);
+        }
+        Object::View(oid) => views(catalog, |view| view.reads(*oid), &mut found),
+        Object::Column(table, column) => {
+            let used = *column as u32;
+            let uses = |view: &crate::catalog::view::View| {
+                let mut relations = view.relations.iter();
+                relations.any(|one| one.oid == *table && one.used.contains(&used))
+            };
+            views(catalog, uses, &mut found);
+            sequences_of(catalog, *table, Some(used), &mut found);
+        }
+        Object::Sequence(oid) => {
+            for table in catalog.tables() {
+                for (position, column) in table.columns.iter().enumerate() {
+                    let takes = column.default.as_ref();
+                    if takes.is_some_and(|default| takes_from(catalog, default, *oid)) {
+                        found.push((table.oid, Object::Default(table.oid, position), false));
+                    }
+                }
+            }
+        }
+        Object::Index(..) | Object::Default(..) => {}
     }
+    found.sort_by_key(|(oid, ..)| *oid);
+    found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
+}
+
+fn views(
+    catalog: &Catalog,
+    reads: impl Fn(&crate::catalog::view::View) -> bool,
+    found: &mut Vec<(u32, Object, bool)>,
+) {
+    let views = catalog.views().filter(|view| reads(view));
+    found.extend(views.map(|view| (view.oid, Object::View(view.oid), false)));
+}
+
+/// Finds the sequences that go with a table, or with a column of it.
+fn sequences_of(
+    catalog: &Catalog,
+    table: u32,
+    column: Option<u32>,
+    found: &mut Vec<(u32, Object, bool)>,
+) {
+    for sequence in catalog.sequences() {
+        let owner = sequence.owned_by.filter(|(owner, _)| *owner == table);
+        if owner.is_some_and(|(_, owner)| column.is_none_or(|column| column == owner)) {
+            found.push((sequence.oid, Object::Sequence(sequence.oid), true));
+        }
+    }
+}
+
+/// Returns whether a default takes its value from a sequence.
+pub(super) fn takes_from(catalog: &Catalog, default: &Expr, sequence: u32) -> bool {
+    let mut found = false;
+    default.walk(&mut |part| {
+        let Expr::Call { function, arguments, .. } = part else { return };
+        if types::function::signature(*function).name != "nextval" {
+            return;
+        }
+        if let [Expr::Constant { value: Datum::Text(name), .. }] = arguments.as_slice()
+            && let Ok(Some(Relation::Sequence(named))) =
+                catalog.find_text(name, &SearchPath::default())
+        {
+            found |= named.oid == sequence;
+        }
+    });
     found
 }
 
-impl Ddl<'_> {
-    /// Drops the views that depend on relations which are about to go, or refuses that. Returns a
-    /// notice about what was dropped.
-    pub(super) fn drop_dependents(
-        &mut self,
-        relations: &[String],
-        cascade: bool,
-    ) -> Result<Option<String>> {
-        let catalog = self.changes.catalog(self.engine);
-        let dependents = dependents(&catalog, relations);
-        if dependents.is_empty() {
-            return Ok(None);
+impl Object {
+    /// Returns the object of a relation.
+    pub(super) fn of(relation: Relation<'_>) -> Object {
+        match relation {
+            Relation::Table(table) => Object::Table(table.oid),
+            Relation::View(view) => Object::View(view.oid),
+            Relation::Sequence(sequence) => Object::Sequence(sequence.oid),
+            Relation::Index(table, index) => Object::Index(table.oid, index.name.clone()),
+            Relation::PrimaryKey(table) => Object::Index(table.oid, table.primary_key_name.clone()),
         }
-        if !cascade {
-            let message = match relations {
-                [one] => {
-                    let kind = kind(&catalog, one);
-                    format!("cannot drop {kind} {one} because other objects depend on it")
-                }
-                _ => "cannot drop desired object(s) because other objects depend on them".into(),
-            };
-            let line = |one: &Dependent| {
-                format!("view {} depends on {} {}", one.view, kind(&catalog, &one.on), one.on)
-            };
-            let detail: Vec<String> = dependents.iter().map(line).collect();
-            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .with_detail(detail.join("\n"))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        for dependent in &dependents {
-            self.remove_view(&dependent.view)?;
-        }
-        Ok(Some(match dependents.as_slice() {
-            [one] => format!("drop cascades to view {}", one.view),
-            many => format!("drop cascades to {} other objects", many.len()),
-        }))
     }
 
-    /// Removes a view from the catalog.
-    pub(super) fn remove_view(&mut self, name: &str) -> Result<()> {
-        self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(view_key(name)).delete_row()])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.without_view(name));
-        Ok(())
+    fn oid(&self) -> u32 {
+        match self {
+            Object::Table(oid) | Object::Index(oid, _) => *oid,
+            Object::Column(oid, _) | Object::Default(oid, _) => *oid,
+            Object::View(oid) | Object::Sequence(oid) => *oid,
+            Object::Schema(_) => 0,
+        }
+    }
+
+    /// Returns whether it goes with another object, as a part of it.
+    fn is_part_of(&self, other: &Object) -> bool {
+        match (self, other) {
+            (
+                Object::Column(table, _) | Object::Default(table, _) | Object::Index(table, _),
+                Object::Table(whole),
+            ) => table == whole,
+            (Object::Default(table, column), Object::Column(of, whole)) => {
+                table == of && column == whole
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the words for it in messages: `table t`.
+    pub(super) fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
+        let table_name = |id: &u32| match catalog.table(*id) {
+            Some(table) => catalog.shown_name(&table.schema, &table.name, path),
+            None => String::new(),
+        };
+        let column_name = |id: &u32, column: usize| {
+            let table = catalog.table(*id).map(AsRef::<Table>::as_ref);
+            let column = table.and_then(|table| table.columns.get(column));
+            column.map(|column| column.name.clone()).unwrap_or_default()
+        };
+        match self {
+            Object::Schema(name) => format!("schema {name}"),
+            Object::Table(table) => format!("table {}", table_name(table)),
+            Object::View(oid) => match catalog.view(*oid) {
+                Some(view) => {
+                    format!("view {}", catalog.shown_name(&view.schema, &view.name, path))
+                }
+                None => "view".to_owned(),
+            },
+            Object::Sequence(oid) => match catalog.sequence(*oid) {
+                Some(sequence) => {
+                    let name = catalog.shown_name(&sequence.schema, &sequence.name, path);
+                    format!("sequence {name}")
+                }
+                None => "sequence".to_owned(),
+            },
+            Object::Index(table, name) => {
+                let schema = catalog.table(*table).map_or("", |table| &table.schema);
+                format!("index {}", catalog.shown_name(schema, name, path))
+            }
+            Object::Column(table, column) => {
+                format!("column {} of table {}", column_name(table, *column), table_name(table))
+            }
+            Object::Default(table, column) => format!(
+                "default value for column {} of table {}",
+                column_name(table, *column),
+                table_name(table)
+            ),
+        }
     }
 }

@@ -10,28 +10,33 @@ use crate::assemble;
 use crate::ast::{self, AlterTypeAction, LabelPlace, TypeStatement};
 use crate::catalog::Catalog;
 use crate::catalog::enumeration::{EnumRecord, LabelRecord, enum_key};
+use crate::catalog::name::PUBLIC;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, view_key};
 use crate::catalog::view::View;
-use crate::ddl::{Ddl, check_schema, lock_table};
+use crate::ddl::{Ddl, lock_table, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
 /// The longest label, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
 impl Ddl<'_> {
-    /// Creates, changes or drops types. Returns notices.
-    pub fn change_types(&mut self, statement: &TypeStatement) -> Result<Vec<String>> {
-        match statement {
+    /// Creates, changes or drops types.
+    pub fn change_types(&mut self, statement: &TypeStatement) -> Result<()> {
+        let notices = match statement {
             TypeStatement::Create(create) => self.create_enum(create).map(|()| Vec::new()),
             TypeStatement::Alter(alter) => self.alter_type(alter).map(Vec::from_iter),
             TypeStatement::Drop(drop) => self.drop_type(drop),
+        };
+        for message in notices? {
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
         }
+        Ok(())
     }
 
     fn create_enum(&mut self, statement: &ast::CreateEnum) -> Result<()> {
         let catalog = self.lock_catalog()?;
         let name = &statement.name.name.value;
-        check_schema(&statement.name)?;
+        check_schema(&catalog, &statement.name)?;
         if catalog.enum_named(name).is_some() || types::DataType::from_name(name).is_some() {
             let message = format!("type \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
@@ -62,7 +67,7 @@ impl Ddl<'_> {
     /// Changes an enum. Returns a notice if there was nothing to do.
     fn alter_type(&mut self, statement: &ast::AlterType) -> Result<Option<String>> {
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
+        check_schema(&catalog, &statement.name)?;
         let mut record = self.known_enum(&catalog, &statement.name)?;
         match &statement.action {
             AlterTypeAction::AddValue { if_not_exists, label, place } => {
@@ -106,7 +111,7 @@ impl Ddl<'_> {
         let mut notices = Vec::new();
         for name in &statement.names {
             let catalog = self.lock_catalog()?;
-            check_schema(name)?;
+            check_schema(&catalog, name)?;
             let record = match self.known_enum(&catalog, name) {
                 Err(error)
                     if statement.if_exists && error.sqlstate == sqlstate::UNDEFINED_OBJECT =>
@@ -165,7 +170,7 @@ impl Ddl<'_> {
             record.as_ref().is_some_and(|record| record.number == changed.number)
         };
         for table in catalog.tables().into_iter().cloned().collect::<Vec<_>>() {
-            let Some(record) = catalog.record(&table.name) else { continue };
+            let Some(record) = catalog.record(table.oid) else { continue };
             if !record.columns.iter().any(|column| uses(&column.enumeration)) {
                 continue;
             }
@@ -175,7 +180,7 @@ impl Ddl<'_> {
                 column.enumeration = Some(changed.clone());
             }
             let table = assemble::table(&record, Arc::clone(&table.coprocessors))?;
-            self.changes.touched.push(table.name.clone());
+            self.changes.touched.push(table.oid);
             let catalog = self.changes.catalog(self.engine);
             self.store_record(&catalog, table, record)?;
         }
@@ -187,12 +192,26 @@ impl Ddl<'_> {
             for column in record.columns.iter_mut().filter(|column| uses(&column.enumeration)) {
                 column.enumeration = Some(changed.clone());
             }
-            let row = Mutation::new(view_key(&record.name)).put(0, Vec::new(), encode(&record));
+            let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), encode(&record));
             self.transaction.mutate(CATALOG_TABLE, vec![row])?;
             let catalog = self.changes.catalog(self.engine);
             self.changes.set_catalog(catalog.with_view(View::of_record(record)?));
         }
         Ok(())
+    }
+}
+
+/// Types are in schema `public`.
+fn check_schema(catalog: &Catalog, name: &ast::TableName) -> Result<()> {
+    match &name.schema {
+        Some(schema) if catalog.schema(&schema.value).is_none() => {
+            Err(no_schema(&schema.value).at(schema.position))
+        }
+        Some(schema) if schema.value != PUBLIC => {
+            let hint = "Types are in schema \"public\".";
+            Err(Error::not_supported("a type in another schema", hint).at(schema.position))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -18,6 +18,10 @@ pub mod create_index;
 mod alter_column;
 mod dependency;
 mod enumeration;
+mod drop;
+mod schema;
+mod rename;
+mod truncate;
 mod sequence;
 mod view;
 mod coprocessor;
@@ -33,11 +37,13 @@ use types::expr::EvalContext;
 
 use crate::assemble;
 use crate::ast;
-use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::catalog::record::{
-    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, coprocessors_key, encode, table_key,
+    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, encode, table_key,
 };
+use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 
@@ -55,10 +61,10 @@ pub struct Changes {
     dropped: Vec<TableId>,
     /// Sequences whose state is forgotten after the commit.
     dropped_sequences: Vec<u32>,
-    /// Names of tables whose observers were changed.
-    touched: Vec<String>,
-    /// Names of tables whose regions are split otherwise after the commit.
-    split_anew: Vec<String>,
+    /// Tables whose observers were changed.
+    touched: Vec<u32>,
+    /// Tables whose regions are split otherwise after the commit.
+    split_anew: Vec<u32>,
     /// States to go back to.
     savepoints: Vec<(Savepoint, Mark)>,
 }
@@ -116,7 +122,7 @@ impl Changes {
         self.split_anew.truncate(mark.split_anew);
         let created = self.created.split_off(mark.created);
         self.restore_observers(engine);
-        drop_tables(engine, &created);
+        engine.drop_tables(&created);
     }
 
     /// Takes everything back and rolls the transaction back.
@@ -126,18 +132,18 @@ impl Changes {
         // Before the locks go: whoever waits for a table is to find its own observers.
         restored.restore_observers(engine);
         transaction.rollback();
-        drop_tables(engine, &changes.created);
+        engine.drop_tables(&changes.created);
     }
 
     /// Makes the changes those of all sessions; called after the commit with `publishing` held
     /// since before it.
-    pub fn publish(&mut self, engine: &Engine) {
+    pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
             split_options::apply(engine, &catalog, &changes.split_anew);
             engine.publish(catalog);
         }
-        drop_tables(engine, &changes.dropped);
+        engine.drop_when_unseen(changes.dropped, transaction);
         for id in changes.dropped_sequences {
             if let Err(error) = engine.sequences.forget(id) {
                 tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
@@ -148,24 +154,12 @@ impl Changes {
     /// Attaches the observers of the touched tables as the visible catalog has them.
     fn restore_observers(&self, engine: &Engine) {
         let catalog = self.catalog(engine);
-        for name in &self.touched {
-            let Some(table) = catalog.table(name) else { continue };
+        for id in &self.touched {
+            let Some(table) = catalog.table(*id) else { continue };
             if let Err(error) = engine.attach_observers(table, &catalog) {
-                tracing::error!(table = %name, %error, "could not restore the observers of a table");
+                let table = &table.name;
+                tracing::error!(%table, %error, "could not restore the observers of a table");
             }
-        }
-    }
-}
-
-/// Drops tables from the store. A failure leaves an orphan, which the next start removes.
-fn drop_tables(engine: &Engine, tables: &[TableId]) {
-    for table in tables {
-        engine.forget_attached(*table);
-        if let Err(error) = engine.row_ids.forget(*table) {
-            tracing::warn!(table = table.0, %error, "could not forget the row numbers of a table");
-        }
-        if let Err(error) = engine.store().drop_table(*table) {
-            tracing::warn!(table = table.0, %error, "could not drop a table from the store");
         }
     }
 }
@@ -188,30 +182,31 @@ pub struct Ddl<'a> {
     pub changes: &'a mut Changes,
     /// What values in the statement are computed with.
     pub eval: EvalContext,
+    /// Where names without a schema are looked for.
+    pub path: Arc<SearchPath>,
+    /// What the client is to be told.
+    pub notices: Vec<Error>,
 }
 
 impl Ddl<'_> {
-    /// Creates a table. Returns a notice instead if it exists and the statement allows that.
-    pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<String>> {
+    /// Creates a table; only says so if it exists and the statement allows that.
+    pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        let name = &statement.name.name;
-        check_schema(&statement.name)?;
-        if name::Taken::of(&catalog).contains(&name.value) {
-            if statement.if_not_exists {
-                return Ok(Some(format!("relation \"{}\" already exists, skipping", name.value)));
-            }
-            return Err(Error::new(
-                sqlstate::DUPLICATE_TABLE,
-                format!("relation \"{}\" already exists", name.value),
-            ));
+        let schema = self.creation_schema(&catalog, &statement.name)?;
+        if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
+            return Ok(());
         }
-        self.create_new_table(statement, &[])?;
-        Ok(None)
+        self.create_new_table(statement, &schema, &[])
     }
 
     /// Creates a table whose name is free. The columns in `nullable` take NULL although they are in
     /// the primary key, which only tables of coprocessors can have.
-    fn create_new_table(&mut self, statement: &ast::CreateTable, nullable: &[usize]) -> Result<()> {
+    fn create_new_table(
+        &mut self,
+        statement: &ast::CreateTable,
+        schema: &str,
+        nullable: &[usize],
+    ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let first_id = self.next_id()?;
         let mut next_id = first_id;
@@ -219,7 +214,14 @@ impl Ddl<'_> {
             next_id += 1;
             TableId(next_id - 1)
         };
-        let mut record = create_table::record(statement, &catalog, &self.eval, &mut take_id)?;
+        let mut record = create_table::record(
+            statement,
+            schema,
+            &catalog,
+            &self.path,
+            &self.eval,
+            &mut take_id,
+        )?;
         for &column in nullable {
             record.columns[column].not_null = false;
         }
@@ -235,120 +237,117 @@ impl Ddl<'_> {
         self.store_record(&catalog, table, record)
     }
 
-    /// Drops tables. Returns notices for those that do not exist, if the statement allows that.
-    pub fn drop_table(&mut self, statement: &ast::DropTable) -> Result<Vec<String>> {
-        let mut notices = Vec::new();
-        let dropped_too: Vec<String> =
-            statement.names.iter().map(|name| name.name.value.clone()).collect();
+    /// Creates an index and fills it; only says so if it exists and the statement allows that.
+    pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        let is_view = |name: &&String| catalog.view(name).is_some();
-        if let Some(name) = dropped_too.iter().find(is_view) {
-            return Err(Error::new(
-                sqlstate::WRONG_OBJECT_TYPE,
-                format!("\"{name}\" is not a table"),
-            )
-            .with_hint("Use DROP VIEW to remove a view."));
-        }
-        notices.extend(self.drop_dependents(&dropped_too, statement.cascade)?);
-        for name in &statement.names {
-            let catalog = self.lock_catalog()?;
-            check_schema(name)?;
-            let name = &name.name.value;
-            let Some(table) = catalog.table(name).cloned() else {
-                let message = format!("table \"{name}\" does not exist");
-                if statement.if_exists {
-                    notices.push(format!("{message}, skipping"));
-                    continue;
-                }
-                return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
-            };
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-            self.release_target(&table, statement.cascade, &dropped_too)?;
-            let mut rows = vec![Mutation::new(table_key(name)).delete_row()];
-            if !table.coprocessors.attached.is_empty() {
-                rows.push(Mutation::new(coprocessors_key(name)).delete_row());
-            }
-            self.transaction.mutate(CATALOG_TABLE, rows)?;
-            self.changes.dropped.push(table.id);
-            let indexes = table.indexes.iter().map(|index| index.spec.store_table);
-            self.changes.dropped.extend(indexes);
-            let catalog = self.changes.catalog(self.engine);
-            let catalog = self.drop_quota(catalog.without_table(name), table.id)?;
-            let catalog = self.drop_statistics(catalog, table.id)?;
-            self.changes.catalog = Some(Arc::new(catalog));
-            self.drop_owned_sequences(name)?;
-        }
-        Ok(notices)
-    }
-
-    /// Creates an index and fills it. Returns a notice instead if it exists and the statement
-    /// allows that.
-    pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<String>> {
-        let catalog = self.lock_catalog()?;
-        check_schema(&statement.table)?;
-        let table_name = &statement.table.name.value;
-        let undefined = || no_table(&catalog, &statement.table);
-        let table = catalog.table(table_name).cloned().ok_or_else(undefined)?;
-        let record = catalog.record(table_name).cloned().ok_or_else(undefined)?;
+        let table = self.table(&catalog, &statement.table)?;
+        let record = self.record_of(&catalog, &table)?;
         if let Some(name) = &statement.name
             && statement.if_not_exists
-            && name::Taken::of(&catalog).contains(&name.value)
+            && self.is_there(&catalog, &table.schema, name, true)?
         {
-            return Ok(Some(format!("relation \"{}\" already exists, skipping", name.value)));
+            return Ok(());
         }
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         self.engine.coprocessors.check_expiry(&table, None, true)?;
         let id = self.next_id()?;
         let index = create_index::record(statement, &record, &catalog, &self.eval, TableId(id))?;
         self.write_next_id(id + 1)?;
-        self.create_in_store(&index.descriptor)?;
         let mut record = TableRecord::clone(&record);
         record.indexes.push(index);
+        self.build_last_index(&catalog, &table, record)
+    }
+
+    /// Creates the last index of a record in the store, fills it and stores the record. The table's
+    /// lock is held.
+    fn build_last_index(
+        &mut self,
+        catalog: &Catalog,
+        table: &Table,
+        record: TableRecord,
+    ) -> Result<()> {
         let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.last().map(Arc::clone);
+        if let Some(index) = record.indexes.last() {
+            self.create_in_store(&index.descriptor)?;
+        }
         // No writer is under way: the table's lock is exclusive. What was committed before is to be
         // seen whole, also what is applied but not yet durable.
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
-        self.changes.touched.push(table_name.clone());
-        self.store_record(&catalog, changed, record)?;
+        self.changes.touched.push(table.oid);
+        self.store_record(catalog, changed, record)?;
         if let Some(index) = index {
             coprocessors::index::index_build(self.transaction, table.id, &index.spec)?;
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// Drops indexes. Returns notices for those that do not exist, if the statement allows that.
-    pub fn drop_index(&mut self, statement: &ast::DropIndex) -> Result<Vec<String>> {
-        let mut notices = Vec::new();
-        for name in &statement.names {
-            let catalog = self.lock_catalog()?;
-            check_schema(name)?;
-            let name = &name.name.value;
-            let table = catalog.table_of_index(name).filter(|table| {
-                statement.table.as_ref().is_none_or(|owner| owner.name.value == table.name)
-            });
-            let (Some(table), Some(record)) =
-                (table.cloned(), table.and_then(|table| catalog.record(&table.name)))
-            else {
-                let message = format!("index \"{name}\" does not exist");
-                if statement.if_exists {
-                    notices.push(format!("{message}, skipping"));
-                    continue;
-                }
-                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
-            };
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-            let mut record = TableRecord::clone(record);
-            let dropped = record.indexes.iter().filter(|index| &index.name == name);
-            self.changes.dropped.extend(dropped.map(|index| index.descriptor.id));
-            record.indexes.retain(|index| &index.name != name);
-            self.changes.touched.push(table.name.clone());
-            let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
-            self.store_record(&catalog, changed, record)?;
-        }
-        Ok(notices)
+    // ---- names ----
+
+    /// Returns what a statement means by a name.
+    fn find<'c>(&self, catalog: &'c Catalog, name: &ast::TableName) -> Option<Relation<'c>> {
+        catalog.find(name, &self.path)
     }
+
+    /// Returns the table that a statement means by a name.
+    fn table(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Table>> {
+        let table = catalog.find_table(name, &self.path).cloned();
+        table.ok_or_else(|| no_table(catalog, name, &self.path))
+    }
+
+    fn record_of(&self, catalog: &Catalog, table: &Table) -> Result<Arc<TableRecord>> {
+        catalog.record(table.oid).cloned().ok_or_else(|| {
+            let message = format!("no catalog record of table \"{}\"", table.name);
+            Error::new(sqlstate::INTERNAL_ERROR, message)
+        })
+    }
+
+    /// Returns the schema that something of this name is to be created in.
+    fn creation_schema(&self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
+        let Some(schema) = &name.schema else {
+            let current = catalog.current_schema(&self.path).map(str::to_owned);
+            return current.ok_or_else(|| {
+                let message = "no schema has been selected to create in";
+                Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(name.name.position)
+            });
+        };
+        if catalog.schema(&schema.value).is_some() {
+            return Ok(schema.value.clone());
+        }
+        if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) {
+            let message = format!("permission denied for schema {}", schema.value);
+            return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).at(schema.position));
+        }
+        Err(no_schema(&schema.value).at(schema.position))
+    }
+
+    /// Returns whether a name of a schema is taken, which is an error unless the statement says
+    /// IF NOT EXISTS.
+    fn is_there(
+        &mut self,
+        catalog: &Catalog,
+        schema: &str,
+        name: &ast::Ident,
+        if_not_exists: bool,
+    ) -> Result<bool> {
+        if catalog.relation(schema, &name.value).is_none() {
+            return Ok(false);
+        }
+        let message = format!("relation \"{}\" already exists", name.value);
+        if if_not_exists {
+            self.note(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok(true);
+        }
+        Err(Error::new(sqlstate::DUPLICATE_TABLE, message))
+    }
+
+    /// Has the client told something.
+    fn note(&mut self, code: &'static str, message: String) {
+        self.notices.push(Error::new(code, message));
+    }
+
+    // ---- the catalog ----
 
     /// Takes the catalog's lock and returns the catalog that this transaction may change.
     pub fn lock_catalog(&mut self) -> Result<Arc<Catalog>> {
@@ -395,39 +394,39 @@ impl Ddl<'_> {
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
         let catalog = catalog.with_stored(table.clone(), record.clone());
         self.engine.attach_observers(&table, &catalog)?;
-        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), encode(&record));
+        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.catalog = Some(Arc::new(catalog));
         Ok(())
     }
 }
 
-/// Refuses names in schemas that are not there.
-pub fn check_schema(name: &ast::TableName) -> Result<()> {
-    match &name.schema {
-        Some(schema) if schema.value != "public" => Err(Error::new(
-            sqlstate::INVALID_SCHEMA_NAME,
-            format!("schema \"{}\" does not exist", schema.value),
-        )
-        .with_hint("Tables are in schema \"public\".")
-        .at(schema.position)),
-        _ => Ok(()),
-    }
-}
-
 /// Returns the error of a name that is no table.
-pub fn no_table(catalog: &Catalog, name: &ast::TableName) -> Error {
-    match catalog.view(&name.name.value) {
-        None => undefined_table(name),
-        Some(view) => {
-            let message = format!("\"{}\" is a view, not a table", view.name);
-            Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-        }
-    }
+pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> Error {
+    let written = &name.name.value;
+    let message = match catalog.find(name, path) {
+        None => return undefined_table(name),
+        Some(Relation::View(_)) => format!("\"{written}\" is a view, not a table"),
+        Some(_) => format!("\"{written}\" is not a table"),
+    };
+    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
 /// Returns `relation "t" does not exist` at its place.
 pub fn undefined_table(name: &ast::TableName) -> Error {
-    let message = format!("relation \"{}\" does not exist", name.name.value);
+    let message = format!("relation \"{}\" does not exist", written(name));
     Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position())
+}
+
+/// Returns `schema "s" does not exist`.
+pub fn no_schema(name: &str) -> Error {
+    Error::new(sqlstate::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+}
+
+/// Returns a name as it was written, for messages.
+fn written(name: &ast::TableName) -> String {
+    match &name.schema {
+        Some(schema) => format!("{}.{}", schema.value, name.name.value),
+        None => name.name.value.clone(),
+    }
 }

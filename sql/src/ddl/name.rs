@@ -5,34 +5,28 @@ use std::collections::BTreeSet;
 use crate::catalog::Catalog;
 use crate::parser;
 
-/// The names of all tables, views, sequences and indexes, which share one name space.
-#[derive(Debug, Default)]
-pub struct Taken(BTreeSet<String>);
+/// The names of all tables, views, sequences and indexes of a schema, which share one name space.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    catalog: &'a Catalog,
+    schema: &'a str,
+    added: BTreeSet<String>,
+}
 
-impl Taken {
-    /// Returns the names that a catalog uses.
-    pub fn of(catalog: &Catalog) -> Taken {
-        let mut taken = Taken::default();
-        for table in catalog.tables() {
-            taken.add(&table.name);
-            taken.add(&table.primary_key_name);
-            for index in &table.indexes {
-                taken.add(&index.name);
-            }
-        }
-        catalog.views().for_each(|view| taken.add(&view.name));
-        catalog.sequences().for_each(|sequence| taken.add(&sequence.name));
-        taken
+impl<'a> Taken<'a> {
+    /// Returns the names that a schema uses.
+    pub fn of(catalog: &'a Catalog, schema: &'a str) -> Taken<'a> {
+        Taken { catalog, schema, added: BTreeSet::new() }
     }
 
     /// Adds a name.
     pub fn add(&mut self, name: &str) {
-        self.0.insert(name.to_owned());
+        self.added.insert(name.to_owned());
     }
 
     /// Returns whether a name is in use.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains(name)
+        self.added.contains(name) || self.catalog.relation(self.schema, name).is_some()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::table::Table;
 use crate::ddl::split_options::{SplitChange, is_split_option};
-use crate::ddl::{Ddl, check_schema, lock_table, undefined_table};
+use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;
 
@@ -25,11 +25,10 @@ impl Ddl<'_> {
         let subject = match &statement.of {
             QuotaOwner::Role(name) => QuotaSubject::Role(name.value.clone()),
             QuotaOwner::Table(name) => {
-                check_schema(name)?;
-                let table = catalog.table(&name.name.value).ok_or_else(|| undefined_table(name))?;
+                let table = self.table(&catalog, name)?;
                 // Whoever writes to it goes on; nobody drops it meanwhile.
                 lock_table(self.transaction, table.id, LockMode::Shared)?;
-                return self.alter_options(&table.clone(), &statement.change);
+                return self.alter_options(&table, &statement.change);
             }
         };
         self.change_quota(&catalog, subject, &statement.change)

@@ -1,109 +1,81 @@
-//! CREATE, ALTER and DROP SEQUENCE, and the sequences of serial and identity columns.
+//! CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns.
 
 use store::Mutation;
-use types::DataType;
 use types::expr::Expr;
+use types::{DataType, Datum};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
-use crate::catalog::Catalog;
+use crate::binder;
+use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key};
-use crate::catalog::table::Table;
-use crate::ddl::{Ddl, check_schema, name};
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
-use crate::parser;
 
 impl Ddl<'_> {
-    /// Creates a sequence. Returns a notice instead if it exists and the statement allows that.
-    pub fn create_sequence(&mut self, statement: &ast::CreateSequence) -> Result<Option<String>> {
+    /// Creates a sequence; only says so if it exists and the statement allows that.
+    pub fn create_sequence(&mut self, statement: &ast::CreateSequence) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
-        let name = &statement.name.name.value;
-        if name::Taken::of(&catalog).contains(name) {
-            let message = format!("relation \"{name}\" already exists");
-            if statement.if_not_exists {
-                return Ok(Some(format!("{message}, skipping")));
-            }
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        let schema = self.creation_schema(&catalog, &statement.name)?;
+        let name = &statement.name.name;
+        if self.is_there(&catalog, &schema, name, statement.if_not_exists)? {
+            return Ok(());
         }
-        let mut sequence = new_sequence(name, &statement.options, DataType::Int8)?;
+        let name = ObjectName::new(&schema, &name.value);
+        let mut sequence = new_sequence(&name, &statement.options, DataType::Int8)?;
         if let Some(Some(owner)) = &statement.options.owned_by {
-            sequence.owned_by = Some(owner_of(&catalog, owner)?);
+            sequence.owned_by = Some(self.owner_of(&catalog, &schema, owner)?);
         }
-        self.add_sequence(sequence)?;
-        Ok(None)
+        self.add_sequence(sequence)
     }
 
-    /// Changes a sequence. Returns a notice instead if there is none and the statement allows that.
-    pub fn alter_sequence(&mut self, statement: &ast::AlterSequence) -> Result<Option<String>> {
+    /// Changes a sequence; only says so if there is none and the statement allows that.
+    pub fn alter_sequence(&mut self, statement: &ast::AlterSequence) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
-        let name = &statement.name.name.value;
-        let Some(old) = catalog.sequence(name) else {
-            let missing = no_sequence(&catalog, name, "relation");
-            if statement.if_exists && missing.sqlstate == sqlstate::UNDEFINED_TABLE {
-                return Ok(Some(format!("{}, skipping", missing.message)));
+        let old = match self.find(&catalog, &statement.name) {
+            Some(Relation::Sequence(old)) => old,
+            Some(_) => {
+                let name = &statement.name.name.value;
+                let message = format!("\"{name}\" is not a sequence");
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
             }
-            return Err(missing);
+            None => {
+                let missing = undefined_table(&statement.name);
+                if statement.if_exists {
+                    let message = format!("{}, skipping", missing.message);
+                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    return Ok(());
+                }
+                return Err(Error { position: None, ..missing });
+            }
         };
         let options = &statement.options;
         let mut sequence = changed(old, options)?;
         match &options.owned_by {
-            Some(Some(owner)) => sequence.owned_by = Some(owner_of(&catalog, owner)?),
+            Some(Some(owner)) => {
+                sequence.owned_by = Some(self.owner_of(&catalog, &old.schema, owner)?);
+            }
             Some(None) => sequence.owned_by = None,
             None => {}
         }
         let Some(restart) = options.restart else {
-            self.store_sequence(sequence)?;
-            return Ok(None);
+            return self.store_sequence(sequence);
         };
-        // Under a new id nothing is kept of where it stood; a rollback takes the old one back.
-        sequence.first = restart.unwrap_or(sequence.start);
-        check_value("RESTART", sequence.first, &sequence)?;
-        self.changes.dropped_sequences.push(sequence.id);
-        self.add_sequence(sequence)?;
-        Ok(None)
+        let first = restart.unwrap_or(sequence.start);
+        check_value("RESTART", first, &sequence)?;
+        self.restart_sequence(sequence, first)
     }
 
-    /// Drops sequences. Returns notices for those that do not exist, if the statement allows that.
-    pub fn drop_sequence(&mut self, statement: &ast::DropSequence) -> Result<Vec<String>> {
-        let mut notices = Vec::new();
-        for name in &statement.names {
-            let catalog = self.lock_catalog()?;
-            check_schema(name)?;
-            let name = &name.name.value;
-            if catalog.sequence(name).is_none() {
-                let missing = no_sequence(&catalog, name, "sequence");
-                if statement.if_exists && missing.sqlstate == sqlstate::UNDEFINED_TABLE {
-                    notices.push(format!("{}, skipping", missing.message));
-                    continue;
-                }
-                return Err(missing);
-            }
-            let users = users_of(&catalog, name);
-            if let Some((table, column)) = users.first() {
-                let line = |(table, column): &(String, String)| {
-                    format!(
-                        "default value for column {column} of table {table} depends on sequence {name}"
-                    )
-                };
-                if statement.cascade {
-                    return Err(Error::not_supported(
-                        "DROP SEQUENCE … CASCADE of a sequence that a default uses",
-                        format!("Drop table {table}, or column {column} of it."),
-                    ));
-                }
-                let detail: Vec<String> = users.iter().map(line).collect();
-                let message =
-                    format!("cannot drop sequence {name} because other objects depend on it");
-                return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                    .with_detail(detail.join("\n"))
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            self.remove_sequence(name)?;
-        }
-        Ok(notices)
+    /// Has a sequence give `first` next.
+    pub(super) fn restart_sequence(&mut self, mut sequence: Sequence, first: i64) -> Result<()> {
+        // Under a new id nothing is kept of where it stood; a rollback takes the old one back.
+        sequence.first = first;
+        self.changes.dropped_sequences.push(sequence.id);
+        sequence.id = self.next_id()?;
+        self.write_next_id(sequence.id + 1)?;
+        self.store_sequence(sequence)
     }
 
     /// Creates the sequences of a new table's serial and identity columns, whose defaults take from
@@ -119,12 +91,14 @@ impl Ddl<'_> {
             }
             let table = &record.name;
             let column_name = &column.name.name.value;
-            let mut taken = name::Taken::of(&self.changes.catalog(self.engine));
+            let catalog = self.changes.catalog(self.engine);
+            let mut taken = name::Taken::of(&catalog, &record.schema);
             taken.add(table);
             record.indexes.iter().for_each(|index| taken.add(&index.name));
             taken.add(&record.primary_key_name);
             let stem = name::sequence(table, column_name);
             let sequence_name = name::numbered(&stem, |candidate| taken.contains(candidate));
+            let sequence_name = ObjectName::new(&record.schema, &sequence_name);
             let none = SequenceOptions::default();
             let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);
             let data_type = column.type_name.sql_type.base;
@@ -133,44 +107,25 @@ impl Ddl<'_> {
                 return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
             }
             let mut sequence = new_sequence(&sequence_name, options, data_type)?;
-            sequence.owned_by = Some((table.clone(), column_name.clone()));
+            sequence.owned_by = Some((record.oid, position as u32));
             self.add_sequence(sequence)?;
-            let named = parser::quoted(&sequence_name).replace('\'', "''");
+            let named = sequence_name.to_string().replace('\'', "''");
             record.columns[position].default = Some(format!("nextval('{named}')"));
         }
         Ok(())
     }
 
-    /// Drops the sequences that go with a table.
-    pub(super) fn drop_owned_sequences(&mut self, table: &str) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        let owned = |sequence: &&std::sync::Arc<Sequence>| {
-            sequence.owned_by.as_ref().is_some_and(|(owner, _)| owner == table)
-        };
-        let names: Vec<String> =
-            catalog.sequences().filter(owned).map(|sequence| sequence.name.clone()).collect();
-        names.iter().try_for_each(|name| self.remove_sequence(name))
-    }
-
-    fn remove_sequence(&mut self, name: &str) -> Result<()> {
-        let catalog = self.changes.catalog(self.engine);
-        let Some(sequence) = catalog.sequence(name) else { return Ok(()) };
-        self.changes.dropped_sequences.push(sequence.id);
-        let row = Mutation::new(sequence_key(name)).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.without_sequence(name));
-        Ok(())
-    }
-
-    /// Gives a sequence an id and stores it.
+    /// Gives a sequence its numbers and stores it.
     pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<()> {
-        sequence.id = self.next_id()?;
-        self.write_next_id(sequence.id + 1)?;
+        sequence.oid = self.next_id()?;
+        sequence.id = sequence.oid;
+        self.write_next_id(sequence.oid + 1)?;
         self.store_sequence(sequence)
     }
 
-    fn store_sequence(&mut self, sequence: Sequence) -> Result<()> {
-        let row = Mutation::new(sequence_key(&sequence.name)).put(0, Vec::new(), encode(&sequence));
+    /// Writes a sequence and makes it part of the visible catalog.
+    pub(super) fn store_sequence(&mut self, sequence: Sequence) -> Result<()> {
+        let row = Mutation::new(sequence_key(sequence.oid)).put(0, Vec::new(), encode(&sequence));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let catalog = self.changes.catalog(self.engine);
         self.changes.set_catalog(catalog.with_sequence(sequence));
@@ -178,56 +133,76 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the columns whose default takes from a sequence that is not their own.
-fn users_of(catalog: &Catalog, sequence: &str) -> Vec<(String, String)> {
-    let mut users = Vec::new();
-    for table in catalog.tables() {
-        for column in &table.columns {
-            if column.default.as_ref().is_some_and(|default| takes_from(default, sequence)) {
-                users.push((table.name.clone(), column.name.clone()));
+/// Returns the text of a default as the catalog keeps it: sequences under their full names.
+///
+/// # Errors
+///
+/// `42P01` for a sequence that is not there, `42809` for something else.
+pub(super) fn kept_default(
+    catalog: &Catalog,
+    path: &SearchPath,
+    default: &ast::SourceExpr,
+) -> Result<String> {
+    let mut text = default.text.clone();
+    let mut named: Vec<String> = Vec::new();
+    // What is wrong with it is found where it is bound to its column.
+    let Ok(bound) = binder::bind_table_expression(&default.expr, &[], None) else {
+        return Ok(text);
+    };
+    bound.walk(&mut |part| {
+        let Expr::Call { function, arguments, .. } = part else { return };
+        let takes = ["nextval", "currval", "setval"];
+        if takes.contains(&types::function::signature(*function).name)
+            && let Some(Expr::Constant { value: Datum::Text(name), .. }) = arguments.first()
+        {
+            named.push(name.to_string());
+        }
+    });
+    for name in named {
+        match catalog.find_text(&name, path)? {
+            Some(Relation::Sequence(sequence)) => {
+                let full = ObjectName::new(&sequence.schema, &sequence.name);
+                text = replace_name(&text, &name, &full);
+            }
+            Some(_) => {
+                let message = format!("\"{name}\" is not a sequence");
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
+            None => {
+                let message = format!("relation \"{name}\" does not exist");
+                return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
             }
         }
     }
-    users
+    Ok(text)
 }
 
-fn takes_from(default: &Expr, sequence: &str) -> bool {
-    let mut found = false;
-    default.walk(&mut |part| {
-        let Expr::Call { function, arguments, .. } = part else { return };
-        if types::function::signature(*function).name != "nextval" {
-            return;
+/// Returns SQL text with one string in the place of another that names a sequence.
+pub(super) fn replace_name(text: &str, old: &str, new: &ObjectName) -> String {
+    let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
+    text.replace(&literal(old), &literal(&new.to_string()))
+}
+
+impl Ddl<'_> {
+    /// Returns the table and column that OWNED BY names, which are in the sequence's schema.
+    fn owner_of(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        (name, column): &(ast::TableName, ast::Ident),
+    ) -> Result<(u32, u32)> {
+        let table = self.table(catalog, name)?;
+        if table.schema != schema {
+            let message = "sequence must be in same schema as table it is linked to";
+            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        if let [Expr::Constant { value, .. }] = arguments.as_slice()
-            && let types::Datum::Text(name) = value
-            && let Ok(name) = parser::parse_relation_name(name)
-        {
-            found |= name.name.value == sequence;
-        }
-    });
-    found
-}
-
-fn no_sequence(catalog: &Catalog, name: &str, kind: &str) -> Error {
-    if catalog.table(name).is_some() || catalog.view(name).is_some() {
-        return Error::new(sqlstate::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence"));
+        let position = table.column_index(&column.value).ok_or_else(|| {
+            let (column, table) = (&column.value, &table.name);
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        Ok((table.oid, position as u32))
     }
-    Error::new(sqlstate::UNDEFINED_TABLE, format!("{kind} \"{name}\" does not exist"))
-}
-
-fn owner_of(
-    catalog: &Catalog,
-    (table, column): &(ast::TableName, ast::Ident),
-) -> Result<(String, String)> {
-    check_schema(table)?;
-    let name = &table.name.value;
-    let found: &Table =
-        catalog.table(name).ok_or_else(|| super::no_table(catalog, table))?.as_ref();
-    if found.column_index(&column.value).is_none() {
-        let message = format!("column \"{}\" of relation \"{name}\" does not exist", column.value);
-        return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
-    }
-    Ok((name.clone(), column.value.clone()))
 }
 
 /// Returns a sequence without an id.
@@ -236,14 +211,16 @@ fn owner_of(
 ///
 /// 22023 for what does not fit together.
 pub(super) fn new_sequence(
-    name: &str,
+    name: &ObjectName,
     options: &SequenceOptions,
     data_type: DataType,
 ) -> Result<Sequence> {
     let data_type = options.data_type.as_ref().map_or(data_type, |written| written.sql_type.base);
     Sequence::range_of(data_type)?;
     let blank = Sequence {
-        name: name.to_owned(),
+        oid: 0,
+        schema: name.schema.clone(),
+        name: name.name.clone(),
         id: 0,
         type_oid: data_type.oid(),
         start: 0,

@@ -17,7 +17,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::Result;
 
 /// What is to be changed.
 pub(super) enum SplitChange<'a> {
@@ -40,11 +40,7 @@ impl Ddl<'_> {
         changes: &[SplitChange<'_>],
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let record = catalog.record(&table.name).cloned().ok_or_else(|| {
-            let message = format!("no catalog record of table \"{}\"", table.name);
-            Error::new(sqlstate::INTERNAL_ERROR, message)
-        })?;
-        let mut record = TableRecord::clone(&record);
+        let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
         let mut split = record.descriptor.split.clone();
         let default = SplitOptions::default();
         for change in changes {
@@ -61,18 +57,18 @@ impl Ddl<'_> {
         }
         record.descriptor.split = split;
         let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
-        let row = Mutation::new(table_key(&record.name)).put(0, Vec::new(), encode(&record));
+        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.split_anew.push(table.name.clone());
+        self.changes.split_anew.push(table.oid);
         self.changes.catalog = Some(Arc::new(catalog.with_stored(changed, record)));
         Ok(())
     }
 }
 
-/// Has the store split the regions of tables of these names as the catalog says. What fails is
+/// Has the store split the regions of these tables as the catalog says. What fails is
 /// tried again at the next start.
-pub(super) fn apply(engine: &Engine, catalog: &Catalog, names: &[String]) {
-    for record in names.iter().filter_map(|name| catalog.record(name)) {
+pub(super) fn apply(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
+    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
         if let Err(error) = engine.apply_split_options(record) {
             let table = &record.name;
             tracing::error!(table, %error, "could not change how regions are split");

@@ -16,7 +16,7 @@ impl Ddl<'_> {
     /// has none.
     pub fn set_statistics(&mut self, table: TableId, statistics: TableStatistics) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        if catalog.table_by_id(table).is_none() {
+        if catalog.table_stored(table).is_none() {
             return Ok(());
         }
         // Whoever writes to it goes on; nobody drops it meanwhile.

@@ -1,13 +1,14 @@
-//! CREATE VIEW and DROP VIEW.
+//! CREATE VIEW.
 
 use store::Mutation;
 
 use crate::ast;
 use crate::binder::ViewDefinition;
-use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, encode, view_key};
+use crate::catalog::name::SearchPath;
+use crate::catalog::record::{CATALOG_TABLE, ViewRelation, encode, view_key};
 use crate::catalog::view::{View, ViewColumn};
-use crate::ddl::{Ddl, check_schema, name};
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -19,62 +20,49 @@ impl Ddl<'_> {
         definition: ViewDefinition,
     ) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        check_schema(&statement.name)?;
+        let schema = self.creation_schema(&catalog, &statement.name)?;
         let view_name = &statement.name.name.value;
         let columns = named_columns(statement, definition.columns)?;
-        if let Some(old) = catalog.view(view_name).filter(|_| statement.or_replace) {
-            check_replacement(old, &columns)?;
-            check_recursion(&catalog, view_name, &definition.relations)?;
-        } else if statement.or_replace && catalog.table(view_name).is_some() {
-            let message = format!("\"{view_name}\" is not a view");
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-        } else if name::Taken::of(&catalog).contains(view_name) {
-            let message = format!("relation \"{view_name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
-        }
+        let oid = match catalog.relation(&schema, view_name) {
+            None => {
+                let oid = self.next_id()?;
+                self.write_next_id(oid + 1)?;
+                oid
+            }
+            Some(Relation::View(old)) if statement.or_replace => {
+                check_replacement(old, &columns)?;
+                check_recursion(&catalog, old, &definition.relations)?;
+                old.oid
+            }
+            Some(_) if statement.or_replace => {
+                let message = format!("\"{view_name}\" is not a view");
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
+            Some(_) => {
+                let message = format!("relation \"{view_name}\" already exists");
+                return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+            }
+        };
         let query = crate::parser::parse_query(&definition.text)?;
-        let view = View {
+        self.store_view(View {
+            oid,
+            schema,
             name: view_name.clone(),
             columns,
             query: query.into(),
             text: definition.text,
             relations: definition.relations,
-        };
-        let row = Mutation::new(view_key(view_name)).put(0, Vec::new(), encode(&view.record()));
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.set_catalog(catalog.with_view(view));
-        Ok(())
+            search_path: SearchPath::clone(&definition.search_path),
+        })
     }
 
-    /// Drops views. Returns notices for those that do not exist, if the statement allows that, and
-    /// about what went with them.
-    pub fn drop_view(&mut self, statement: &ast::DropView) -> Result<Vec<String>> {
-        let mut notices = Vec::new();
-        let mut names: Vec<String> = Vec::new();
-        let catalog = self.lock_catalog()?;
-        for name in &statement.names {
-            check_schema(name)?;
-            let name = &name.name.value;
-            if catalog.view(name).is_some() {
-                names.push(name.clone());
-                continue;
-            }
-            if catalog.table(name).is_some() {
-                let message = format!("\"{name}\" is not a view");
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-                    .with_hint("Use DROP TABLE to remove a table."));
-            }
-            let message = format!("view \"{name}\" does not exist");
-            if !statement.if_exists {
-                return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
-            }
-            notices.push(format!("{message}, skipping"));
-        }
-        notices.extend(self.drop_dependents(&names, statement.cascade)?);
-        for name in &names {
-            self.remove_view(name)?;
-        }
-        Ok(notices)
+    /// Writes a view and makes it part of the visible catalog.
+    pub(super) fn store_view(&mut self, view: View) -> Result<()> {
+        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        let catalog = self.changes.catalog(self.engine);
+        self.changes.set_catalog(catalog.with_view(view));
+        Ok(())
     }
 }
 
@@ -127,19 +115,19 @@ fn check_replacement(old: &View, columns: &[ViewColumn]) -> Result<()> {
 }
 
 /// A view may not name itself, or a view that does.
-fn check_recursion(catalog: &Catalog, name: &str, relations: &[String]) -> Result<()> {
-    let mut known: Vec<String> = relations.to_vec();
+fn check_recursion(catalog: &Catalog, view: &View, relations: &[ViewRelation]) -> Result<()> {
+    let mut known: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let mut next = 0;
-    while let Some(relation) = known.get(next).cloned() {
+    while let Some(&relation) = known.get(next) {
         next += 1;
-        if relation == name {
-            let message = format!("infinite recursion detected in rules for relation \"{name}\"");
+        if relation == view.oid {
+            let message =
+                format!("infinite recursion detected in rules for relation \"{}\"", view.name);
             return Err(Error::new("42P17", message));
         }
-        let more = catalog.view(&relation).map(|view| view.relations.clone()).unwrap_or_default();
-        for one in more {
-            if !known.contains(&one) {
-                known.push(one);
+        for one in catalog.view(relation).iter().flat_map(|view| &view.relations) {
+            if !known.contains(&one.oid) {
+                known.push(one.oid);
             }
         }
     }

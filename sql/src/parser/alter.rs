@@ -7,8 +7,8 @@ use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    CreateTable, Ident, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement, TableName,
-    TableOption,
+    CreateTable, Ident, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement,
+    TableName, TableOption,
 };
 
 impl Cursor<'_> {
@@ -29,6 +29,12 @@ impl Cursor<'_> {
         }
         if self.take_word("index") {
             return self.alter_index(position);
+        }
+        if self.take_word("view") {
+            return self.alter_view(position);
+        }
+        if self.take_word("schema") {
+            return self.alter_schema();
         }
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
@@ -69,7 +75,14 @@ impl Cursor<'_> {
     }
 
     fn alter_table(&mut self, position: usize) -> Result<Statement> {
+        let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectKind::Table, if_exists, &name)? {
+            return Ok(rename);
+        }
+        if if_exists {
+            return Err(unsupported("ALTER TABLE IF EXISTS".to_owned(), position));
+        }
         let action = match self.peek_word().as_str() {
             "split" => AlterTableAction::Regions(self.split_regions()?),
             "merge" => AlterTableAction::Regions(self.merge_regions()?),
@@ -107,9 +120,29 @@ impl Cursor<'_> {
         Ok(Statement::AlterTable(Box::new(AlterTable { name, action })))
     }
 
+    /// Reads what comes after ALTER VIEW.
+    fn alter_view(&mut self, position: usize) -> Result<Statement> {
+        let if_exists = self.take_words(&["if", "exists"]);
+        let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectKind::View, if_exists, &name)? {
+            return Ok(rename);
+        }
+        match self.peek_word().to_uppercase() {
+            word if word.is_empty() => Err(self.unexpected()),
+            word => Err(unsupported(format!("ALTER VIEW … {word}"), position)),
+        }
+    }
+
     /// Reads what comes after ALTER INDEX.
     fn alter_index(&mut self, position: usize) -> Result<Statement> {
+        let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectKind::Index, if_exists, &name)? {
+            return Ok(rename);
+        }
+        if if_exists {
+            return Err(self.unexpected());
+        }
         let action = match self.peek_word().as_str() {
             "split" => self.split_regions()?,
             "merge" => self.merge_regions()?,

@@ -1,4 +1,4 @@
-//! CREATE and DROP of tables and indexes.
+//! CREATE of tables and indexes.
 
 use sqlparser::tokenizer::Token;
 
@@ -6,9 +6,9 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, DropIndex, DropTable,
-    Expr, IndexKey, KeyColumn, NullsOrder, OptionValue, SortOrder, SourceExpr, Statement,
-    TableConstraint, TableName, TableOption,
+    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, IndexKey,
+    KeyColumn, NullsOrder, OptionValue, SortOrder, SourceExpr, Statement, TableConstraint,
+    TableOption,
 };
 
 /// The words that start a constraint of a table.
@@ -24,6 +24,7 @@ impl Cursor<'_> {
             "view" => return self.create_view(false),
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
+            "schema" => return self.create_schema(),
             "or" if self.is_words(&["or", "replace", "view"]) => {
                 self.expect_words(&["or", "replace"])?;
                 return self.create_view(true);
@@ -475,51 +476,5 @@ impl Cursor<'_> {
             Token::Word(_) => Err(ParseError::unsupported("an operator class", self.position())),
             _ => Err(self.unexpected()),
         }
-    }
-
-    // ---- drop ----
-
-    pub(super) fn drop(&mut self) -> Result<Statement> {
-        let position = self.position();
-        self.expect_words(&["drop"])?;
-        if self.take_word("table") {
-            let if_exists = self.take_words(&["if", "exists"]);
-            let names = self.list(Self::table_name)?;
-            let cascade = self.cascade();
-            return Ok(Statement::DropTable(DropTable { names, if_exists, cascade }));
-        }
-        if self.is_word("view") {
-            return self.drop_view();
-        }
-        if self.is_word("sequence") {
-            return self.drop_sequence();
-        }
-        if self.take_word("type") {
-            return self.drop_type();
-        }
-        if self.take_word("index") {
-            if self.is_word("concurrently") {
-                return Err(ParseError::unsupported("DROP INDEX CONCURRENTLY", self.position())
-                    .with_hint("Use DROP INDEX."));
-            }
-            let if_exists = self.take_words(&["if", "exists"]);
-            let names = self.list(Self::table_name)?;
-            let table: Option<TableName> =
-                if self.take_word("on") { Some(self.table_name()?) } else { None };
-            let cascade = self.cascade();
-            return Ok(Statement::DropIndex(DropIndex { names, if_exists, table, cascade }));
-        }
-        match self.peek_word().to_uppercase() {
-            word if word.is_empty() => Err(self.unexpected()),
-            word => Err(ParseError::unsupported(format!("DROP {word}"), position)),
-        }
-    }
-
-    pub(super) fn cascade(&mut self) -> bool {
-        let cascade = self.take_word("cascade");
-        if !cascade {
-            self.take_word("restrict");
-        }
-        cascade
     }
 }

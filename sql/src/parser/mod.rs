@@ -32,7 +32,9 @@ mod window;
 mod table;
 mod dml;
 mod ddl;
+mod drop;
 mod view;
+mod schema;
 mod sequence;
 mod enumeration;
 mod alter;
@@ -148,6 +150,24 @@ pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, Parse
     })
 }
 
+/// Parses a list of names, as the value of `search_path` is one; may be empty.
+///
+/// # Errors
+///
+/// 42601 if it is something else.
+pub fn parse_name_list(text: &str) -> std::result::Result<Vec<String>, ParseError> {
+    with_cursor(text, |cursor| {
+        if cursor.peek() == &Token::EOF {
+            return Ok(Vec::new());
+        }
+        let names = cursor.list(Cursor::label)?;
+        if cursor.peek() != &Token::EOF {
+            return Err(cursor.unexpected());
+        }
+        Ok(names.into_iter().map(|name| name.value).collect())
+    })
+}
+
 /// Checks the limits of a text and runs `parse` over its tokens.
 fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -> Result<T> {
     limits::check_size(sql)?;
@@ -216,6 +236,7 @@ impl Cursor<'_> {
             "delete" => self.delete(),
             "create" => self.create(),
             "drop" => self.drop(),
+            "truncate" => self.truncate(),
             "alter" => self.alter(),
             "flush" => self.flush(),
             "major" | "compact" => self.compact(),

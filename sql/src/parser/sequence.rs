@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP SEQUENCE; serial and identity columns.
+//! CREATE and ALTER SEQUENCE; serial and identity columns.
 
 use sqlparser::tokenizer::Token;
 use types::DataType;
@@ -6,8 +6,8 @@ use types::DataType;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterSequence, CreateSequence, DropSequence, Identity, IdentityKind, SequenceOptions,
-    Statement, TableName, TypeName,
+    AlterSequence, CreateSequence, Identity, IdentityKind, ObjectKind, SequenceOptions, Statement,
+    TableName, TypeName,
 };
 
 impl Cursor<'_> {
@@ -24,8 +24,11 @@ impl Cursor<'_> {
     pub(super) fn alter_sequence(&mut self) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
+        if let Some(rename) = self.rename(ObjectKind::Sequence, if_exists, &name)? {
+            return Ok(rename);
+        }
         let position = self.position();
-        if ["rename", "set", "owner"].contains(&self.peek_word().as_str()) {
+        if ["set", "owner"].contains(&self.peek_word().as_str()) {
             let construct = format!("ALTER SEQUENCE … {}", self.peek_word().to_uppercase());
             return Err(ParseError::unsupported(construct, position));
         }
@@ -34,15 +37,6 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         Ok(Statement::AlterSequence(Box::new(AlterSequence { if_exists, name, options })))
-    }
-
-    /// Reads a statement from the word SEQUENCE on.
-    pub(super) fn drop_sequence(&mut self) -> Result<Statement> {
-        self.expect_words(&["sequence"])?;
-        let if_exists = self.take_words(&["if", "exists"]);
-        let names = self.list(Self::table_name)?;
-        let cascade = self.cascade();
-        Ok(Statement::DropSequence(DropSequence { names, if_exists, cascade }))
     }
 
     /// Reads options in any order, each once.

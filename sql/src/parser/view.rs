@@ -1,10 +1,10 @@
-//! CREATE VIEW and DROP VIEW.
+//! CREATE VIEW.
 
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateView, DropView, SourceQuery, Statement};
+use crate::ast::{CreateView, SourceQuery, Statement};
 
 impl Cursor<'_> {
     /// Reads a statement from the word VIEW on.
@@ -37,14 +37,5 @@ impl Cursor<'_> {
         }
         let query = self.query()?;
         Ok(SourceQuery { query, text: self.text_since(start), position })
-    }
-
-    /// Reads a statement from the word VIEW on.
-    pub(super) fn drop_view(&mut self) -> Result<Statement> {
-        self.expect_words(&["view"])?;
-        let if_exists = self.take_words(&["if", "exists"]);
-        let names = self.list(Self::table_name)?;
-        let cascade = self.cascade();
-        Ok(Statement::DropView(DropView { names, if_exists, cascade }))
     }
 }

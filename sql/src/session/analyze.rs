@@ -84,6 +84,8 @@ impl Session {
             transaction: &open.transaction,
             changes: &mut open.changes,
             eval,
+            path: Arc::clone(self.constants.search_path()),
+            notices: Vec::new(),
         };
         ddl.set_statistics(table.id, statistics)
     }

@@ -31,6 +31,7 @@ use types::{DataType, Datum};
 use crate::ast::{SetScope, Statement};
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -147,6 +148,8 @@ pub struct Session {
     changed: Arc<ChangedSettings>,
     /// The same, for transactions that have not changed the catalog and may write.
     shared_sequences: Sequences,
+    /// The setting `search_path` that names are looked up by.
+    search_path: Arc<str>,
     stop: Arc<StopFlag>,
 }
 
@@ -158,7 +161,9 @@ impl Session {
             Settings::new(&options.user, store.admission_options(), store.coprocessor_limits());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
         let sequences = SessionSequences::new(engine);
+        let search_path = Arc::clone(settings.shared_value("search_path"));
         Session {
+            search_path,
             constants: session_constants(&options.user, &settings, process_id),
             engine: Arc::clone(engine),
             process_id,
@@ -194,6 +199,7 @@ impl Session {
     ) -> Result<Arc<Prepared>> {
         let statement = &parsed.statement.statement;
         self.check_accepted(statement)?;
+        self.follow_search_path();
         let parsed = Arc::clone(&parsed.statement);
         if prepared::is_planned(statement) {
             let planned = self.with_planning(|planning| planning.plan(statement, types))?;
@@ -211,6 +217,7 @@ impl Session {
 
     /// Returns the statement that this text is, if it came before and its plan still holds.
     pub fn cached(&mut self, text: &str) -> Option<Arc<Prepared>> {
+        self.follow_search_path();
         let prepared = self.plans.get(text)?;
         let is_current = match &prepared.kind {
             PreparedKind::Planned(state) => {
@@ -250,6 +257,7 @@ impl Session {
             self.engine.timer.stop_after(timeout, &self.stop);
         }
         self.check_accepted(&prepared.parsed.statement)?;
+        self.follow_search_path();
         let result = match &prepared.kind {
             PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
             PreparedKind::Utility => self.run_utility(&prepared.parsed),
@@ -406,6 +414,21 @@ impl Session {
         ))
     }
 
+    /// Has names looked up as the settings say by now: SET, or the end of a transaction that set
+    /// it, has changed them.
+    fn follow_search_path(&mut self) {
+        let value = self.settings.shared_value("search_path");
+        if Arc::ptr_eq(value, &self.search_path) {
+            return;
+        }
+        self.search_path = Arc::clone(value);
+        let user = self.settings.value("session_authorization");
+        let path = Arc::new(SearchPath::parse(value, user).unwrap_or_default());
+        self.constants.set_search_path(Arc::clone(&path));
+        self.sequences.set_search_path(path);
+        self.shared_sequences = Sequences(Some(Arc::new(self.sequences.clone())));
+    }
+
     fn with_planning<T>(&self, run: impl FnOnce(&Planning<'_>) -> Result<T>) -> Result<T> {
         let (catalog, private) = match &self.open {
             Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
@@ -423,6 +446,7 @@ impl Session {
             let modes = Modes::of(&self.settings);
             Open::begin(&self.engine, &self.settings, modes, &self.stop)
         });
+        self.engine.drop_unseen(None);
         open.used = true;
         open.transaction.begin_statement();
         open
@@ -524,7 +548,7 @@ impl Session {
         parameters.resize(planned.parameter_count, Datum::Null);
         let tag = prepared.parsed.statement.tag();
         match planned.writes.is_empty() {
-            true => self.run_query(prepared, &planned, parameters),
+            true => self.run_query(prepared, planned, parameters),
             false => self.run_change(prepared, planned, parameters, tag),
         }
     }
@@ -532,10 +556,17 @@ impl Session {
     fn run_query(
         &mut self,
         prepared: &Prepared,
-        planned: &Planned,
-        parameters: Vec<Datum>,
+        mut planned: Arc<Planned>,
+        mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.begin_request();
+        // From now on nothing goes that the statement reads; what went before has made the plan
+        // stale.
+        while self.is_stale(&planned) {
+            let PreparedKind::Planned(state) = &prepared.kind else { break };
+            planned = self.with_planning(|planning| prepared.planned(state, planning))?;
+            parameters.resize(planned.parameter_count, Datum::Null);
+        }
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
@@ -587,6 +618,12 @@ impl Session {
                 Ok(Execution::Rows(rows))
             }
         }
+    }
+
+    /// Returns whether the catalog that everybody sees is not the one that a plan was made for.
+    fn is_stale(&self, planned: &Planned) -> bool {
+        let private = self.open.as_ref().is_some_and(|open| !open.changes.is_empty());
+        !private && self.engine.catalog().version != planned.catalog_version
     }
 
     /// Returns another plan if the catalog is not the one that a plan was made for. The table that

@@ -11,6 +11,7 @@ use crate::ast;
 use crate::ast::Statement;
 use crate::binder;
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn};
 use crate::parser::ParsedStatement;
@@ -41,6 +42,8 @@ pub(crate) enum PreparedKind {
 pub(crate) struct Planned {
     /// [`Catalog::version`], or [`PRIVATE_VERSION`].
     pub catalog_version: u64,
+    /// Where names without a schema were looked for.
+    pub search_path: Arc<SearchPath>,
     /// What its tables' sizes were.
     pub sizes: Sizes,
     /// The plan.
@@ -91,6 +94,7 @@ impl Planning<'_> {
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
+            search_path: Arc::clone(self.constants.search_path()),
             sizes: statistics.into_sizes(),
             plan,
             parameter_count: bound.parameter_count,
@@ -103,8 +107,10 @@ impl Planning<'_> {
 impl Planned {
     /// Returns whether the plan would be made in the same way now.
     pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
+        let path = planning.constants.search_path();
         !planning.private
             && self.catalog_version == planning.catalog.version
+            && (Arc::ptr_eq(&self.search_path, path) || self.search_path == *path)
             && self.sizes.hold(planning.statistics)
     }
 }

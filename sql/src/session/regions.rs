@@ -1,12 +1,14 @@
 //! ALTER TABLE and ALTER INDEX … SPLIT and MERGE REGIONS: takes effect at once, whatever becomes
 //! of the transaction, as FLUSH and COMPACT do.
 
+use std::sync::Arc;
+
 use store::TableId;
 use store::descriptor::RegionId;
 use store::store::SplitPoint;
 
 use crate::ast::{Expr, RegionAction, TableName};
-use crate::ddl;
+use crate::catalog::Relation;
 use crate::ddl::pre_split::{SplitKey, point};
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
@@ -66,15 +68,13 @@ impl Session {
     /// Returns the place of an index: its key is its own columns, then those of the table's key if
     /// it is not unique.
     fn place_of_index(&self, name: &TableName) -> Result<Place> {
-        ddl::check_schema(name)?;
-        let index = self.with_planning(|planning| {
-            let table = planning.catalog.table_of_index(&name.name.value);
-            let mut indexes = table.iter().flat_map(|table| &table.indexes);
-            let index = indexes.find(|index| index.name == name.name.value).cloned();
-            index.ok_or_else(|| {
+        let path = self.constants.search_path();
+        let index = self.with_planning(|planning| match planning.catalog.find(name, path) {
+            Some(Relation::Index(_, index)) => Ok(Arc::clone(index)),
+            _ => {
                 let message = format!("index \"{}\" does not exist", name.name.value);
-                Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position())
-            })
+                Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position()))
+            }
         })?;
         let layout = &index.spec.layout;
         let key = layout.key.iter().map(|key| SplitKey {

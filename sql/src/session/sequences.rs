@@ -6,8 +6,10 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use types::context::SequenceSource;
 
-use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::catalog::sequence::Sequence;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::undefined_table;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -27,6 +29,8 @@ pub(super) struct SessionSequences {
     catalog: Option<Arc<Catalog>>,
     /// The transaction may not write.
     read_only: bool,
+    /// Where names without a schema are looked for.
+    path: Arc<SearchPath>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -34,7 +38,13 @@ impl SessionSequences {
     /// Returns the sequences for a new session.
     pub(super) fn new(engine: &Arc<Engine>) -> SessionSequences {
         let seen = Arc::default();
-        SessionSequences { engine: Arc::clone(engine), catalog: None, read_only: false, seen }
+        let path = Arc::default();
+        SessionSequences { engine: Arc::clone(engine), catalog: None, read_only: false, path, seen }
+    }
+
+    /// Sets where names without a schema are looked for.
+    pub(super) fn set_search_path(&mut self, path: Arc<SearchPath>) {
+        self.path = path;
     }
 
     /// Returns them as a transaction sees them.
@@ -49,25 +59,17 @@ impl SessionSequences {
 
     fn find(&self, text: &str) -> Result<Arc<Sequence>> {
         let catalog = self.catalog.clone().unwrap_or_else(|| self.engine.catalog());
-        if let Some(sequence) = catalog.sequence(text) {
-            return Ok(Arc::clone(sequence));
-        }
-        let name = parser::parse_relation_name(text)?;
-        crate::ddl::check_schema(&name)?;
-        let name = name.name.value;
-        if let Some(sequence) = catalog.sequence(&name) {
-            return Ok(Arc::clone(sequence));
-        }
-        Err(match catalog.table(&name).is_some() || catalog.view(&name).is_some() {
-            true => {
-                let message = format!("\"{name}\" is not a sequence");
-                Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        match catalog.find_text(text, &self.path)? {
+            Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
+            Some(other) => {
+                let message = format!("\"{}\" is not a sequence", other.name().name);
+                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
             }
-            false => {
-                let message = format!("relation \"{name}\" does not exist");
-                Error::new(sqlstate::UNDEFINED_TABLE, message)
-            }
-        })
+            None => Err(Error {
+                position: None,
+                ..undefined_table(&parser::parse_relation_name(text)?)
+            }),
+        }
     }
 
     fn check_writable(&self, function: &str) -> Result<()> {

@@ -245,7 +245,7 @@ impl Open {
         let _publishing = engine.publishing.lock();
         let committed = self.transaction.commit().and_then(|commit| commit.durable.wait());
         match committed {
-            Ok(()) => self.changes.publish(engine),
+            Ok(()) => self.changes.publish(engine, &self.transaction),
             Err(error) => {
                 self.changes.rollback(engine, &self.transaction);
                 return Err(error.into());

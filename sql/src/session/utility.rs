@@ -26,6 +26,7 @@ use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
 use crate::session::{Execution, Parsed, Session, read_only};
+use crate::settings::Settings;
 use crate::system::SystemNames;
 
 impl Session {
@@ -42,15 +43,16 @@ impl Session {
             | Statement::Release(_)
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
             Statement::CreateTable(_)
-            | Statement::DropTable(_)
+            | Statement::CreateSchema(_)
+            | Statement::RenameSchema(_)
+            | Statement::Drop(_)
+            | Statement::Rename(_)
+            | Statement::Truncate(_)
             | Statement::CreateView(_)
-            | Statement::DropView(_)
             | Statement::CreateSequence(_)
             | Statement::AlterSequence(_)
-            | Statement::DropSequence(_)
             | Statement::Type(_)
             | Statement::CreateIndex(_)
-            | Statement::DropIndex(_)
             | Statement::AlterQuota(_) => self.run_ddl(statement)?,
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
@@ -207,14 +209,20 @@ impl Session {
             transaction: &open.transaction,
             changes: &mut open.changes,
             eval,
+            path: Arc::clone(self.constants.search_path()),
+            notices: Vec::new(),
         };
-        let notices = match statement {
-            Statement::CreateTable(create) => Vec::from_iter(ddl.create_table(create)?),
+        match statement {
+            Statement::CreateTable(create) => ddl.create_table(create)?,
+            Statement::CreateSchema(create) => ddl.create_schema(create)?,
+            Statement::RenameSchema(rename) => ddl.rename_schema(rename)?,
+            Statement::Drop(drop) => ddl.drop(drop)?,
+            Statement::Rename(rename) => ddl.rename(rename)?,
+            Statement::Truncate(truncate) => ddl.truncate(truncate)?,
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Coprocessor(_) => ddl.alter_table(alter)?,
                 _ => ddl.alter_columns(alter)?,
             },
-            Statement::DropTable(drop) => ddl.drop_table(drop)?,
             Statement::CreateView(create) => {
                 let catalog = ddl.lock_catalog()?;
                 let definition = binder::bind_view_definition(
@@ -224,32 +232,27 @@ impl Session {
                     &self.constants,
                 )?;
                 ddl.create_view(create, definition)?;
-                Vec::new()
             }
-            Statement::DropView(drop) => ddl.drop_view(drop)?,
-            Statement::CreateSequence(create) => Vec::from_iter(ddl.create_sequence(create)?),
-            Statement::AlterSequence(alter) => Vec::from_iter(ddl.alter_sequence(alter)?),
-            Statement::DropSequence(drop) => ddl.drop_sequence(drop)?,
             Statement::Type(statement) => ddl.change_types(statement)?,
-            Statement::CreateIndex(create) => Vec::from_iter(ddl.create_index(create)?),
-            Statement::DropIndex(drop) => ddl.drop_index(drop)?,
-            Statement::AlterQuota(alter) => {
-                ddl.alter_quota(alter)?;
-                Vec::new()
-            }
+            Statement::CreateSequence(create) => ddl.create_sequence(create)?,
+            Statement::AlterSequence(alter) => ddl.alter_sequence(alter)?,
+            Statement::CreateIndex(create) => ddl.create_index(create)?,
+            Statement::AlterQuota(alter) => ddl.alter_quota(alter)?,
             _ => unreachable!("the caller passes DDL statements only"),
-        };
-        for message in notices {
-            self.notice("NOTICE", Error::new(sqlstate::SUCCESSFUL_COMPLETION, message));
+        }
+        for notice in std::mem::take(&mut ddl.notices) {
+            self.notice("NOTICE", notice);
         }
         Ok(())
     }
 
     fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {
-        let value = set
-            .value
-            .as_ref()
-            .map(|values| values.iter().map(option_text).collect::<Vec<_>>().join(", "));
+        let text = match Settings::is_list(&set.name.value) {
+            true => |value: &OptionValue| parser::quoted(&option_text(value)),
+            false => option_text,
+        };
+        let value =
+            set.value.as_ref().map(|values| values.iter().map(text).collect::<Vec<_>>().join(", "));
         self.assign(&set.name.value, value.as_deref(), set.scope)
     }
 
@@ -416,14 +419,21 @@ impl Session {
         if statement.direction == ast::CopyDirection::ToStdout {
             return self.run_copy_out(statement, name, columns);
         }
-        let table = self.table(name)?;
-        let columns = copy::columns(&table, columns)?;
-        let format = CopyFormat::read(&statement.options, columns.len())?;
         let open = self.begin_request();
         if open.modes.read_only {
             return Err(read_only("COPY FROM"));
         }
-        self.lock_for_write(table.id)?;
+        let mut table = self.table(name)?;
+        loop {
+            self.lock_for_write(table.id)?;
+            // Whoever held the lock may have changed the table, or put another in its place.
+            let locked = std::mem::replace(&mut table, self.table(name)?);
+            if locked.id == table.id {
+                break;
+            }
+        }
+        let columns = copy::columns(&table, columns)?;
+        let format = CopyFormat::read(&statement.options, columns.len())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, Vec::new());
         let style = self.settings.style().clone();
@@ -441,7 +451,7 @@ impl Session {
         let format = CopyFormat::read(&statement.options, columns.len())?;
         let list: Vec<String> =
             columns.iter().map(|column| parser::quoted(&table.columns[*column].name)).collect();
-        let query = format!("SELECT {} FROM {}", list.join(", "), parser::quoted(&table.name));
+        let query = format!("SELECT {} FROM {}", list.join(", "), table.full_name());
         let parsed = super::parse(&query)?
             .pop()
             .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty"))?;
@@ -521,10 +531,10 @@ impl Session {
 
     /// Returns a table by name as this session sees it.
     pub(super) fn table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
-        ddl::check_schema(name)?;
+        let path = self.constants.search_path();
         self.with_planning(|planning| {
-            let table = planning.catalog.table(&name.name.value).cloned();
-            table.ok_or_else(|| ddl::no_table(planning.catalog, name))
+            let table = planning.catalog.find_table(name, path).cloned();
+            table.ok_or_else(|| ddl::no_table(planning.catalog, name, path))
         })
     }
 

@@ -72,7 +72,7 @@ fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
             let figures = figures
                 .get(position)
                 .filter(|figures| figures.priority == link.priority && figures.name == link.name);
-            rows.push(coprocessor_row(&table.name, link, figures.copied()));
+            rows.push(coprocessor_row(&table.full_name().short(), link, figures.copied()));
         }
     }
     Ok(rows)
@@ -116,7 +116,7 @@ fn links(source: &SystemRowSource, table: &Table) -> Vec<Link> {
             is_available: known.is_none_or(|one| one.unavailable.is_none()),
         });
     };
-    for record in source.engine.coprocessors.of_server(&table.name) {
+    for record in source.engine.coprocessors.of_server(table) {
         add(record, Scope::Server);
     }
     table.coprocessors.attached.iter().for_each(|record| add(record, Scope::Table));

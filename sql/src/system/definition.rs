@@ -55,7 +55,9 @@ fn sequences_by_name(text: &str) -> String {
         let argument = "nextval('".len();
         match call[argument..].find("'::text)") {
             Some(end) => {
-                out.push_str(&call[..argument + end]);
+                let name = &call[argument..argument + end];
+                out.push_str(&call[..argument]);
+                out.push_str(name.strip_prefix("public.").unwrap_or(name));
                 out.push_str("'::regclass)");
                 rest = &call[argument + end + "'::text)".len()..];
             }

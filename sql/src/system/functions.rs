@@ -91,7 +91,7 @@ fn call(
         return privileges::privilege(source, objects, function, arguments);
     }
     if function.ends_with("_is_visible") {
-        return Ok(visible(&source.catalog, objects, function, first));
+        return Ok(visible(source, objects, function, first));
     }
     if let Some(answer) = defined(source, objects, function, arguments)? {
         return Ok(answer);
@@ -106,9 +106,15 @@ fn call(
         "current_setting" => current_setting(source, arguments)?,
         "set_config" => set_config(source, arguments)?,
         "current_schemas" => {
-            let all =
-                if is_true(arguments, 0) { &["pg_catalog", "public"][..] } else { &["public"] };
-            array(all.iter().map(text).collect())
+            let path = source.viewer().search_path();
+            let known = path.schemas().iter().map(String::as_str);
+            let is_there = |name: &&str| {
+                // A user may be called like the schema of our own views.
+                *name != "bennu" && objects.namespace_named(name).is_some()
+            };
+            let known = known.filter(is_there);
+            let hidden = is_true(arguments, 0) && known.clone().all(|name| name != "pg_catalog");
+            array(hidden.then_some("pg_catalog").into_iter().chain(known).map(text).collect())
         }
         "getdatabaseencoding" | "pg_client_encoding" => text("UTF8"),
         "pg_char_to_encoding" => {
@@ -159,12 +165,12 @@ fn defined(
         }
         "pg_get_viewdef" => {
             let view = match arguments.first() {
-                Some(Datum::Text(name)) => Some(names::relation(objects, name)?),
+                Some(Datum::Text(name)) => Some(names::relation(&source.viewer(), objects, name)?),
                 _ => objects.relation(first),
             };
             text_or_null(view.and_then(definition::view))
         }
-        "pg_get_serial_sequence" => serial_sequence(objects, arguments)?,
+        "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {
             let role = roles(&source.viewer()).into_iter().find(|(number, _)| *number == first);
             text(role.map_or_else(|| format!("unknown (OID={first})"), |(_, name)| name))
@@ -225,12 +231,12 @@ fn format_type(catalog: &Catalog, arguments: Arguments<'_>) -> Datum {
     }
 }
 
-fn visible(catalog: &Catalog, objects: &Objects, function: &str, oid: u32) -> Datum {
+fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32) -> Datum {
     let known = match function {
-        "pg_table_is_visible" => {
-            objects.relation(oid).map(|relation| names::is_visible(objects, relation))
-        }
-        "pg_type_is_visible" => catalog.type_with_oid(oid).map(|_| true),
+        "pg_table_is_visible" => objects
+            .relation(oid)
+            .map(|relation| names::is_visible(&source.viewer(), objects, relation)),
+        "pg_type_is_visible" => source.catalog.type_with_oid(oid).map(|_| true),
         "pg_function_is_visible" => pg_proc::by_oid(oid).map(|_| true),
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
         "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),
@@ -241,24 +247,29 @@ fn visible(catalog: &Catalog, objects: &Objects, function: &str, oid: u32) -> Da
 
 /// Returns the relation that an argument names, by text or by OID.
 pub(super) fn relation_at<'o>(
+    source: &SystemRowSource,
     objects: &'o Objects,
     argument: &Datum,
 ) -> Result<Option<&'o Relation>> {
     match argument {
-        Datum::Text(name) => names::relation(objects, name).map(Some),
+        Datum::Text(name) => names::relation(&source.viewer(), objects, name).map(Some),
         other => Ok(other.as_i64().and_then(|oid| objects.relation(u32::try_from(oid).ok()?))),
     }
 }
 
-fn serial_sequence(objects: &Objects, arguments: Arguments<'_>) -> Result<Datum> {
-    let table = names::relation(objects, text_at(arguments, 0))?;
+fn serial_sequence(
+    source: &SystemRowSource,
+    objects: &Objects,
+    arguments: Arguments<'_>,
+) -> Result<Datum> {
+    let table = names::relation(&source.viewer(), objects, text_at(arguments, 0))?;
     let name = text_at(arguments, 1);
     let column = table.column(name).ok_or_else(|| {
         let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
         Error::new(sqlstate::UNDEFINED_COLUMN, message)
     })?;
     let sequence = objects.sequence_of(table.oid, column);
-    Ok(text_or_null(sequence.map(|one| qualified("public", &one.name))))
+    Ok(text_or_null(sequence.map(|one| qualified(&one.schema, &one.name))))
 }
 
 /// Returns the bytes of the store files behind a table of the store.

@@ -9,11 +9,19 @@ use crate::parser;
 use crate::system::definition::{identifier, qualified};
 use crate::system::objects::{Objects, Relation};
 use crate::system::pg_proc::{self, Named};
-use crate::system::shape::{PG_CATALOG, PUBLIC};
+use crate::system::shape::PG_CATALOG;
 use crate::system::views::{Viewer, roles};
 
-/// The schemas in which a name without one is looked for.
-const SEARCHED: [u32; 2] = [PG_CATALOG, PUBLIC];
+/// Returns the schemas in which a name without one is looked for.
+fn searched(viewer: &Viewer<'_>, objects: &Objects) -> Vec<u32> {
+    let path = viewer.search_path();
+    let named = path.schemas().iter().filter_map(|name| objects.namespace_named(name));
+    let mut schemas: Vec<u32> = named.map(|namespace| namespace.oid).collect();
+    if !schemas.contains(&PG_CATALOG) {
+        schemas.insert(0, PG_CATALOG);
+    }
+    schemas
+}
 
 /// Returns the parts of a name.
 fn parse(text: &str) -> Result<TableName> {
@@ -33,7 +41,11 @@ fn shown(name: &TableName) -> String {
 /// # Errors
 ///
 /// 3F000 and 42P01 if there is none.
-pub(super) fn relation<'o>(objects: &'o Objects, text: &str) -> Result<&'o Relation> {
+pub(super) fn relation<'o>(
+    viewer: &Viewer<'_>,
+    objects: &'o Objects,
+    text: &str,
+) -> Result<&'o Relation> {
     let name = parse(text)?;
     let undefined = || {
         let message = format!("relation \"{}\" does not exist", shown(&name));
@@ -48,16 +60,17 @@ pub(super) fn relation<'o>(objects: &'o Objects, text: &str) -> Result<&'o Relat
             objects.relation_named(schema.oid, &name.name.value)
         }
         None => {
-            SEARCHED.iter().find_map(|schema| objects.relation_named(*schema, &name.name.value))
+            let mut searched = searched(viewer, objects).into_iter();
+            searched.find_map(|schema| objects.relation_named(schema, &name.name.value))
         }
     };
     found.ok_or_else(undefined)
 }
 
 /// Returns whether the name alone finds a relation.
-pub(super) fn is_visible(objects: &Objects, relation: &Relation) -> bool {
-    let mut found = SEARCHED.iter();
-    let first = found.find_map(|schema| objects.relation_named(*schema, &relation.name));
+pub(super) fn is_visible(viewer: &Viewer<'_>, objects: &Objects, relation: &Relation) -> bool {
+    let mut searched = searched(viewer, objects).into_iter();
+    let first = searched.find_map(|schema| objects.relation_named(schema, &relation.name));
     first.is_some_and(|first| first.oid == relation.oid)
 }
 
@@ -74,7 +87,7 @@ pub(super) fn oid_of(
 ) -> Result<u32> {
     let undefined = |code, message: String| Err(Error::new(code, message));
     match kind {
-        RegKind::Class => relation(objects, text).map(|relation| relation.oid),
+        RegKind::Class => relation(viewer, objects, text).map(|relation| relation.oid),
         RegKind::Type => {
             let name = parser::parse_type(text)?;
             Ok(viewer.catalog.type_named(&name)?.base.oid())
@@ -167,7 +180,7 @@ pub(super) fn name_of(
     match kind {
         RegKind::Class => {
             let relation = objects.relation(number)?;
-            Some(match is_visible(objects, relation) {
+            Some(match is_visible(viewer, objects, relation) {
                 true => identifier(&relation.name),
                 false => qualified(objects.namespace(relation.schema), &relation.name),
             })

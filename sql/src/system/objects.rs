@@ -14,6 +14,7 @@ use types::{DataType, SqlType};
 
 use crate::catalog::Catalog;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
+use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::View;
@@ -127,6 +128,15 @@ pub(super) fn shown(number: u32) -> u32 {
     number.saturating_sub(FIRST_USER_TABLE).saturating_add(FIRST_USER_OID)
 }
 
+/// Returns the OID of a schema.
+fn shown_schema(schema: &Schema) -> u32 {
+    if schema.oid < FIRST_USER_TABLE || schema.oid == PUBLIC_OID {
+        schema.oid
+    } else {
+        shown(schema.oid)
+    }
+}
+
 /// Returns the number that the catalog gave to what has this OID.
 pub(super) fn number_of(oid: u32) -> Option<u32> {
     oid.checked_sub(FIRST_USER_OID)?.checked_add(FIRST_USER_TABLE)
@@ -149,7 +159,6 @@ impl Objects {
         let mut objects = Objects {
             namespaces: vec![
                 namespace(shape::PG_CATALOG, "pg_catalog"),
-                namespace(shape::PUBLIC, "public"),
                 namespace(shape::INFORMATION_SCHEMA, "information_schema"),
                 namespace(shape::BENNU, "bennu"),
             ],
@@ -161,6 +170,9 @@ impl Objects {
             constraint_by_index: AHashMap::new(),
             sequence_by_column: AHashMap::new(),
         };
+        let own = catalog.schemas().map(|schema| namespace(shown_schema(schema), &schema.name));
+        objects.namespaces.extend(own);
+        objects.namespaces.sort_by_key(|namespace| namespace.oid);
         SHAPES.iter().for_each(|shape| objects.add_system(shape));
         catalog.tables().into_iter().for_each(|table| objects.add_table(table));
         catalog.views().for_each(|view| objects.add_view(view));
@@ -205,8 +217,8 @@ impl Objects {
 
     fn add_view(&mut self, view: &Arc<View>) {
         let columns = view.columns.iter().map(|column| (column.name.as_str(), column.sql_type));
-        let oid = made(0, &view.name) & !MADE | PRIMARY_KEY;
-        self.add(oid, shape::PUBLIC, &view.name, Kind::View(Arc::clone(view)), plain(columns));
+        let (oid, schema) = (shown(view.oid), self.schema_oid(&view.schema));
+        self.add(oid, schema, &view.name, Kind::View(Arc::clone(view)), plain(columns));
     }
 
     fn add_sequence(&mut self, sequence: &Arc<Sequence>) {
@@ -218,12 +230,13 @@ impl Objects {
         let mut columns = plain(columns.into_iter());
         columns.iter_mut().for_each(|column| column.not_null = true);
         let kind = Kind::Sequence(Arc::clone(sequence));
-        self.add(shown(sequence.id), shape::PUBLIC, &sequence.name, kind, columns);
+        let schema = self.schema_oid(&sequence.schema);
+        self.add(shown(sequence.oid), schema, &sequence.name, kind, columns);
     }
 
     fn add_table(&mut self, table: &Arc<Table>) {
-        let oid = shown(table.id.0);
-        let schema = shape::PUBLIC;
+        let oid = shown(table.oid);
+        let schema = self.schema_oid(&table.schema);
         let attributes = attributes(table);
         let type_of = |column: usize| table.columns[column].sql_type;
         let constraint = |name: &str, kind, columns| Constraint {
@@ -258,9 +271,9 @@ impl Objects {
             self.constraints.push(constraint(&check.name, kind, numbers));
         }
         for index in &table.indexes {
-            let index_oid = shown(index.spec.store_table.0);
+            let index_oid = shown(index.oid);
             let keys = definition::index_keys(table, index);
-            if is_constraint(index, &keys) {
+            if index.constraint {
                 let kind = ConstraintKind::Unique(index_oid);
                 let numbers = keys.iter().map(|key| key.number).collect();
                 self.constraints.push(constraint(&index.name, kind, numbers));
@@ -306,9 +319,11 @@ impl Objects {
 
     /// Returns the table and column that a sequence goes with.
     pub(super) fn owner(&self, sequence: &Sequence) -> Option<(&Relation, &Attribute)> {
-        let (table, column) = sequence.owned_by.as_ref()?;
-        let table = self.relation_named(shape::PUBLIC, table)?;
-        Some((table, table.column(column)?))
+        let (table, column) = sequence.owned_by?;
+        let relation = self.relation(shown(table))?;
+        let Kind::Table(table) = &relation.kind else { return None };
+        let number = number_of_column(table, column as usize);
+        Some((relation, relation.columns.iter().find(|column| column.number == number)?))
     }
 
     /// Returns whether a sequence is that of an identity column.
@@ -321,11 +336,19 @@ impl Objects {
         &'o self,
         relation: &'o Relation,
     ) -> impl Iterator<Item = &'o Relation> {
-        let names = match &relation.kind {
+        let read = match &relation.kind {
             Kind::View(view) => view.relations.as_slice(),
             _ => &[],
         };
-        names.iter().filter_map(|name| self.relation_named(shape::PUBLIC, name))
+        let mut oids: Vec<u32> = read.iter().map(|read| read.oid).collect();
+        oids.sort_unstable();
+        oids.dedup();
+        oids.into_iter().filter_map(|oid| self.relation(shown(oid)))
+    }
+
+    /// Returns the OID of a schema of the catalog.
+    fn schema_oid(&self, name: &str) -> u32 {
+        self.namespace_named(name).map_or(0, |namespace| namespace.oid)
     }
 
     /// Returns a schema by name.
@@ -372,11 +395,6 @@ impl Constraint {
             ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
         }
     }
-}
-
-/// Returns whether an index keeps a UNIQUE constraint.
-fn is_constraint(index: &Index, keys: &[definition::IndexKey]) -> bool {
-    index.spec.unique && keys.iter().all(|key| key.number > 0) && index.name.ends_with("_key")
 }
 
 /// Returns columns that have nothing but names and types.

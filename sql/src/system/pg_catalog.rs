@@ -7,6 +7,7 @@ use types::{DataType, Datum};
 
 use crate::catalog::Catalog;
 use crate::catalog::record::IdentityRecord;
+use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
 use crate::system::definition;
@@ -15,7 +16,7 @@ use crate::system::objects::{
     made, shown,
 };
 use crate::system::pg_type::{self, Facts};
-use crate::system::shape::{PG_CATALOG, PUBLIC, Shape};
+use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{Row, pg_proc};
 
@@ -191,7 +192,7 @@ fn types(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
         let of = record.enum_type();
         [DataType::Enum(of), of.array()]
     });
-    let enums = enums.filter_map(pg_type::of).map(|facts| type_row(shape, &facts, PUBLIC));
+    let enums = enums.filter_map(pg_type::of).map(|facts| type_row(shape, &facts, PUBLIC_OID));
     built_in.chain(enums).collect()
 }
 
@@ -320,7 +321,7 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
 
 fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
     shape.row([
-        ("seqrelid", oid(shown(sequence.id))),
+        ("seqrelid", oid(shown(sequence.oid))),
         ("seqtypid", oid(sequence.type_oid)),
         ("seqstart", int8(sequence.start)),
         ("seqincrement", int8(sequence.increment)),
@@ -501,7 +502,7 @@ fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
                 column.common.iter().map(|(_, part)| Datum::Float4(*part as f32)).collect();
             let fractions = if fractions.is_empty() { Datum::Null } else { array(fractions) };
             rows.push(shape.row([
-                ("schemaname", text("public")),
+                ("schemaname", text(&table.schema)),
                 ("tablename", text(&table.name)),
                 ("attname", text(&column.name)),
                 ("inherited", Datum::Bool(false)),

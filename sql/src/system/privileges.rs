@@ -73,9 +73,9 @@ fn object_exists(
     let Some(object) = named.first() else { return Ok(false) };
     Ok(match function {
         "has_table_privilege" | "has_any_column_privilege" | "has_sequence_privilege" => {
-            relation_at(objects, object)?.is_some()
+            relation_at(source, objects, object)?.is_some()
         }
-        "has_column_privilege" => match (relation_at(objects, object)?, named.get(1)) {
+        "has_column_privilege" => match (relation_at(source, objects, object)?, named.get(1)) {
             (Some(table), Some(Datum::Text(name))) => {
                 if table.column(name).is_none() {
                     let message =

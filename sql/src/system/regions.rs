@@ -7,6 +7,7 @@ use store::store::{Load, RegionStatus};
 use types::rowcode::RowLayout;
 use types::{DataType, Datum, keycode};
 
+use crate::catalog::name::ObjectName;
 use crate::error::Result;
 use crate::plan::literal;
 use crate::system::{Row, SystemRowSource, View, bytes, int8, text};
@@ -59,7 +60,7 @@ fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
             indexes.map(|index| (&index.name, index.spec.store_table, &index.spec.layout));
         for (name, id, layout) in std::iter::once(own).chain(indexes) {
             for region in source.engine.store().regions(id)? {
-                rows.push(row(name, layout, &region));
+                rows.push(row(&ObjectName::new(&table.schema, name).short(), layout, &region));
             }
         }
     }

@@ -11,8 +11,6 @@ use types::{DataType, Datum, SqlType};
 
 /// OID of schema `pg_catalog`.
 pub(super) const PG_CATALOG: u32 = 11;
-/// OID of schema `public`.
-pub(super) const PUBLIC: u32 = 2_200;
 /// OID of schema `information_schema`.
 pub(super) const INFORMATION_SCHEMA: u32 = 13_000;
 /// OID of schema `bennu`.

@@ -29,7 +29,7 @@ fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
             let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };
             let fractions = column.common.iter().map(|(_, part)| format!("{part:.6}"));
             rows.push(vec![
-                text(&table.name),
+                text(table.full_name().short()),
                 text(&column.name),
                 int8(statistics.rows),
                 Datum::Float8(column.null_fraction),

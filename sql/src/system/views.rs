@@ -4,6 +4,7 @@ use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
 
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::catalog::quota::QuotaSubject;
 use crate::error::Result;
 use crate::settings::{Description, Settings};
@@ -48,6 +49,14 @@ pub(super) fn rows(
 pub(super) struct Viewer<'s> {
     pub(super) catalog: &'s Catalog,
     pub(super) settings: &'s Settings,
+}
+
+impl Viewer<'_> {
+    /// Returns where the session looks for names without a schema.
+    pub(super) fn search_path(&self) -> SearchPath {
+        let user = self.settings.value("session_authorization");
+        SearchPath::parse(self.settings.value("search_path"), user).unwrap_or_default()
+    }
 }
 
 /// Roles are names that clients connect as: the owner, the session's, and those with quotas.

@@ -12,6 +12,7 @@ use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
 use sql::binder::{SessionConstants, SystemCatalog, bind, bind_table_expression};
 use sql::catalog::Catalog;
+use sql::catalog::name::ObjectName;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
@@ -113,6 +114,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             default: default
                 .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
             identity: None,
+            dropped: false,
         });
     }
     let key = |column: &usize| KeyColumn { column: *column, descending: false, nulls_first: false };
@@ -143,7 +145,9 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         primary_key_name: primary_key_name.clone(),
     };
     Table {
+        oid: id.0,
         id,
+        schema: "public".to_owned(),
         name,
         columns,
         layout,
@@ -165,7 +169,8 @@ fn columns_key(create: &CreateTable, key: &dyn Fn(&usize) -> KeyColumn) -> Vec<K
 }
 
 fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
-    let mut table = Table::clone(catalog.table(&create.table.name.value).unwrap());
+    let mut table =
+        Table::clone(catalog.table_named(&ObjectName::public(&create.table.name.value)).unwrap());
     let columns: Vec<(String, SqlType)> =
         table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
     let key = |expr| bind_table_expression(expr, &columns, None).unwrap();
@@ -181,6 +186,12 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         base_layout: Arc::clone(&table.layout),
         layout: Arc::clone(&table.layout),
     };
-    table.indexes.push(Arc::new(Index { name, spec: Arc::new(spec), state: IndexState::Active }));
+    table.indexes.push(Arc::new(Index {
+        oid: spec.store_table.0,
+        name,
+        constraint: false,
+        spec: Arc::new(spec),
+        state: IndexState::Active,
+    }));
     catalog.with_table(table)
 }

@@ -10,6 +10,7 @@ use coprocessors::index::IndexObserver;
 use sql::ast::Statement;
 use sql::binder::{SessionConstants, SystemCatalog, bind};
 use sql::catalog::Catalog;
+use sql::catalog::name::ObjectName;
 use sql::catalog::statistics::TableStatistics;
 use sql::catalog::table::Table;
 use sql::exec::{self, Context, NamedRows, SystemSource};
@@ -87,7 +88,8 @@ impl Database {
             }
             Statement::CreateIndex(create) => {
                 let name = create.table.name.value.clone();
-                let mut table = Table::clone(self.catalog.table(&name).unwrap());
+                let mut table =
+                    Table::clone(self.catalog.table_named(&ObjectName::public(&name)).unwrap());
                 let (index, descriptor) = schema::index(&table, create, id);
                 if let Some((_, store)) = &self.store {
                     store.create_table(descriptor).unwrap();
@@ -98,7 +100,7 @@ impl Database {
             }
             _ => return None,
         };
-        let table = Arc::clone(self.catalog.table(&name).unwrap());
+        let table = Arc::clone(self.catalog.table_named(&ObjectName::public(&name)).unwrap());
         if let Some((_, store)) = &self.store {
             store.set_observers(table.id, observers(&table)).unwrap();
         }
@@ -137,7 +139,7 @@ impl Database {
         else {
             return;
         };
-        let table = self.catalog.table(name).unwrap().id;
+        let table = self.catalog.table_named(&ObjectName::public(name)).unwrap().id;
         self.row_counts.insert(table, rows.parse().unwrap());
     }
 
@@ -209,7 +211,7 @@ impl Database {
 
     /// Returns a table.
     pub(crate) fn table(&self, name: &str) -> &Arc<Table> {
-        self.catalog.table(name).unwrap()
+        self.catalog.table_named(&ObjectName::public(name)).unwrap()
     }
 
     /// Runs a query in text form.

@@ -73,6 +73,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
             default: default
                 .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
             identity: None,
+            dropped: false,
         });
     }
     let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
@@ -90,7 +91,9 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let constraints = constraints(&name, &columns, &layout);
     let primary_key_name = constraints.primary_key_name.clone();
     Table {
+        oid: id.0,
         id,
+        schema: "public".to_owned(),
         name,
         columns,
         layout,
@@ -205,5 +208,12 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         base_layout: Arc::clone(&table.layout),
         layout: Arc::new(layout),
     };
-    (Index { name, spec: Arc::new(spec), state: IndexState::Active }, descriptor)
+    let index = Index {
+        oid: spec.store_table.0,
+        name,
+        constraint: false,
+        spec: Arc::new(spec),
+        state: IndexState::Active,
+    };
+    (index, descriptor)
 }

@@ -147,6 +147,8 @@ impl Staging {
                 *slot = Some(Arc::new(memstore.copy()));
             }
         }
+        // A table that was created since goes, and nothing may be left that names it.
+        self.tables.retain(|staged| staged.families.iter().any(Option::is_some));
         self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }
 }

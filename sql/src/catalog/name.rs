@@ -1,0 +1,105 @@
+//! Names of what the catalog holds, and where names without a schema are looked for.
+
+use std::fmt;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// The schema that every new database has.
+pub const PUBLIC: &str = "public";
+
+/// The full name of a table, index, view or sequence.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
+pub struct ObjectName {
+    /// The schema.
+    pub schema: String,
+    /// The name within the schema.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// Returns a name in a schema.
+    pub fn new(schema: &str, name: &str) -> ObjectName {
+        ObjectName { schema: schema.to_owned(), name: name.to_owned() }
+    }
+
+    /// Returns the name as system views show it: without schema `public`.
+    pub fn short(&self) -> String {
+        match self.schema == PUBLIC {
+            true => self.name.clone(),
+            false => format!("{}.{}", self.schema, self.name),
+        }
+    }
+
+    /// Returns a name in schema `public`.
+    pub fn public(name: &str) -> ObjectName {
+        ObjectName::new(PUBLIC, name)
+    }
+}
+
+/// SQL text of the name, with its schema.
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", parser::quoted(&self.schema), parser::quoted(&self.name))
+    }
+}
+
+/// The schemas that names without one are looked for in, first to last. Some of them need not be
+/// there. What the system knows comes before all of them unless `pg_catalog` is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPath {
+    schemas: Vec<String>,
+}
+
+impl Default for SearchPath {
+    fn default() -> SearchPath {
+        SearchPath { schemas: vec![PUBLIC.to_owned()] }
+    }
+}
+
+impl SearchPath {
+    /// Reads the value of setting `search_path`; `"$user"` stands for the user's name.
+    ///
+    /// # Errors
+    ///
+    /// 22023 if it is no list of names.
+    pub fn parse(value: &str, user: &str) -> Result<SearchPath> {
+        let schemas = parser::parse_name_list(value).map_err(|_| {
+            let message = format!("invalid value for parameter \"search_path\": \"{value}\"");
+            Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                .with_detail("List syntax is invalid.")
+        })?;
+        let known = |name: String| if name == "$user" { user.to_owned() } else { name };
+        Ok(SearchPath { schemas: schemas.into_iter().map(known).collect() })
+    }
+
+    /// Returns the path of these schemas.
+    pub fn of(schemas: Vec<String>) -> SearchPath {
+        SearchPath { schemas }
+    }
+
+    /// Returns the schemas, first to last.
+    pub fn schemas(&self) -> &[String] {
+        &self.schemas
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_lists_of_names() {
+        let path = |text: &str| SearchPath::parse(text, "ann").map(|path| path.schemas);
+        assert_eq!(path("\"$user\", public").unwrap(), ["ann", "public"]);
+        assert_eq!(path(" A , \"B c\" ").unwrap(), ["a", "B c"]);
+        assert_eq!(path("").unwrap(), [""; 0]);
+        assert_eq!(path("a b").unwrap_err().sqlstate, "22023");
+        assert_eq!(path("a,").unwrap_err().sqlstate, "22023");
+    }
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        assert_eq!(ObjectName::new("s", "Tab").to_string(), "s.\"Tab\"");
+    }
+}

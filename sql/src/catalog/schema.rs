@@ -1,0 +1,64 @@
+//! Schemas: name spaces of tables, views, sequences and indexes.
+
+use ahash::AHashMap;
+
+/// What keys of [`schema_key`] begin with.
+pub const SCHEMAS_PREFIX: &[u8] = b"h";
+
+/// The number of schema `public`, as in PostgreSQL.
+pub const PUBLIC_OID: u32 = 2_200;
+
+/// Schemas of PostgreSQL whose content the server makes up; nothing can be created in them.
+pub const SYSTEM_SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "bennu"];
+
+/// Returns the key of a schema's row.
+pub fn schema_key(oid: u32) -> Vec<u8> {
+    [SCHEMAS_PREFIX, oid.to_be_bytes().as_slice()].concat()
+}
+
+/// A schema on disk.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct SchemaRecord {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A schema.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// What its names stand for.
+    pub relations: AHashMap<String, RelationId>,
+}
+
+/// What a name of a schema stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelationId {
+    /// A table, by its number.
+    Table(u32),
+    /// The primary key of a table.
+    PrimaryKey(u32),
+    /// An index of a table.
+    Index(u32),
+    /// A view, by its number.
+    View(u32),
+    /// A sequence, by its number.
+    Sequence(u32),
+}
+
+impl Schema {
+    /// Returns an empty schema.
+    pub fn of_record(record: SchemaRecord) -> Schema {
+        Schema { oid: record.oid, name: record.name, relations: AHashMap::new() }
+    }
+
+    /// Returns what is stored of it.
+    pub fn record(&self) -> SchemaRecord {
+        SchemaRecord { oid: self.oid, name: self.name.clone() }
+    }
+}

@@ -1,0 +1,241 @@
+//! DROP of tables, views, sequences, indexes and schemas, with what depends on them.
+
+use std::sync::Arc;
+
+use store::Mutation;
+use store::transaction::LockMode;
+
+use crate::assemble;
+use crate::ast;
+use crate::ast::{ObjectKind, TableName};
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, coprocessors_key, table_key, view_key};
+use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
+use crate::catalog::sequence::sequence_key;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::dependency::{self, Object};
+use crate::ddl::{Ddl, lock_table, no_schema};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Drops what a statement names, and with CASCADE what depends on it. What does not exist is
+    /// only told if the statement says IF EXISTS.
+    pub fn drop(&mut self, statement: &ast::Drop) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let mut named = Vec::new();
+        for name in &statement.names {
+            match self.named_object(&catalog, statement, name) {
+                Ok(object) if named.contains(&object) => {}
+                Ok(object) => named.push(object),
+                Err(Missing::Gone(error)) if statement.if_exists => {
+                    let message = format!("{}, skipping", error.message);
+                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                }
+                Err(Missing::Gone(error) | Missing::Wrong(error)) => return Err(error),
+            }
+        }
+        self.drop_objects(&named, statement.cascade)
+    }
+
+    /// Drops objects, with what goes with them.
+    pub(super) fn drop_objects(&mut self, named: &[Object], cascade: bool) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let going = dependency::going(&catalog, named);
+        self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
+        let tables: Vec<u32> = going
+            .iter()
+            .filter_map(|one| match one.object {
+                Object::Table(table) => Some(table),
+                _ => None,
+            })
+            .collect();
+        for one in &going {
+            self.remove(&one.object, cascade, &tables)?;
+        }
+        Ok(())
+    }
+
+    fn named_object(
+        &self,
+        catalog: &Catalog,
+        statement: &ast::Drop,
+        name: &TableName,
+    ) -> std::result::Result<Object, Missing> {
+        let written = &name.name.value;
+        if statement.kind == ObjectKind::Schema {
+            return named_schema(catalog, written);
+        }
+        if let Some(schema) = &name.schema
+            && catalog.schema(&schema.value).is_none()
+        {
+            return Err(Missing::Gone(no_schema(&schema.value)));
+        }
+        let kind = statement.kind.name();
+        let found = self.find(catalog, name);
+        let of_table = |relation: &Relation<'_>| match (&statement.table, relation) {
+            (Some(owner), Relation::Index(table, _)) => {
+                catalog.find_table(owner, &self.path).is_some_and(|owner| owner.oid == table.oid)
+            }
+            _ => true,
+        };
+        let Some(relation) = found.filter(of_table) else {
+            let code = match statement.kind {
+                ObjectKind::Index => sqlstate::UNDEFINED_OBJECT,
+                _ => sqlstate::UNDEFINED_TABLE,
+            };
+            return Err(Missing::Gone(Error::new(
+                code,
+                format!("{kind} \"{written}\" does not exist"),
+            )));
+        };
+        if relation.kind() != kind {
+            let article = if kind == "index" { "an" } else { "a" };
+            let message = format!("\"{written}\" is not {article} {kind}");
+            let other = relation.kind();
+            let an = if other == "index" { "an" } else { "a" };
+            let hint = format!("Use DROP {} to remove {an} {other}.", other.to_uppercase());
+            let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint);
+            return Err(Missing::Wrong(error));
+        }
+        match relation {
+            Relation::PrimaryKey(table) => {
+                Err(Missing::Wrong(constraint_index(written, &table.name)))
+            }
+            Relation::Index(table, index) => {
+                let record = catalog.record(table.oid);
+                let mut indexes = record.iter().flat_map(|record| &record.indexes);
+                match indexes.any(|one| one.name == index.name && one.constraint) {
+                    true => Err(Missing::Wrong(constraint_index(written, &table.name))),
+                    false => Ok(Object::of(relation)),
+                }
+            }
+            Relation::Sequence(sequence) => match identity_of(catalog, sequence.oid) {
+                Some(column) => {
+                    let what = column.describe(catalog, &self.path);
+                    let message =
+                        format!("cannot drop sequence {written} because {what} requires it");
+                    let error = Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message);
+                    let hint = format!("You can drop {what} instead.");
+                    Err(Missing::Wrong(error.with_hint(hint)))
+                }
+                None => Ok(Object::of(relation)),
+            },
+            relation => Ok(Object::of(relation)),
+        }
+    }
+
+    fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
+        match object {
+            Object::Schema(name) => self.remove_schema(name),
+            Object::Table(table) => self.remove_table(*table, cascade, tables),
+            Object::View(oid) => {
+                let row = Mutation::new(view_key(*oid)).delete_row();
+                self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+                let catalog = self.changes.catalog(self.engine);
+                self.changes.set_catalog(catalog.without_view(*oid));
+                Ok(())
+            }
+            Object::Sequence(oid) => {
+                let catalog = self.changes.catalog(self.engine);
+                let Some(sequence) = catalog.sequence(*oid) else { return Ok(()) };
+                self.changes.dropped_sequences.push(sequence.id);
+                let row = Mutation::new(sequence_key(*oid)).delete_row();
+                self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+                self.changes.set_catalog(catalog.without_sequence(*oid));
+                Ok(())
+            }
+            Object::Index(table, name) => self.change_record(*table, |changes, record| {
+                let dropped = record.indexes.iter().filter(|index| index.name == *name);
+                changes.dropped.extend(dropped.map(|index| index.descriptor.id));
+                record.indexes.retain(|index| index.name != *name);
+            }),
+            Object::Default(table, column) => self.change_record(*table, |_, record| {
+                record.columns[*column].default = None;
+            }),
+            Object::Column(..) => {
+                unreachable!("columns are dropped by ALTER TABLE, after what depends on them")
+            }
+        }
+    }
+
+    fn remove_table(&mut self, oid: u32, cascade: bool, tables: &[u32]) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let id = table.id;
+        lock_table(self.transaction, id, LockMode::Exclusive)?;
+        self.release_target(&table, cascade, tables)?;
+        let mut rows = vec![Mutation::new(table_key(oid)).delete_row()];
+        if !table.coprocessors.attached.is_empty() {
+            rows.push(Mutation::new(coprocessors_key(oid)).delete_row());
+        }
+        self.transaction.mutate(CATALOG_TABLE, rows)?;
+        self.changes.dropped.push(id);
+        self.changes.dropped.extend(table.indexes.iter().map(|index| index.spec.store_table));
+        let catalog = self.changes.catalog(self.engine);
+        let catalog = self.drop_quota(catalog.without_table(oid), id)?;
+        let catalog = self.drop_statistics(catalog, id)?;
+        self.changes.set_catalog(catalog);
+        Ok(())
+    }
+
+    fn remove_schema(&mut self, name: &str) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(schema) = catalog.schema(name) else { return Ok(()) };
+        let row = Mutation::new(schema_key(schema.oid)).delete_row();
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.set_catalog(catalog.without_schema(name));
+        Ok(())
+    }
+
+    /// Changes the record of a table, whose exclusive lock is taken.
+    pub(super) fn change_record(
+        &mut self,
+        oid: u32,
+        change: impl FnOnce(&mut super::Changes, &mut TableRecord),
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        change(self.changes, &mut record);
+        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        self.changes.touched.push(oid);
+        self.store_record(&catalog, changed, record)
+    }
+}
+
+/// Why an object that a statement names cannot be dropped.
+enum Missing {
+    /// There is none, which IF EXISTS allows.
+    Gone(Error),
+    /// There is something else, or it cannot go alone.
+    Wrong(Error),
+}
+
+fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, Missing> {
+    if SYSTEM_SCHEMAS.contains(&name) {
+        let message =
+            format!("cannot drop schema {name} because it is required by the database system");
+        let code = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+        return Err(Missing::Wrong(Error::new(code, message)));
+    }
+    match catalog.schema(name) {
+        Some(schema) => Ok(Object::Schema(schema.name.clone())),
+        None => Err(Missing::Gone(no_schema(name))),
+    }
+}
+
+/// Returns the error of an index that a constraint needs.
+fn constraint_index(index: &str, table: &str) -> Error {
+    let constraint = format!("constraint {index} on table {table}");
+    let message = format!("cannot drop index {index} because {constraint} requires it");
+    Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_hint(format!("You can drop {constraint} instead."))
+}
+
+/// Returns the identity column that a sequence belongs to.
+fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
+    let (table, column) = catalog.sequence(sequence)?.owned_by?;
+    let table = catalog.table(table)?;
+    let identity = table.columns.get(column as usize)?.identity;
+    identity.map(|_| Object::Column(table.oid, column as usize))
+}

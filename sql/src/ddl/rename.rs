@@ -1,0 +1,173 @@
+//! New names: `ALTER … RENAME TO`, `ALTER … SET SCHEMA`, and the content of a schema that is
+//! renamed.
+//!
+//! What depends on a relation knows it by its number. Only defaults name sequences, in their text.
+
+use store::transaction::LockMode;
+
+use crate::ast;
+use crate::ast::{NewName, ObjectKind};
+use crate::catalog::name::ObjectName;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::dependency::takes_from;
+use crate::ddl::sequence::replace_name;
+use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Renames a table, view, sequence or index, or moves it to another schema.
+    pub fn rename(&mut self, statement: &ast::Rename) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let Some(relation) = self.find(&catalog, &statement.name) else {
+            let missing = undefined_table(&statement.name);
+            if statement.if_exists {
+                let message = format!("{}, skipping", missing.message);
+                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                return Ok(());
+            }
+            return Err(Error { position: None, ..missing });
+        };
+        check_kind(relation, statement)?;
+        let old = relation.name();
+        let new = match &statement.to {
+            NewName::Name(name) => ObjectName::new(&old.schema, &name.value),
+            NewName::Schema(schema) if catalog.schema(&schema.value).is_none() => {
+                return Err(no_schema(&schema.value));
+            }
+            NewName::Schema(schema) => ObjectName::new(&schema.value, &old.name),
+        };
+        if new == old && matches!(statement.to, NewName::Schema(_)) {
+            return Ok(());
+        }
+        if catalog.relation(&new.schema, &new.name).is_some() {
+            let message = match &statement.to {
+                NewName::Name(_) => format!("relation \"{}\" already exists", new.name),
+                NewName::Schema(schema) => {
+                    format!(
+                        "relation \"{}\" already exists in schema \"{}\"",
+                        new.name, schema.value
+                    )
+                }
+            };
+            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        }
+        if let Relation::Table(table) = relation {
+            self.refuse_named_by_coprocessor(table)?;
+        }
+        if let (Relation::Sequence(sequence), NewName::Schema(_)) = (relation, &statement.to)
+            && sequence.owned_by.is_some()
+        {
+            let message = "cannot move an owned sequence into another schema";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.put_name(&catalog, relation, &new)
+    }
+
+    /// Moves all relations of a schema to another one, in which nothing is yet.
+    pub(super) fn move_relations(&mut self, from: &str, to: &str) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(schema) = catalog.schema(from) else { return Ok(()) };
+        for name in schema.relations.keys() {
+            let Some(relation) = catalog.relation(from, name) else { continue };
+            match relation {
+                Relation::Index(..) | Relation::PrimaryKey(_) => continue,
+                Relation::Table(table) => self.refuse_named_by_coprocessor(table)?,
+                Relation::View(_) | Relation::Sequence(_) => {}
+            }
+            self.put_name(&catalog, relation, &ObjectName::new(to, name))?;
+        }
+        Ok(())
+    }
+
+    fn put_name(
+        &mut self,
+        catalog: &Catalog,
+        relation: Relation<'_>,
+        new: &ObjectName,
+    ) -> Result<()> {
+        match relation {
+            Relation::Table(table) => {
+                self.change_record(table.oid, |_, record| {
+                    record.schema.clone_from(&new.schema);
+                    record.name.clone_from(&new.name);
+                    record.descriptor.name.clone_from(&new.name);
+                })?;
+                if table.schema == new.schema {
+                    return Ok(());
+                }
+                // Its own sequences go with it.
+                let owned = catalog.sequences();
+                let owned = owned.filter(|one| one.owned_by.is_some_and(|by| by.0 == table.oid));
+                for sequence in owned.filter(|one| one.schema != new.schema) {
+                    let new = ObjectName::new(&new.schema, &sequence.name);
+                    self.put_name(catalog, Relation::Sequence(sequence), &new)?;
+                }
+                Ok(())
+            }
+            Relation::PrimaryKey(table) => self.change_record(table.oid, |_, record| {
+                record.primary_key_name.clone_from(&new.name);
+            }),
+            Relation::Index(table, index) => self.change_record(table.oid, |_, record| {
+                let mut indexes = record.indexes.iter_mut();
+                if let Some(one) = indexes.find(|one| one.name == index.name) {
+                    one.name.clone_from(&new.name);
+                    one.descriptor.name.clone_from(&new.name);
+                }
+            }),
+            Relation::View(view) => {
+                let mut view = view.as_ref().clone();
+                view.schema.clone_from(&new.schema);
+                view.name.clone_from(&new.name);
+                self.store_view(view)
+            }
+            Relation::Sequence(sequence) => {
+                let mut renamed = sequence.as_ref().clone();
+                renamed.schema.clone_from(&new.schema);
+                renamed.name.clone_from(&new.name);
+                let old = ObjectName::new(&sequence.schema, &sequence.name);
+                let catalog = self.changes.catalog(self.engine);
+                let oid = sequence.oid;
+                self.store_sequence(renamed)?;
+                for table in catalog.tables() {
+                    let defaults = table.columns.iter().filter_map(|one| one.default.as_ref());
+                    if !defaults.into_iter().any(|one| takes_from(&catalog, one, oid)) {
+                        continue;
+                    }
+                    lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                    self.change_record(table.oid, |_, record| {
+                        for default in
+                            record.columns.iter_mut().filter_map(|one| one.default.as_mut())
+                        {
+                            *default = replace_name(default, &old.to_string(), new);
+                        }
+                    })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Coprocessors know the tables that they write to by name.
+    fn refuse_named_by_coprocessor(&self, table: &crate::catalog::table::Table) -> Result<()> {
+        let writers = self.engine.writers_to(table.id);
+        let Some((_, writer)) = writers.first() else { return Ok(()) };
+        let what =
+            format!("renaming a table that coprocessor \"{}\" writes to", writer.record.name);
+        Err(Error::not_supported(what, "Detach the coprocessor first."))
+    }
+}
+
+/// `ALTER TABLE` and `ALTER INDEX` rename whatever it is; the other statements only what they say.
+fn check_kind(relation: Relation<'_>, statement: &ast::Rename) -> Result<()> {
+    let (kind, wanted) = (relation.kind(), statement.kind.name());
+    let name = &statement.name.name.value;
+    if kind == "index" && matches!(statement.to, NewName::Schema(_)) {
+        let message = format!("cannot change schema of index \"{name}\"");
+        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .with_hint("Change the schema of the table instead."));
+    }
+    if kind == wanted || matches!(statement.kind, ObjectKind::Table | ObjectKind::Index) {
+        return Ok(());
+    }
+    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a {wanted}")))
+}

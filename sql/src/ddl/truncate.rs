@@ -1,0 +1,114 @@
+//! TRUNCATE: a table and its indexes get new, empty tables in the store; the old ones go after the
+//! commit. However many rows there were, that is a few files' worth of work, and a rollback is
+//! none.
+
+use std::sync::Arc;
+
+use store::transaction::LockMode;
+use store::{Mutation, TableId};
+
+use crate::assemble;
+use crate::ast;
+use crate::catalog::Catalog;
+use crate::catalog::quota::QuotaSubject;
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
+use crate::catalog::table::Table;
+use crate::ddl::{Ddl, lock_table};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Empties tables.
+    pub fn truncate(&mut self, statement: &ast::Truncate) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        for name in &statement.names {
+            let table =
+                self.table(&catalog, name).map_err(|error| match error.sqlstate.as_ref() {
+                    sqlstate::WRONG_OBJECT_TYPE => Error {
+                        message: format!("\"{}\" is not a table", name.name.value),
+                        ..error
+                    },
+                    _ => error,
+                })?;
+            if !tables.iter().any(|other| other.oid == table.oid) {
+                tables.push(table);
+            }
+        }
+        for table in &tables {
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            self.check_unwatched(table)?;
+        }
+        for table in &tables {
+            self.empty(table)?;
+            if statement.restart_identity {
+                self.restart_sequences(table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What coprocessors keep of rows would go on to tell of those that are gone.
+    fn check_unwatched(&self, table: &Table) -> Result<()> {
+        let hint = "DELETE FROM tells coprocessors of each row; or detach it first.";
+        let attached = self.engine.attached(table.id).unwrap_or_default();
+        for one in attached.iter() {
+            let name = &one.record.name;
+            if !one.writes.is_empty() || self.engine.coprocessors.follows_rows(&one.record) {
+                let what = format!("TRUNCATE of a table that coprocessor \"{name}\" follows");
+                return Err(Error::not_supported(what, hint));
+            }
+        }
+        let writers = self.engine.writers_to(table.id);
+        let Some((_, writer)) = writers.iter().find(|(by, _)| !self.changes.drops(*by)) else {
+            return Ok(());
+        };
+        let what =
+            format!("TRUNCATE of a table that coprocessor \"{}\" writes to", writer.record.name);
+        Err(Error::not_supported(what, "Use DELETE FROM, or detach the coprocessor first."))
+    }
+
+    /// Puts empty tables of the store in the place of a table's and its indexes'. The table's lock
+    /// is held.
+    fn empty(&mut self, table: &Table) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        let mut id = self.next_id()?;
+        let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
+        for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
+            self.changes.dropped.push(descriptor.id);
+            descriptor.id = TableId(id);
+            id += 1;
+        }
+        self.write_next_id(id)?;
+        self.create_in_store(&record.descriptor)?;
+        for index in &record.indexes {
+            self.create_in_store(&index.descriptor)?;
+        }
+        let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
+        let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
+        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        self.changes.touched.push(table.oid);
+        self.store_record(&catalog, changed, record)
+    }
+
+    /// Gives the quota of a table to another one.
+    fn move_quota(&self, catalog: Catalog, from: TableId, to: TableId) -> Result<Catalog> {
+        let Some(limits) = catalog.quotas().get(&QuotaSubject::Table(from)).copied() else {
+            return Ok(catalog);
+        };
+        let row = Mutation::new(QuotaSubject::Table(to).key()).put(0, Vec::new(), encode(&limits));
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.drop_quota(catalog.with_quota(QuotaSubject::Table(to), limits), from)
+    }
+
+    /// Has the sequences that go with a table begin anew.
+    fn restart_sequences(&mut self, table: &Table) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let owned = catalog.sequences();
+        for sequence in owned.filter(|one| one.owned_by.is_some_and(|by| by.0 == table.oid)) {
+            let start = sequence.start;
+            self.restart_sequence(sequence.as_ref().clone(), start)?;
+        }
+        Ok(())
+    }
+}

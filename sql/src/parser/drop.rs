@@ -1,0 +1,82 @@
+//! DROP and TRUNCATE.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{Drop, ObjectKind, Statement, TableName, Truncate};
+
+impl Cursor<'_> {
+    pub(super) fn drop(&mut self) -> Result<Statement> {
+        let position = self.position();
+        self.expect_words(&["drop"])?;
+        if self.take_word("type") {
+            return self.drop_type();
+        }
+        let Some(kind) = self.take_kind() else {
+            return match self.peek_word().to_uppercase() {
+                word if word.is_empty() => Err(self.unexpected()),
+                word => Err(ParseError::unsupported(format!("DROP {word}"), position)),
+            };
+        };
+        if self.is_word("concurrently") {
+            return Err(ParseError::unsupported("DROP INDEX CONCURRENTLY", self.position())
+                .with_hint("Use DROP INDEX."));
+        }
+        let if_exists = self.take_words(&["if", "exists"]);
+        let names = match kind {
+            ObjectKind::Schema => {
+                let names = self.list(Self::name)?;
+                names.into_iter().map(|name| TableName { schema: None, name }).collect()
+            }
+            _ => self.list(Self::table_name)?,
+        };
+        let table = match kind == ObjectKind::Index && self.take_word("on") {
+            true => Some(self.table_name()?),
+            false => None,
+        };
+        let cascade = self.cascade();
+        Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade }))
+    }
+
+    pub(super) fn truncate(&mut self) -> Result<Statement> {
+        self.expect_words(&["truncate"])?;
+        self.take_word("table");
+        let names = self.list(|cursor| {
+            // No table has others that inherit from it.
+            cursor.take_word("only");
+            let name = cursor.table_name()?;
+            cursor.take(&Token::Mul);
+            Ok(name)
+        })?;
+        let restart_identity = self.take_words(&["restart", "identity"]);
+        if !restart_identity {
+            self.take_words(&["continue", "identity"]);
+        }
+        // Nothing refers to a table by its rows.
+        self.cascade();
+        Ok(Statement::Truncate(Truncate { names, restart_identity }))
+    }
+
+    /// Takes the word for a kind of object.
+    pub(super) fn take_kind(&mut self) -> Option<ObjectKind> {
+        let kind = match self.peek_word().as_str() {
+            "table" => ObjectKind::Table,
+            "view" => ObjectKind::View,
+            "sequence" => ObjectKind::Sequence,
+            "index" => ObjectKind::Index,
+            "schema" => ObjectKind::Schema,
+            _ => return None,
+        };
+        self.advance();
+        Some(kind)
+    }
+
+    pub(super) fn cascade(&mut self) -> bool {
+        let cascade = self.take_word("cascade");
+        if !cascade {
+            self.take_word("restrict");
+        }
+        cascade
+    }
+}
