@@ -20,10 +20,17 @@ pub(super) fn split(predicate: Expr, out: &mut Vec<Expr>) {
             Expr::Or(operands) => {
                 operands.into_iter().for_each(|operand| split(Expr::Not(Box::new(operand)), out));
             }
+            Expr::Constant { value: Datum::Bool(false), .. } => {}
+            Expr::Constant { .. } => out.push(boolean(false)),
             operand => out.push(Expr::Not(Box::new(operand))),
         },
         predicate => out.push(predicate),
     }
+}
+
+/// Returns whether a conjunct is never true: nothing else needs to be computed then.
+pub(super) fn is_never_true(conjunct: &Expr) -> bool {
+    matches!(conjunct, Expr::Constant { value: Datum::Bool(false) | Datum::Null, .. })
 }
 
 /// Returns the predicate that all of these hold; `None` if there are none.

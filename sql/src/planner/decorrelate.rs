@@ -19,13 +19,14 @@ use types::{DataType, Datum};
 
 use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, all, column, is_free, is_volatile, substitute, uses_parameters,
+    Columns, all, as_column, column, is_free, is_volatile, substitute, uses_parameters,
 };
 use crate::planner::cost;
 use crate::planner::equivalence::{equal, sides};
 use crate::planner::estimate::Estimator;
 use crate::planner::lookup::{FilteredTable, filtered_table};
-use crate::planner::semi_join::{Inner, bind, pull_up};
+use crate::planner::semi_join::{self, Inner, bind, pull_up};
+use crate::planner::shape::width_of;
 
 /// Cost of starting a subquery.
 const RUN: f64 = 50.0;
@@ -48,6 +49,23 @@ pub(super) fn decorrelated(
         | ApplyKind::Rows { .. } => return None,
     };
     grouped.pays(apply, conjuncts, estimator).then(|| grouped.joined(apply))
+}
+
+/// Returns about how many rows there are for which the subquery is wanted. Another one below that
+/// decides about that is a semi join by then.
+fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f64 {
+    let mut conjuncts = conjuncts.to_vec();
+    let mut rows = estimator.rows(&apply.input);
+    if let Logical::Apply(below) = apply.input.as_ref() {
+        let decides = |conjunct: &Expr| as_column(conjunct) == Some(width_of(&below.input));
+        if conjuncts.iter().any(decides)
+            && let Some(join) = semi_join::from_apply(below, true)
+        {
+            conjuncts.retain(|conjunct| !decides(conjunct));
+            rows = estimator.rows(&join);
+        }
+    }
+    rows * estimator.selectivity_of_all(&conjuncts, &apply.input).max(f64::MIN_POSITIVE)
 }
 
 /// A subquery as groups by what it compares with outer columns.
@@ -199,8 +217,7 @@ fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
 impl Grouped {
     /// Returns whether one step for all rows costs less than a run for each.
     fn pays(&self, apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> bool {
-        let outer_rows = estimator.rows(&apply.input)
-            * estimator.selectivity_of_all(conjuncts, &apply.input).max(f64::MIN_POSITIVE);
+        let outer_rows = outer_rows(apply, conjuncts, estimator);
         let values = apply
             .bindings
             .iter()

@@ -17,6 +17,7 @@ use std::ops::Range;
 use types::expr::Expr;
 
 use crate::logical::{Join, JoinKind, Logical};
+use crate::planner::alternatives::{in_common, said_of};
 use crate::planner::conjunct::{
     all, as_column, boolean, column, is_volatile, renumber, split, substitute, within,
 };
@@ -95,7 +96,31 @@ impl JoinGroup {
         conjuncts.into_iter().for_each(|conjunct| group.hold(substitute(conjunct, &outputs)));
         group.outputs = outputs;
         group.open_outer_joins();
+        group.take_alternatives_apart();
         group
+    }
+
+    /// What all alternatives of a condition have in common becomes a condition, and so does what
+    /// they say of one unit.
+    fn take_alternatives_apart(&mut self) {
+        for conjunct in std::mem::take(&mut self.conjuncts) {
+            match &conjunct {
+                Expr::Or(operands) => match in_common(operands) {
+                    None => self.conjuncts.push(conjunct),
+                    Some((common, rest)) => self.conjuncts.extend(common.into_iter().chain(rest)),
+                },
+                _ => self.conjuncts.push(conjunct),
+            }
+        }
+        if self.units.len() < 2 {
+            return;
+        }
+        let said_of_unit = |unit: &Unit| {
+            let own = |part: &Expr| within(part, unit.columns.clone()) && uses(part, &unit.columns);
+            self.conjuncts.iter().filter_map(|one| said_of(one, &own)).collect::<Vec<Expr>>()
+        };
+        let said: Vec<Expr> = self.units.iter().flat_map(said_of_unit).collect();
+        self.conjuncts.extend(said);
     }
 
     fn hold(&mut self, conjunct: Expr) {

@@ -97,7 +97,7 @@ pub(super) fn put_together(
     for (tail, conjuncts) in group.tail.into_iter().zip(sorted.of_tail) {
         let right = Unit { plan: push_into(tail.right.plan, Vec::new()), ..tail.right };
         let tail = Tail { right, ..tail };
-        if let Some(tail) = done_early(tail, &mut parts, &owners, estimator) {
+        if let Some(tail) = done_early(tail, &mut parts, &owners, chooser) {
             late.push((tail, conjuncts));
         }
     }
@@ -281,8 +281,9 @@ fn done_early(
     tail: Tail,
     parts: &mut [Part],
     owners: &[Owner],
-    estimator: Estimator<'_>,
+    chooser: Chooser<'_>,
 ) -> Option<Tail> {
+    let estimator = chooser.estimator;
     if !matches!(tail.kind, JoinKind::Semi | JoinKind::Anti) {
         return Some(tail);
     }
@@ -303,11 +304,15 @@ fn done_early(
         Part { plan: tail.right.plan.clone(), columns: tail.right.columns.clone().collect() };
     let joined = left.joined(tail.kind, right, tail.on.clone(), JoinChoice::default());
     let alone = parts.len() == 1;
-    if alone || estimator.rows(&joined.plan) <= before * EARLY_SEMI_JOIN {
-        parts[unit] = joined;
+    let rows = estimator.rows(&joined.plan);
+    let Part { plan: Logical::Join(mut join), columns } = joined else {
+        unreachable!("it was joined above")
+    };
+    if alone || rows <= before * EARLY_SEMI_JOIN {
+        join.choice = tail_choice(&tail, before, rows, chooser);
+        parts[unit] = Part { plan: Logical::Join(join), columns };
         return None;
     }
-    let Logical::Join(join) = joined.plan else { unreachable!("it was joined above") };
     parts[unit].plan = *join.left;
     Some(tail)
 }
@@ -320,14 +325,7 @@ fn with_tail(left: Part, tail: Tail, rows: &mut f64, chooser: Chooser<'_>) -> Pa
         JoinKind::Left => left_rows,
         _ => (left_rows * 0.5).max(1.0),
     };
-    let mut choice = JoinChoice { rows: Some(*rows), lookup: None };
-    let kept = if tail.kind == JoinKind::Left { left_rows.min(right_rows) } else { right_rows };
-    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(left_rows, kept, *rows);
-    if tail_lookup(&tail, estimator)
-        .is_some_and(|lookup| cost::lookup_join(left_rows, lookup, *rows) < whole)
-    {
-        choice.lookup = Some(chooser.new_parameters(tail.on.len()));
-    }
+    let choice = tail_choice(&tail, left_rows, *rows, chooser);
     let right = Part { plan: tail.right.plan, columns: tail.right.columns.collect() };
     match tail.kind {
         // The smaller side is kept in memory.
@@ -336,6 +334,18 @@ fn with_tail(left: Part, tail: Tail, rows: &mut f64, chooser: Chooser<'_>) -> Pa
         }
         kind => left.joined(kind, right, tail.on, choice),
     }
+}
+
+/// Returns how a join of the tail is best done, of so many left rows that yield so many.
+fn tail_choice(tail: &Tail, left_rows: f64, rows: f64, chooser: Chooser<'_>) -> JoinChoice {
+    let estimator = chooser.estimator;
+    let right_rows = estimator.rows(&tail.right.plan);
+    let kept = if tail.kind == JoinKind::Left { left_rows.min(right_rows) } else { right_rows };
+    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(left_rows, kept, rows);
+    let lookup = tail_lookup(tail, estimator)
+        .filter(|lookup| cost::lookup_join(left_rows, *lookup, rows) < whole)
+        .map(|_| chooser.new_parameters(tail.on.len()));
+    JoinChoice { rows: Some(rows), lookup }
 }
 
 /// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.

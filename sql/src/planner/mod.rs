@@ -13,6 +13,7 @@
 
 pub mod statistics;
 mod conjunct;
+mod alternatives;
 mod shape;
 pub(crate) mod key_term;
 mod semi_join;

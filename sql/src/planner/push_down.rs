@@ -17,7 +17,8 @@ use crate::logical::{
     RecursiveUnion, SetOperation, TableScan, Window, With,
 };
 use crate::planner::conjunct::{
-    all, as_column, boolean, columns_of, is_volatile, renumber, split, substitute, within,
+    all, as_column, boolean, columns_of, is_never_true, is_volatile, renumber, split, substitute,
+    within,
 };
 use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::Estimator;
@@ -92,6 +93,10 @@ impl PushDown<'_> {
             Logical::Filter { input, predicate } => {
                 let mut own = Vec::new();
                 split(predicate, &mut own);
+                if own.iter().any(is_never_true) {
+                    let types = input.column_types();
+                    return Logical::Values { types, rows: Vec::new() };
+                }
                 let (stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(is_volatile);
                 if stay.is_empty() {
                     go.append(&mut conjuncts);
