@@ -9,10 +9,11 @@ use types::expr::Expr;
 
 use crate::ast::FunctionCall;
 use crate::binder::calls::{call_text, undefined_function};
-use crate::binder::level::{AGGREGATE, Binder, Clause, aggregate_not_allowed};
-use crate::binder::parameters::Parameters;
+use crate::binder::level::{
+    AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
+};
 use crate::binder::select::direction;
-use crate::binder::tree::{for_each_column, walk};
+use crate::binder::tree::walk;
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
@@ -32,19 +33,24 @@ impl Binder<'_> {
         call: &FunctionCall,
         position: usize,
     ) -> Result<Typed> {
+        let before = self.marks();
         let level = self.level();
         if level.in_aggregate {
             let message = "aggregate function calls cannot be nested";
             return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
         }
-        if !level.clause.allows_aggregates() {
-            return Err(aggregate_not_allowed(level.clause).at(position));
-        }
+        let clause = level.clause;
         level.in_aggregate = true;
         let bound = self.resolve_aggregate(name, call, position);
         self.level().in_aggregate = false;
         let found = bound?;
-        self.refuse_outer_aggregate(&found.arguments, position)?;
+        if let Some(depth) = self.depth_of(&found) {
+            self.back_to(&before);
+            return self.bind_outer_aggregate(depth, (name, call), position);
+        }
+        if !clause.allows_aggregates() {
+            return Err(aggregate_not_allowed(clause).at(position));
+        }
         let data_type = found.data_type;
         let aggregates = &mut self.level().aggregates;
         let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
@@ -53,6 +59,46 @@ impl Binder<'_> {
         });
         let expr = Expr::Column { index: AGGREGATE + index, data_type };
         Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// Returns the level around whose aggregate this is: the innermost one whose columns it takes,
+    /// if it takes none of the level at hand.
+    fn depth_of(&self, aggregate: &Aggregate) -> Option<usize> {
+        let (mut local, mut outer) = (false, None);
+        let mut waiting: Vec<Expr> = aggregate.expressions().cloned().collect();
+        let subqueries = self.levels.last().map_or(&[][..], |level| &level.subqueries);
+        while let Some(expr) = waiting.pop() {
+            walk(&expr, &mut |node| match node {
+                Expr::Column { index: SUBQUERY_COLUMN.., .. } => {}
+                Expr::Column { index: index @ SUBQUERY.., .. } => {
+                    let taken = &mut |taken: &Expr| waiting.push(taken.clone());
+                    subqueries[*index - SUBQUERY].for_each_taken(taken);
+                }
+                Expr::Column { .. } => local = true,
+                Expr::Parameter { index, .. } => {
+                    let takes =
+                        |level: &Level| level.open_bindings.iter().any(|(of, _)| of == index);
+                    outer = outer.max(self.levels.iter().rposition(takes));
+                }
+                _ => {}
+            });
+        }
+        outer.filter(|_| !local)
+    }
+
+    /// Binds an aggregate of a level around; here it is a value like a column of that level.
+    fn bind_outer_aggregate(
+        &mut self,
+        depth: usize,
+        (name, call): (&str, &FunctionCall),
+        position: usize,
+    ) -> Result<Typed> {
+        let inner = self.levels.split_off(depth + 1);
+        let bound = self.bind_aggregate(name, call, position);
+        self.levels.extend(inner);
+        let bound = bound?;
+        let expr = self.taken_from(depth, bound.expr, bound.sql_type.base);
+        Ok(Typed { expr, ..bound })
     }
 
     /// Returns the aggregate that a call means.
@@ -189,24 +235,6 @@ impl Binder<'_> {
         let filter = self.bind_expr(filter);
         self.level().clause = clause;
         self.condition(filter?, "FILTER").map(Some)
-    }
-
-    /// An aggregate over nothing but outer columns would belong to the outer query.
-    fn refuse_outer_aggregate(&self, arguments: &[Expr], position: usize) -> Result<()> {
-        let (mut local, mut outer) = (false, false);
-        for argument in arguments {
-            for_each_column(argument, &mut |_| local = true);
-            walk(argument, &mut |node| {
-                outer |= matches!(node, Expr::Parameter { index, .. }
-                    if Parameters::is_outer(*index));
-            });
-        }
-        if outer && !local {
-            let what = "an aggregate of an outer query inside a subquery";
-            let hint = "Compute the aggregate in a subquery in FROM.";
-            return Err(Error::not_supported(what, hint).at(position));
-        }
-        Ok(())
     }
 }
 

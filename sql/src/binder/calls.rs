@@ -275,10 +275,11 @@ impl Binder<'_> {
                 return Ok(value);
             }
             let position = value.position;
-            let expr = if value.base() == DataType::Bool {
-                boolean_text(value.expr)
-            } else {
-                self.explicit(value, DataType::Text.into(), position)?
+            let expr = match value.base() {
+                DataType::Bool => boolean_text(value.expr),
+                // A cast would take the blanks at its end away, which are shown.
+                DataType::Char => value.expr,
+                _ => self.explicit(value, DataType::Text.into(), position)?,
             };
             Ok(Typed::new(expr, DataType::Text, position))
         };

@@ -1,9 +1,10 @@
 //! Column references: of the query at hand, or of one around it.
 
+use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::Ident;
-use crate::binder::level::{Binder, Reach, Reference};
+use crate::binder::level::{Binder, Level, Reach, Reference};
 use crate::binder::scope::{Relation, ScopeColumn};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::Typed;
@@ -61,16 +62,39 @@ impl Binder<'_> {
         if !from_subquery {
             return Typed { expr: column.expr, sql_type, position };
         }
-        let bound = level.open_bindings.iter().find(|(_, value)| *value == column.expr);
-        let index = match bound {
+        let expr = self.taken_from(depth, column.expr, sql_type.base);
+        Typed { expr, sql_type, position }
+    }
+
+    /// Returns what a subquery sees of a value of the level at `depth`, which is around it.
+    pub(super) fn taken_from(&mut self, depth: usize, value: Expr, data_type: DataType) -> Expr {
+        let mut bindings = self.levels[depth].open_bindings.iter();
+        let index = match bindings.find(|(_, bound)| *bound == value) {
             Some((index, _)) => *index,
             None => {
                 let index = self.parameters.outer();
-                self.levels[depth].open_bindings.push((index, column.expr));
+                self.levels[depth].open_bindings.push((index, value));
                 index
             }
         };
-        Typed { expr: Expr::Parameter { index, data_type: sql_type.base }, sql_type, position }
+        Expr::Parameter { index, data_type }
+    }
+
+    /// Returns how much every level has noted of what was named.
+    pub(super) fn marks(&self) -> Vec<[usize; 3]> {
+        let mark = |level: &Level| {
+            [level.open_bindings.len(), level.references.len(), level.subqueries.len()]
+        };
+        self.levels.iter().map(mark).collect()
+    }
+
+    /// Forgets what was named since.
+    pub(super) fn back_to(&mut self, marks: &[[usize; 3]]) {
+        for (level, [bindings, references, subqueries]) in self.levels.iter_mut().zip(marks) {
+            level.open_bindings.truncate(*bindings);
+            level.references.truncate(*references);
+            level.subqueries.truncate(*subqueries);
+        }
     }
 
     fn no_column(&self, parts: &[Ident]) -> Error {

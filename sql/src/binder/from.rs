@@ -9,9 +9,9 @@ use types::{DataType, SqlType};
 use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
 use crate::binder::level::{Binder, Clause, Reach};
 use crate::binder::operators::all_of;
-use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope, ScopeColumn};
-use crate::binder::tree::{conjuncts, map_columns};
+use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::Relation as CatalogRelation;
 use crate::catalog::table::Table;
@@ -237,17 +237,19 @@ impl Binder<'_> {
                 let scope = left.join(right, width)?;
                 let bind = |binder: &mut Self| binder.bind_condition(on, Clause::JoinOn);
                 let (on, level) = self.within(scope, Clause::JoinOn, bind)?;
-                join_on(&mut rows, (right_rows, bindings), kind, on, &level)?;
+                let right = (right_rows, bindings);
+                self.join_on(&mut rows, right, kind, on, &level)?;
                 return Ok((rows, level.scope));
             }
             JoinCondition::None => Vec::new(),
         };
-        let on = self.join_using(&left, &right, width, &names)?;
+        // Types that do not go together are named before an operator is missed.
         let merged = if names.is_empty() {
             None
         } else {
             Some(self.merged_columns(&left, &right, (kind, width), &names)?)
         };
+        let on = self.join_using(&left, &right, width, &names)?;
         let mut scope = left.join(right, width)?;
         if let Some(merged) = merged {
             scope.merge(merged);
@@ -361,28 +363,6 @@ fn system_rows(
     let types = columns.iter().map(|column| column.sql_type.base).collect();
     let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
     Ok((Rows::new(plan, types), Scope::of(relation)))
-}
-
-/// Joins on a condition; subqueries in that of an inner join are computed over the pairs.
-fn join_on(
-    rows: &mut Rows,
-    (right, bindings): (Rows, Vec<(usize, usize)>),
-    kind: JoinKind,
-    on: Expr,
-    level: &crate::binder::level::Level,
-) -> Result<()> {
-    if kind != JoinKind::Inner {
-        level.refuse_subqueries("the condition of an outer join")?;
-        rows.join_lateral(right, kind, on, bindings);
-        return Ok(());
-    }
-    let (late, early): (Vec<Expr>, Vec<Expr>) = conjuncts(on).into_iter().partition(has_subquery);
-    let on = if early.is_empty() { boolean(true) } else { all_of(early) };
-    rows.join_lateral(right, kind, on, bindings);
-    if !late.is_empty() {
-        rows.filter(all_of(late), &level.subqueries);
-    }
-    Ok(())
 }
 
 fn typed(column: &ScopeColumn, position: usize) -> Typed {

@@ -126,6 +126,16 @@ pub(super) struct SubqueryUse {
     pub(super) position: usize,
 }
 
+impl SubqueryUse {
+    /// Calls `visit` on each expression that it takes from the row of its level.
+    pub(super) fn for_each_taken(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.bindings.iter().for_each(|(_, value)| visit(value));
+        if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &self.kind {
+            visit(comparison);
+        }
+    }
+}
+
 /// Partitions and order that calls of a level are over.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BoundWindow {

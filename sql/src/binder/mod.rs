@@ -48,6 +48,7 @@ mod endpoint;
 mod table_function;
 mod with;
 mod window;
+mod join_condition;
 mod from;
 mod grouping_sets;
 mod grouping;

@@ -70,11 +70,6 @@ impl Parameters {
         OUTER + self.outer_count - 1
     }
 
-    /// Returns whether an index is of an outer parameter.
-    pub(super) fn is_outer(index: usize) -> bool {
-        index >= OUTER
-    }
-
     /// Returns the final index of a parameter.
     pub(super) fn final_index(&self, index: usize) -> usize {
         if index >= OUTER { self.types.len() + index - OUTER } else { index }

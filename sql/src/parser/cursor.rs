@@ -294,7 +294,6 @@ impl Cursor<'_> {
             ("for", "system_time") => "FOR SYSTEM_TIME other than AS OF",
             ("for", "no") => "FOR NO KEY UPDATE",
             ("for", "key") => "FOR KEY SHARE",
-            ("symmetric", _) => "BETWEEN SYMMETRIC",
             _ => return None,
         };
         Some(ParseError::unsupported(construct, position))

@@ -2,15 +2,16 @@
 //!
 //! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
 //! the parser asks for it by type in many places. What differs: prefix operators bind as in
-//! PostgreSQL (`-2 ^ 2` is 4), `FOR SYSTEM_TIME` and `NEXT VALUE FOR` are read, `?` is an
-//! operator, and the geometric types and JSON's colons, which bennu does not have, stay names and
-//! errors. What GROUP BY alone has is read by [`parse_sets`].
+//! PostgreSQL (`-2 ^ 2` is 4); `FOR SYSTEM_TIME`, `NEXT VALUE FOR`, `BETWEEN SYMMETRIC` are read;
+//! VALUES is a subquery like any other, `?` is an operator, and the geometric types and JSON's
+//! colons, which bennu does not have, stay names and errors. What GROUP BY alone has is read by
+//! [`parse_sets`].
 
 use std::any::TypeId;
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
+    FunctionArguments, Ident, ObjectName, Query, TrimWhereField, UnaryOperator, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -49,7 +50,10 @@ impl Dialect for BennuDialect {
         supports_left_associative_joins_without_parens supports_notnull_operator
         supports_interval_options supports_comma_separated_trim supports_comment_optimizer_hint
         allow_extract_custom allow_extract_single_quotes
-        supports_string_literal_concatenation_with_newline
+    }
+
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
+        true
     }
 
     fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
@@ -97,7 +101,8 @@ impl Dialect for BennuDialect {
         }
     }
 
-    /// Reads `?`, `?|` and `?&` behind an operand.
+    /// Reads `?`, `?|` and `?&` behind an operand; BETWEEN SYMMETRIC; ANY and ALL of queries
+    /// that do not begin with SELECT.
     fn parse_infix(
         &self,
         parser: &mut Parser,
@@ -106,7 +111,14 @@ impl Dialect for BennuDialect {
     ) -> Option<Result<Expr, ParserError>> {
         match &parser.peek_token_ref().token {
             Token::Placeholder(text) if text == "?" => parser.advance_token(),
-            _ => return self.base.parse_infix(parser, expr, precedence),
+            Token::Word(_) => {
+                let between = self.between_symmetric(parser, expr);
+                return between.or_else(|| self.base.parse_infix(parser, expr, precedence));
+            }
+            _ => {
+                let quantified = quantified_values(parser, expr);
+                return quantified.or_else(|| self.base.parse_infix(parser, expr, precedence));
+            }
         }
         let op = match parser.peek_token_no_skip().token {
             Token::Pipe => BinaryOperator::QuestionPipe,
@@ -135,7 +147,13 @@ impl Dialect for BennuDialect {
                 (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
             }
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
-            Token::Word(_) => return sequence_value(parser).or_else(|| parse_sets(parser)),
+            Token::Word(_) => {
+                let read = trim_from(parser).or_else(|| sequence_value(parser));
+                return read.or_else(|| parse_sets(parser));
+            }
+            Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
+                return Some(in_parentheses(parser).map(Expr::Subquery));
+            }
             Token::LParen => return parse_sets(parser),
             _ => return None,
         };
@@ -144,6 +162,156 @@ impl Dialect for BennuDialect {
             parser.parse_subexpr(precedence).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }),
         )
     }
+}
+
+impl BennuDialect {
+    /// Reads `[NOT] BETWEEN SYMMETRIC low AND high` as PostgreSQL does: either way round;
+    /// `ASYMMETRIC` is what BETWEEN is without a word.
+    fn between_symmetric(
+        &self,
+        parser: &mut Parser,
+        operand: &Expr,
+    ) -> Option<Result<Expr, ParserError>> {
+        let negated = is_word(parser, 0, "not");
+        let at = usize::from(negated);
+        let symmetric = is_word(parser, at + 1, "symmetric");
+        let asymmetric = is_word(parser, at + 1, "asymmetric");
+        if !is_word(parser, at, "between") || !(symmetric || asymmetric) {
+            return None;
+        }
+        (0..at + 2).for_each(|_| parser.advance_token());
+        let between = match parser.parse_between(operand.clone(), negated && asymmetric) {
+            Ok(between) => between,
+            Err(error) => return Some(Err(error)),
+        };
+        let Expr::Between { expr, low, high, .. } = &between else { return Some(Ok(between)) };
+        if asymmetric {
+            return Some(Ok(between));
+        }
+        let turned = Expr::Between {
+            expr: expr.clone(),
+            negated: false,
+            low: high.clone(),
+            high: low.clone(),
+        };
+        let (left, right) = (Box::new(between), Box::new(turned));
+        let either = Expr::BinaryOp { left, op: BinaryOperator::Or, right };
+        let nested = Expr::Nested(Box::new(either));
+        Some(Ok(match negated {
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested) },
+            false => nested,
+        }))
+    }
+}
+
+/// Returns whether a token ahead is this unquoted word, given in lower case.
+fn is_word(parser: &Parser, ahead: usize, expected: &str) -> bool {
+    matches!(&parser.peek_nth_token_ref(ahead).token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
+}
+
+/// Returns whether a parenthesis, so many tokens ahead, opens a query that begins with another one
+/// in parentheses: `((SELECT …) UNION …)`. The query alone in two pairs of parentheses is none.
+fn is_set_operation(parser: &Parser, ahead: usize) -> bool {
+    if parser.peek_nth_token_ref(ahead + 1).token != Token::LParen {
+        return false;
+    }
+    // What is at hand was read already. Behind the parenthesis comes the first operand.
+    let tokens = (parser.get_current_index() + 1..).map(|index| &parser.token_at(index).token);
+    let tokens = tokens.skip_while(|token| !matches!(token, Token::LParen)).skip(1);
+    let (mut depth, mut begun, mut is_query) = (0_usize, false, false);
+    for token in tokens {
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Word(word) if !begun => {
+                let word = word.value.to_ascii_lowercase();
+                begun = true;
+                is_query = ["select", "values", "with"].contains(&word.as_str());
+            }
+            Token::Word(word) if depth == 0 => {
+                let word = word.value.to_ascii_lowercase();
+                let goes_on = ["union", "intersect", "except", "order", "limit", "offset", "fetch"];
+                return is_query && goes_on.contains(&word.as_str());
+            }
+            Token::EOF => return false,
+            _ if !begun || depth == 0 => return false,
+            _ => {}
+        }
+        if begun && !is_query {
+            return false;
+        }
+    }
+    false
+}
+
+/// Reads a query in parentheses.
+fn in_parentheses(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(query)
+}
+
+/// Reads `= ANY (VALUES …)` and its kin behind an operand; `None` for anything else.
+fn quantified_values(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    let compare_op = match &parser.peek_token_ref().token {
+        Token::Eq => BinaryOperator::Eq,
+        Token::Neq => BinaryOperator::NotEq,
+        Token::Lt => BinaryOperator::Lt,
+        Token::LtEq => BinaryOperator::LtEq,
+        Token::Gt => BinaryOperator::Gt,
+        Token::GtEq => BinaryOperator::GtEq,
+        _ => return None,
+    };
+    let (any, some) = (is_word(parser, 1, "any"), is_word(parser, 1, "some"));
+    let is_quantified = any || some || is_word(parser, 1, "all");
+    let opens = parser.peek_nth_token_ref(2).token == Token::LParen;
+    let is_query = is_word(parser, 3, "values") || is_set_operation(parser, 2);
+    if !is_quantified || !opens || !is_query {
+        return None;
+    }
+    (0..2).for_each(|_| parser.advance_token());
+    let left = Box::new(left.clone());
+    Some(in_parentheses(parser).map(|query| {
+        let right = Box::new(Expr::Subquery(query));
+        match any || some {
+            true => Expr::AnyOp { left, compare_op, right, is_some: some },
+            false => Expr::AllOp { left, compare_op, right },
+        }
+    }))
+}
+
+/// Reads `trim(LEADING FROM text)`, of which the parser wants to know what is trimmed; `None` for
+/// anything else.
+fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let opens = parser.peek_nth_token_ref(1).token == Token::LParen;
+    if !is_word(parser, 0, "trim") || !opens {
+        return None;
+    }
+    let end = match () {
+        () if is_word(parser, 2, "from") => 2,
+        () if is_word(parser, 3, "from") => 3,
+        () => return None,
+    };
+    let trim_where = match () {
+        () if end == 2 => None,
+        () if is_word(parser, 2, "both") => Some(TrimWhereField::Both),
+        () if is_word(parser, 2, "leading") => Some(TrimWhereField::Leading),
+        () if is_word(parser, 2, "trailing") => Some(TrimWhereField::Trailing),
+        () => return None,
+    };
+    (0..=end).for_each(|_| parser.advance_token());
+    let text = match parser.parse_expr() {
+        Ok(text) => text,
+        Err(error) => return Some(Err(error)),
+    };
+    let trim = |_| {
+        let (expr, trim_what) = (Box::new(text), None);
+        Expr::Trim { expr, trim_where, trim_what, trim_characters: None }
+    };
+    Some(parser.expect_token(&Token::RParen).map(trim))
 }
 
 /// Reads Phoenix's and SQL's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR s` as

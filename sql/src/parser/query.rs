@@ -2,6 +2,7 @@
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{SetExpr, TableFactor};
+use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
@@ -341,7 +342,7 @@ impl Cursor<'_> {
             }
             parsed::SelectItem::ExprWithAlias { expr, alias } => {
                 let expr = self.lower(expr)?;
-                Ok(SelectItem::Expr { expr, alias: Some(self.ident(&alias)) })
+                Ok(SelectItem::Expr { expr, alias: Some(self.named(&alias)?) })
             }
             parsed::SelectItem::ExprWithAliases { expr, .. } => {
                 let position = self.lower_placed(expr)?.start;
@@ -443,9 +444,28 @@ impl Cursor<'_> {
         Ok(Locking { strength, of, wait, position })
     }
 
+    /// Refuses a string as a name, which the parser would take.
+    fn named(&self, parsed: &parsed::Ident) -> Result<Ident> {
+        let ident = self.ident(parsed);
+        match parsed.quote_style {
+            // The parser keeps no position of it.
+            Some('\'') => {
+                let is_it = |index: &usize| {
+                    matches!(&self.parser.token_at(*index).token,
+                        Token::SingleQuotedString(text) if *text == parsed.value)
+                };
+                let found = (0..self.token_count).rfind(is_it);
+                let position =
+                    found.map(|index| self.source.position(self.parser.token_at(index).span.start));
+                Err(self.syntax_error_near(position.unwrap_or(ident.position)))
+            }
+            _ => Ok(ident),
+        }
+    }
+
     /// Refuses an alias that PostgreSQL's grammar would not take without quotes.
     pub(super) fn declared(&self, parsed: &parsed::Ident) -> Result<Ident> {
-        let ident = self.ident(parsed);
+        let ident = self.named(parsed)?;
         if parsed.quote_style.is_none() && name::is_reserved(&ident.value) {
             return Err(self.syntax_error_near(ident.position));
         }
