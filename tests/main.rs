@@ -8,6 +8,7 @@ mod clients;
 mod crash;
 mod harness;
 mod quotas;
+mod random_queries;
 mod raw;
 mod side_by_side;
 mod slt;

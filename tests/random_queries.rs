@@ -1,0 +1,390 @@
+//! Random statements, and two servers that must agree on them.
+//!
+//! Tables with rows are drawn ([`schema`]), then queries and changes over them ([`query`],
+//! [`expression`], [`change`]). Two servers run each: rows are compared as a multiset, in order
+//! where ORDER BY leaves no ties; names and types of columns; and SQLSTATEs. A statement that shows
+//! a difference is shrunk ([`piece`]), then the tables' rows are left out as far as it stays.
+//!
+//! `cargo test` has bennu agree with itself: plain tables on one side; indexes, salt, columnar
+//! blocks, statistics and little memory on the other. With the address of a PostgreSQL in
+//! `BENNU_ORACLE` (user and database `bennu`, trusted, tables are dropped) the ignored test
+//! compares with it; `BENNU_SERVER` is a bennu to compare in place of one in the test's process.
+//! `BENNU_SEED` is the first seed, `BENNU_CASES` how many follow it.
+//!
+//! What may differ: which of several possible runtime errors is met, and whether one is met at all,
+//! where a condition decides if an expression is computed.
+
+mod chance;
+mod change;
+mod expression;
+mod piece;
+mod query;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::harness::TestServer;
+use crate::random_queries::chance::Chance;
+use crate::random_queries::piece::Piece;
+use crate::random_queries::query::Generator;
+use crate::random_queries::schema::{Schema, Setup};
+use crate::raw::{Frames, Message, Raw};
+
+/// Statements over the tables of one seed.
+const STATEMENTS: usize = 60;
+/// How long a statement may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Attempts at shrinking one difference.
+const ATTEMPTS: usize = 3000;
+
+/// One of the two servers.
+struct Side {
+    raw: Raw,
+    /// Whether tables are made with all that bennu has.
+    rich: bool,
+    simple: bool,
+    /// SQLSTATE of the last statement that was compared.
+    last_error: String,
+}
+
+/// What a server answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Answer {
+    columns: Vec<(String, u32)>,
+    rows: Vec<Vec<Option<String>>>,
+    tag: String,
+    /// SQLSTATE and message.
+    error: Option<(String, String)>,
+}
+
+impl Side {
+    fn new(address: SocketAddr, rich: bool, simple: bool) -> Side {
+        let mut raw = Raw::login(address);
+        raw.set_patience(3 * TIMEOUT);
+        raw.query(&format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
+        Side { raw, rich, simple, last_error: String::new() }
+    }
+
+    fn ask(&mut self, sql: &str) -> Answer {
+        let frames = match self.simple {
+            true => Frames::new().query(sql),
+            false => {
+                let bound = Frames::new().parse("", sql).bind("", "", &[]).describe(b'P', "");
+                bound.execute("", 0).sync()
+            }
+        };
+        self.raw.send(&frames.0);
+        let messages = self.raw.until_ready();
+        let ready = messages.last().is_some_and(|last| last.kind == b'Z');
+        assert!(ready, "the server hung up: {sql}");
+        let of = |kind: u8| messages.iter().filter(move |message| message.kind == kind);
+        let error = of(b'E').next().map(|error| {
+            let field = |code| error.field(code).unwrap_or_default();
+            (field(b'C'), field(b'M'))
+        });
+        Answer {
+            columns: of(b'T').next().map(Message::columns).unwrap_or_default(),
+            rows: of(b'D').map(Message::values).collect(),
+            tag: of(b'C').next_back().map(Message::tag).unwrap_or_default(),
+            error,
+        }
+    }
+
+    /// Makes the tables anew.
+    fn set_up(&mut self, setup: &[Setup]) {
+        for number in 0..4 {
+            self.ask(&format!("DROP TABLE IF EXISTS t{number} CASCADE"));
+        }
+        self.ask("RESET ALL");
+        self.ask(&format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
+        for step in setup {
+            let sql = if self.rich { &step.rich } else { &step.plain };
+            let Some(sql) = sql else { continue };
+            let answer = self.ask(sql);
+            // An index on what cannot be a key is left out.
+            assert!(answer.error.is_none() || sql.starts_with("CREATE INDEX"), "{sql}: {answer:?}");
+        }
+    }
+}
+
+/// A statement, and what is known of its answer.
+#[derive(Clone)]
+struct Statement {
+    piece: Piece,
+    /// Whether the order of its rows is known.
+    ordered: bool,
+    /// The table that it changes.
+    changes: Option<String>,
+}
+
+/// The answers of a statement: of a change also the table as it is then.
+fn answers(side: &mut Side, statement: &Statement) -> Vec<Answer> {
+    let sql = statement.piece.to_string();
+    let Some(table) = &statement.changes else { return vec![side.ask(&sql)] };
+    side.ask("BEGIN");
+    let mut answers = vec![side.ask(&sql)];
+    if answers[0].error.is_none() {
+        answers.push(side.ask(&format!("SELECT * FROM {table}")));
+    }
+    side.ask("ROLLBACK");
+    answers
+}
+
+/// Numbers and times are equal whatever their scale is: which of several equal values stands for
+/// a group is not said.
+fn normal(value: &Option<String>) -> Option<String> {
+    let value = value.as_ref()?;
+    let is_number = value.contains('.') && value.parse::<f64>().is_ok();
+    Some(match is_number {
+        true => value.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => value.trim_end_matches(' ').to_owned(),
+    })
+}
+
+fn normal_rows(answer: &Answer, ordered: bool) -> Vec<Vec<Option<String>>> {
+    let rows = answer.rows.iter().map(|row| row.iter().map(normal).collect());
+    let mut rows: Vec<Vec<Option<String>>> = rows.collect();
+    if !ordered {
+        rows.sort();
+    }
+    rows
+}
+
+/// Errors that are met when values are computed, so that plans decide.
+fn is_of_values(code: &str) -> bool {
+    code.starts_with("22") || code.starts_with("21")
+}
+
+/// Returns whether all of a statement's expressions are computed, whatever the plan.
+fn is_strict(sql: &str) -> bool {
+    let words = ["WHERE", "JOIN", "HAVING", "FETCH", "LIMIT", "OFFSET", "CASE", " AND ", " OR "];
+    let more = ["coalesce", "EXISTS", " IN ", " ANY ", " ALL ", "WITH", "OVER", "FILTER", "FROM ("];
+    !words.iter().chain(&more).any(|word| sql.contains(word))
+}
+
+/// Returns the kind of the difference between two answers, if there is one.
+fn difference(statement: &Statement, left: &Answer, right: &Answer) -> Option<String> {
+    let sql = statement.piece.to_string();
+    match (&left.error, &right.error) {
+        (Some((a, _)), Some((b, _))) => {
+            let of_rows = |code: &str| is_of_values(code) || code.starts_with("23");
+            let excused = a == b || of_rows(a) && of_rows(b);
+            (!excused).then(|| format!("SQLSTATE {a}, {b}"))
+        }
+        (Some((code, _)), None) | (None, Some((code, _))) => {
+            let side = if left.error.is_some() { "left" } else { "right" };
+            // PostgreSQL too may take long.
+            let excused =
+                is_of_values(code) && !is_strict(&sql) || code == "57014" && right.error.is_some();
+            (!excused).then(|| format!("only the {side} side fails with {code}"))
+        }
+        (None, None) => {
+            let rows = |ordered| normal_rows(left, ordered) == normal_rows(right, ordered);
+            if left.columns != right.columns {
+                Some("columns".to_owned())
+            } else if !rows(false) {
+                Some("rows".to_owned())
+            } else if statement.ordered && !rows(true) {
+                Some("order of rows".to_owned())
+            } else {
+                (left.tag != right.tag).then(|| "tag".to_owned())
+            }
+        }
+    }
+}
+
+/// Two servers and what was found.
+struct Pair {
+    left: Side,
+    right: Side,
+    /// Statements that took the left side much longer.
+    slowest: Vec<(f64, f64, String)>,
+    /// How often the right side answered what: a SQLSTATE, or nothing.
+    outcomes: BTreeMap<String, usize>,
+}
+
+impl Pair {
+    fn compare(&mut self, statement: &Statement) -> Option<String> {
+        let began = Instant::now();
+        let left = answers(&mut self.left, statement);
+        let took = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        let right = answers(&mut self.right, statement);
+        let other = began.elapsed().as_secs_f64();
+        let error = right.first().and_then(|answer| answer.error.as_ref());
+        self.right.last_error = error.map_or_else(|| "none".to_owned(), |(code, _)| code.clone());
+        if took > 0.3 && took > 10.0 * other {
+            self.slowest.push((took, other, statement.piece.to_string()));
+        }
+        left.iter().zip(&right).find_map(|(left, right)| difference(statement, left, right))
+    }
+
+    /// Returns the smallest statement found that shows the same kind of difference.
+    fn shrink(&mut self, statement: &Statement, kind: &str) -> Statement {
+        let mut smallest = statement.clone();
+        let mut attempts = 0;
+        'again: loop {
+            for piece in smallest.piece.shrunk() {
+                attempts += 1;
+                if attempts > ATTEMPTS {
+                    return smallest;
+                }
+                let candidate = Statement { piece, ..smallest.clone() };
+                if self.compare(&candidate).as_deref() == Some(kind) {
+                    smallest = candidate;
+                    continue 'again;
+                }
+            }
+            return smallest;
+        }
+    }
+
+    /// Leaves out steps of the set-up without which the difference stays, by halves.
+    fn shrink_setup(&mut self, setup: &[Setup], statement: &Statement, kind: &str) -> Vec<Setup> {
+        let mut setup = setup.to_vec();
+        let mut size = setup.len() / 2;
+        while size > 0 {
+            let mut at = 0;
+            while at < setup.len() {
+                let end = (at + size).min(setup.len());
+                let is_needed = |step: &Setup| {
+                    step.plain.as_deref().is_some_and(|sql| sql.starts_with("CREATE"))
+                };
+                let mut smaller = setup.clone();
+                let mut position = 0;
+                smaller.retain(|step| {
+                    position += 1;
+                    !(at < position && position <= end) || is_needed(step)
+                });
+                if smaller.len() < setup.len() {
+                    self.left.set_up(&smaller);
+                    self.right.set_up(&smaller);
+                    if self.compare(statement).as_deref() == Some(kind) {
+                        setup = smaller;
+                        continue;
+                    }
+                }
+                at = end;
+            }
+            size /= 2;
+        }
+        setup
+    }
+
+    /// Runs the statements of a seed and returns what is different, as text.
+    fn run(&mut self, seed: u64, statement_count: usize) -> Vec<String> {
+        let chance = &mut Chance::new(seed);
+        let schema = Schema::random(chance);
+        self.left.set_up(&schema.setup);
+        self.right.set_up(&schema.setup);
+        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        for number in 0..statement_count {
+            let mut generator = Generator::new(chance, &schema);
+            let statement = match number % 5 {
+                0 => {
+                    let (piece, table) = generator.change();
+                    Statement { piece, ordered: false, changes: Some(table) }
+                }
+                _ => {
+                    let (piece, ordered) = generator.statement();
+                    Statement { piece, ordered, changes: None }
+                }
+            };
+            let kind = self.compare(&statement);
+            *self.outcomes.entry(self.right.last_error.clone()).or_default() += 1;
+            let Some(kind) = kind else { continue };
+            if found.contains_key(&kind) {
+                continue;
+            }
+            let statement = self.shrink(&statement, &kind);
+            let setup = self.shrink_setup(&schema.setup, &statement, &kind);
+            self.left.set_up(&setup);
+            self.right.set_up(&setup);
+            let text = self.report(seed, &kind, &setup, &statement);
+            found.insert(kind, text);
+            self.left.set_up(&schema.setup);
+            self.right.set_up(&schema.setup);
+        }
+        found.into_values().collect()
+    }
+
+    fn report(&mut self, seed: u64, kind: &str, setup: &[Setup], statement: &Statement) -> String {
+        let mut text = format!("-- seed {seed}: {kind}\n");
+        let used = |sql: &str| {
+            let table = sql.split(' ').find(|word| word.starts_with('t') && word.len() == 2);
+            let text = statement.piece.to_string();
+            table.is_none_or(|table| text.contains(table))
+        };
+        for step in setup {
+            if let Some(sql) = &step.rich
+                && used(sql)
+            {
+                text.push_str(&format!("{sql};\n"));
+            }
+        }
+        text.push_str(&format!("{};\n", statement.piece));
+        for side in [&mut self.left, &mut self.right] {
+            for answer in answers(side, statement) {
+                let rows: Vec<String> =
+                    answer.rows.iter().take(12).map(|row| format!("{row:?}")).collect();
+                let error = answer.error.map(|(code, text)| format!("{code}: {text}"));
+                let columns = answer.columns;
+                text.push_str(&format!(
+                    "--   {columns:?} {} {}\n",
+                    rows.join(" ").replace("Some(", "").replace("\")", "\""),
+                    error.unwrap_or(answer.tag)
+                ));
+            }
+        }
+        text
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |value| value.parse().unwrap())
+}
+
+fn run_all(mut pair: Pair, first_seed: u64, seed_count: u64, statements: usize) {
+    let mut found = Vec::new();
+    for seed in first_seed..first_seed + seed_count {
+        for text in pair.run(seed, statements) {
+            println!("{text}");
+            found.push(text);
+        }
+    }
+    pair.slowest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (took, other, sql) in pair.slowest.iter().take(10) {
+        println!("-- {took:.2} s, the other side {other:.3} s\n{sql};");
+    }
+    println!("errors: {:?}", pair.outcomes);
+    println!(
+        "{} differences in seeds {first_seed} to {}",
+        found.len(),
+        first_seed + seed_count - 1
+    );
+    assert!(found.is_empty());
+}
+
+#[test]
+fn plans_agree() {
+    let server = TestServer::start();
+    let other = TestServer::start();
+    let left = Side::new(server.address(), true, true);
+    let right = Side::new(other.address(), false, false);
+    let pair = Pair { left, right, slowest: Vec::new(), outcomes: BTreeMap::new() };
+    run_all(pair, number("BENNU_SEED", 1), number("BENNU_CASES", 4), STATEMENTS / 2);
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+fn answers_are_those_of_postgres() {
+    let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
+    let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
+    let server = own.is_err().then(TestServer::start);
+    let address = server.as_ref().map_or_else(|| own.unwrap(), TestServer::address);
+    let (left, right) = (Side::new(address, true, false), Side::new(oracle, false, false));
+    let pair = Pair { left, right, slowest: Vec::new(), outcomes: BTreeMap::new() };
+    run_all(pair, number("BENNU_SEED", 1), number("BENNU_CASES", 20), STATEMENTS);
+}

@@ -1,0 +1,39 @@
+//! Chance that can be repeated: the same seed draws the same.
+
+/// A source of random numbers (SplitMix64).
+pub(super) struct Chance(u64);
+
+impl Chance {
+    /// Returns the source that begins at a seed.
+    pub(super) fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// Returns a number of `low..=high`.
+    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as usize) as i64
+    }
+
+    /// Returns true in so many of a hundred cases.
+    pub(super) fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Returns one of them.
+    pub(super) fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+}

@@ -1,0 +1,469 @@
+//! Random expressions.
+
+use crate::random_queries::piece::Piece;
+use crate::random_queries::query::Generator;
+use crate::random_queries::schema::{Column, Type, literal};
+
+/// What an expression may name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    /// Columns of the query that it is in; where rows are grouped, what they are grouped by.
+    pub(super) own: Vec<Column>,
+    /// Columns of the queries around.
+    pub(super) outer: Vec<Column>,
+    /// What aggregates are computed of, where they are allowed.
+    pub(super) aggregated: Option<Vec<Column>>,
+    /// What window functions order by to have no ties, where they are allowed.
+    pub(super) windowed: Option<Vec<Column>>,
+}
+
+impl Names {
+    /// Returns the same without aggregates and window functions, as a subquery sees it.
+    pub(super) fn as_outer(&self) -> Vec<Column> {
+        let grouped: Vec<Column> = self.own.iter().chain(&self.outer).cloned().collect();
+        grouped.into_iter().filter(|column| !column.name.contains('(')).collect()
+    }
+
+    /// Returns the names that the arguments of an aggregate may use; `None` if there is none.
+    fn of_arguments(&self) -> Option<Names> {
+        let own = self.aggregated.clone()?;
+        Some(Names { own, outer: self.outer.clone(), ..Names::default() })
+    }
+
+    fn plain(&self) -> Names {
+        Names { aggregated: None, windowed: None, ..self.clone() }
+    }
+}
+
+/// Returns `left operator right` in parentheses; either side may stand for the whole.
+fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
+    Piece::text("(").or_only(left).then(format!(" {operator} ")).or_only(right).then(")")
+}
+
+fn call(name: &str, arguments: Vec<Piece>) -> Piece {
+    let mut piece = Piece::text(format!("{name}("));
+    for (at, argument) in arguments.into_iter().enumerate() {
+        piece = if at > 0 { piece.then(", ") } else { piece };
+        piece = piece.or_only(argument);
+    }
+    piece.then(")")
+}
+
+/// The same, where arguments are of other types than the whole.
+fn converting(name: &str, arguments: Vec<Piece>) -> Piece {
+    Piece::text(format!("{name}(")).list(arguments, ", ").then(")")
+}
+
+impl Generator<'_> {
+    /// Returns an expression of a type.
+    pub(super) fn expression(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+        let piece = self.any_expression(data_type, names, depth);
+        piece.or_text(format!("NULL::{}", data_type.name()))
+    }
+
+    fn any_expression(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+        if depth == 0 || self.chance.percent(25) {
+            return self.leaf(data_type, names);
+        }
+        let below = depth - 1;
+        match self.chance.below(20) {
+            0 | 1 => self.case(data_type, names, below),
+            2 => {
+                let first = self.expression(data_type, names, below);
+                let second = self.expression(data_type, names, below);
+                let name = *self.chance.one_of(&["coalesce", "nullif", "greatest", "least"]);
+                call(name, vec![first, second])
+            }
+            3 if self.may_nest() => {
+                let outer = names.as_outer();
+                let query = self.scalar_subquery(data_type, &outer);
+                Piece::text("(").with(query).then(")")
+            }
+            4 | 5 if names.windowed.is_some() => self.window_call(data_type, names),
+            4..=9 if names.aggregated.is_some() => self.aggregate(data_type, names),
+            _ => match data_type {
+                Type::Text => self.text(names, below),
+                Type::Boolean => self.condition(names, below),
+                Type::Date | Type::Timestamp => self.time(data_type, names, below),
+                _ => self.number(data_type, names, below),
+            },
+        }
+    }
+
+    fn constant(&mut self, data_type: Type) -> Piece {
+        let value = literal(self.chance, data_type);
+        let name = data_type.name();
+        Piece::text(match data_type {
+            _ if self.chance.percent(8) => format!("NULL::{name}"),
+            Type::Integer | Type::Boolean | Type::Numeric => value,
+            Type::Text if self.chance.percent(50) => value,
+            _ => format!("{value}::{name}"),
+        })
+    }
+
+    fn leaf(&mut self, data_type: Type, names: &Names) -> Piece {
+        if names.aggregated.is_some() && self.chance.percent(40) {
+            return self.aggregate(data_type, names);
+        }
+        let from_outer = self.chance.percent(25) || names.own.is_empty();
+        let columns = if from_outer { &names.outer } else { &names.own };
+        let fitting: Vec<&Column> =
+            columns.iter().filter(|column| column.data_type == data_type).collect();
+        if !fitting.is_empty() && self.chance.percent(88) {
+            let name = self.chance.one_of(&fitting).name.clone();
+            return Piece::text(name);
+        }
+        // Another number, cast.
+        let numbers: Vec<&Column> = columns
+            .iter()
+            .filter(|column| {
+                data_type.is_number() && column.data_type.is_number()
+                    || data_type == Type::Text && column.data_type != Type::Double
+            })
+            .collect();
+        if !numbers.is_empty() && self.chance.percent(60) {
+            let name = &self.chance.one_of(&numbers).name;
+            return Piece::text(format!("{name}::{}", data_type.name()));
+        }
+        self.constant(data_type)
+    }
+
+    fn case(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+        let mut piece = Piece::text("CASE");
+        let simple = self.chance.percent(30).then(|| *self.chance.one_of(&Type::ALL));
+        if let Some(of) = simple {
+            piece = piece.then(" ").with(self.expression(of, names, depth));
+        }
+        for _ in 0..=self.chance.below(2) {
+            let when = match simple {
+                Some(of) => self.expression(of, names, depth.min(1)),
+                None => self.condition(names, depth),
+            };
+            let then = self.expression(data_type, names, depth);
+            piece = piece.then(" WHEN ").with(when).then(" THEN ").or_only(then);
+        }
+        if self.chance.percent(60) {
+            let otherwise = self.expression(data_type, names, depth);
+            piece = piece.then(" ELSE ").or_only(otherwise);
+        }
+        piece.then(" END")
+    }
+
+    fn number(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+        let cast = |piece: Piece| {
+            Piece::text("CAST(").with(piece).then(format!(" AS {})", data_type.name()))
+        };
+        match self.chance.below(12) {
+            0..=4 => {
+                let left = self.expression(data_type, names, depth);
+                let right = self.expression(data_type, names, depth);
+                let operator = *self.chance.one_of(&["+", "-", "*"]);
+                let sum = infix(left, operator, right);
+                // smallint × smallint is smallint, but literals are integers.
+                if data_type == Type::Smallint { cast(sum) } else { sum }
+            }
+            5 => {
+                let left = self.expression(data_type, names, depth);
+                let right = self.expression(data_type, names, depth);
+                let operators: &[&str] =
+                    if data_type == Type::Double { &["/"] } else { &["/", "%"] };
+                let operator = *self.chance.one_of(operators);
+                if self.chance.percent(10) {
+                    return infix(left, operator, right);
+                }
+                let zero = Piece::text("nullif(").or_only(right).then(", 0)");
+                infix(left, operator, zero)
+            }
+            6 => Piece::text("(- ").or_only(self.expression(data_type, names, depth)).then(")"),
+            7 => call("abs", vec![self.expression(data_type, names, depth)]),
+            8 if data_type == Type::Integer => {
+                converting("length", vec![self.expression(Type::Text, names, depth)])
+            }
+            8 if data_type == Type::Numeric => {
+                let value = self.expression(Type::Numeric, names, depth);
+                Piece::text("round(").or_only(value).then(", 1)")
+            }
+            9 if data_type == Type::Integer => {
+                let left = self.expression(Type::Date, names, depth);
+                let right = self.expression(Type::Date, names, depth);
+                Piece::text("(").with(left).then(" - ").with(right).then(")")
+            }
+            9 if data_type == Type::Numeric => {
+                let field = *self.chance.one_of(&["year", "month", "day", "dow", "doy"]);
+                let value = self.expression(Type::Date, names, depth);
+                Piece::text(format!("extract({field} FROM ")).with(value).then(")")
+            }
+            10 if data_type == Type::Integer => cast(self.condition(names, depth)),
+            _ => {
+                let numbers =
+                    [Type::Smallint, Type::Integer, Type::Bigint, Type::Numeric, Type::Double];
+                let from = *self.chance.one_of(&numbers);
+                cast(self.expression(from, names, depth))
+            }
+        }
+    }
+
+    fn text(&mut self, names: &Names, depth: usize) -> Piece {
+        let value = self.expression(Type::Text, names, depth);
+        match self.chance.below(9) {
+            0 | 1 => infix(value, "||", self.expression(Type::Text, names, depth)),
+            2 => {
+                let name = *self.chance.one_of(&["upper", "lower", "reverse", "trim", "md5"]);
+                call(name, vec![value])
+            }
+            3 => {
+                let (from, count) = (self.chance.between(0, 2), self.chance.between(0, 2));
+                Piece::text("substr(").or_only(value).then(format!(", {from}, {count})"))
+            }
+            4 => {
+                let with = self.expression(Type::Text, names, depth);
+                Piece::text("replace(").or_only(value).then(", 'a', ").or_only(with).then(")")
+            }
+            5 => {
+                let of = *self.chance.one_of(&[Type::Integer, Type::Boolean, Type::Date]);
+                let of = self.expression(of, names, depth);
+                Piece::text("CAST(").with(of).then(" AS text)")
+            }
+            6 => {
+                let second = self.expression(Type::Text, names, depth);
+                let number = self.expression(Type::Integer, names, depth);
+                converting("concat", vec![value, second, number])
+            }
+            7 => {
+                let count = self.chance.between(-2, 3);
+                let name = *self.chance.one_of(&["left", "right", "lpad", "rpad"]);
+                Piece::text(format!("{name}(")).or_only(value).then(format!(", {count})"))
+            }
+            _ => value,
+        }
+    }
+
+    fn time(&mut self, data_type: Type, names: &Names, depth: usize) -> Piece {
+        let value = self.expression(data_type, names, depth);
+        match (data_type, self.chance.below(3)) {
+            (Type::Date, 0) => {
+                let days = self.chance.between(-3, 3);
+                Piece::text("(").or_only(value).then(format!(" + ({days}))"))
+            }
+            (Type::Date, _) => {
+                let moment = self.expression(Type::Timestamp, names, depth);
+                Piece::text("CAST(").with(moment).then(" AS date)")
+            }
+            (_, 0) => {
+                let unit = *self.chance.one_of(&["hour", "day", "month"]);
+                Piece::text(format!("date_trunc('{unit}', ")).or_only(value).then(")")
+            }
+            (_, 1) => {
+                let count = self.chance.between(-3, 3);
+                let interval = format!(" + interval '{count} hours')");
+                Piece::text("(").or_only(value).then(interval)
+            }
+            _ => {
+                let day = self.expression(Type::Date, names, depth);
+                Piece::text("CAST(").with(day).then(" AS timestamp)")
+            }
+        }
+    }
+
+    /// Returns a condition.
+    pub(super) fn condition(&mut self, names: &Names, depth: usize) -> Piece {
+        let piece = self.any_condition(names, depth);
+        piece.or_text("true").or_text("NULL::boolean")
+    }
+
+    fn any_condition(&mut self, names: &Names, depth: usize) -> Piece {
+        let below = depth.saturating_sub(1);
+        let of = *self.chance.one_of(&Type::ALL);
+        match self.chance.below(if depth == 0 { 6 } else { 21 }) {
+            0..=4 => {
+                let operator = *self.chance.one_of(&["=", "=", "=", "<>", "<", "<=", ">", ">="]);
+                let left = self.expression(of, names, below.min(1));
+                let right = self.expression(of, names, below.min(1));
+                Piece::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
+            }
+            5 => {
+                let test = *self.chance.one_of(&["IS NULL", "IS NOT NULL"]);
+                Piece::text("(").with(self.expression(of, names, below)).then(format!(" {test})"))
+            }
+            6..=9 => {
+                let left = self.condition(names, below);
+                let right = self.condition(names, below);
+                let operator = *self.chance.one_of(&["AND", "OR"]);
+                infix(left, operator, right)
+            }
+            10 => Piece::text("(NOT ").or_only(self.condition(names, below)).then(")"),
+            11 => {
+                let tests = ["IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN"];
+                let test = *self.chance.one_of(&tests);
+                Piece::text("(").or_only(self.condition(names, below)).then(format!(" {test})"))
+            }
+            12 => {
+                let not = *self.chance.one_of(&["", " NOT"]);
+                let symmetric = *self.chance.one_of(&["", "", " SYMMETRIC"]);
+                let value = self.expression(of, names, below);
+                let low = self.expression(of, names, 0);
+                let high = self.expression(of, names, 0);
+                let piece = Piece::text("(").with(value);
+                let piece = piece.then(format!("{not} BETWEEN{symmetric} ")).with(low);
+                piece.then(" AND ").with(high).then(")")
+            }
+            13 => {
+                let not = *self.chance.one_of(&["", " NOT"]);
+                let value = self.expression(of, names, below);
+                let items = (0..=self.chance.below(3)).map(|_| self.expression(of, names, 0));
+                let items = items.collect();
+                let piece = Piece::text("(").with(value).then(format!("{not} IN ("));
+                piece.list(items, ", ").then("))")
+            }
+            14 => {
+                let pattern = *self.chance.one_of(&["a%", "%b", "_", "%a%", "", "\\_b", "a\\%"]);
+                let operators = ["LIKE", "NOT LIKE", "ILIKE"];
+                let operator = *self.chance.one_of(&operators);
+                let value = self.expression(Type::Text, names, below);
+                Piece::text("(").with(value).then(format!(" {operator} '{pattern}')"))
+            }
+            15 => {
+                let not = *self.chance.one_of(&["", " NOT"]);
+                let left = self.expression(of, names, below);
+                let right = self.expression(of, names, below);
+                let test = format!(" IS{not} DISTINCT FROM ");
+                Piece::text("(").with(left).then(test).with(right).then(")")
+            }
+            16 => self.rows_compared(names),
+            _ if self.may_nest() => self.subquery_condition(names),
+            _ => self.leaf(Type::Boolean, names),
+        }
+    }
+
+    fn rows_compared(&mut self, names: &Names) -> Piece {
+        let types = [*self.chance.one_of(&Type::ALL), *self.chance.one_of(&Type::ALL)];
+        let mut side = || {
+            let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
+            Piece::text("(").list(items, ", ").then(")")
+        };
+        let (left, right) = (side(), side());
+        let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
+        Piece::text("(").with(left).then(format!(" {operator} ")).with(right).then(")")
+    }
+
+    fn subquery_condition(&mut self, names: &Names) -> Piece {
+        let outer = names.as_outer();
+        let not = *self.chance.one_of(&["", "", "NOT "]);
+        let of = *self.chance.one_of(&Type::ALL);
+        match self.chance.below(8) {
+            0..=2 => {
+                let types = self.some_types();
+                let query = self.subquery(&types, &outer);
+                Piece::text(format!("({not}EXISTS (")).with(query).then("))")
+            }
+            3..=5 => {
+                let value = self.expression(of, &names.plain(), 1);
+                let query = self.subquery(&[of], &outer);
+                Piece::text("(").with(value).then(format!(" {not}IN (")).with(query).then("))")
+            }
+            6 => {
+                let types = [of, *self.chance.one_of(&Type::ALL)];
+                let items = types.iter().map(|&of| self.expression(of, names, 0)).collect();
+                let query = self.subquery(&types, &outer);
+                let row = Piece::text("((").list(items, ", ");
+                row.then(format!(") {not}IN (")).with(query).then("))")
+            }
+            _ => {
+                let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
+                let which = *self.chance.one_of(&["ANY", "ALL"]);
+                let value = self.expression(of, &names.plain(), 1);
+                let query = self.subquery(&[of], &outer);
+                let piece = Piece::text("(").with(value);
+                piece.then(format!(" {operator} {which} (")).with(query).then("))")
+            }
+        }
+    }
+
+    fn aggregate(&mut self, data_type: Type, names: &Names) -> Piece {
+        let Some(arguments) = names.of_arguments() else { return self.constant(data_type) };
+        let depth = self.chance.below(2);
+        let distinct = if self.chance.percent(15) { "DISTINCT " } else { "" };
+        let (name, of) = match (data_type, self.chance.below(4)) {
+            (Type::Bigint, 0) => ("count", None),
+            (Type::Bigint, 1) => ("count", Some(*self.chance.one_of(&Type::ALL))),
+            (Type::Bigint, 2) => ("sum", Some(Type::Integer)),
+            (Type::Numeric, 0) => ("sum", Some(Type::Numeric)),
+            (Type::Numeric, 1) => ("avg", Some(Type::Integer)),
+            (Type::Numeric, 2) => ("sum", Some(Type::Bigint)),
+            (Type::Numeric, _) => ("stddev", Some(Type::Integer)),
+            (Type::Boolean, 0 | 1) => ("bool_and", Some(Type::Boolean)),
+            (Type::Boolean, _) => ("bool_or", Some(Type::Boolean)),
+            (of, 0 | 1) => ("min", Some(of)),
+            (of, _) => ("max", Some(of)),
+        };
+        let piece = match of {
+            None => Piece::text("count(*)"),
+            Some(of) => {
+                let argument = self.expression(of, &arguments, depth);
+                Piece::text(format!("{name}({distinct}")).with(argument).then(")")
+            }
+        };
+        if self.chance.percent(80) {
+            return piece;
+        }
+        let condition = self.condition(&arguments, 1);
+        piece.maybe(Piece::text(" FILTER (WHERE ").with(condition).then(")"))
+    }
+
+    /// Window functions whose answer does not depend on how ties are broken.
+    fn window_call(&mut self, data_type: Type, names: &Names) -> Piece {
+        let Some(order) = names.windowed.clone() else { return self.constant(data_type) };
+        let plain = names.plain();
+        let function = match data_type {
+            Type::Bigint => match self.chance.below(4) {
+                0 => Piece::text("row_number()"),
+                1 => Piece::text("rank()"),
+                2 => Piece::text("dense_rank()"),
+                _ => Piece::text("count(").with(self.expression(Type::Text, &plain, 1)).then(")"),
+            },
+            Type::Numeric if self.chance.percent(50) => {
+                Piece::text("sum(").with(self.expression(Type::Numeric, &plain, 1)).then(")")
+            }
+            Type::Boolean => {
+                Piece::text("bool_or(").with(self.expression(Type::Boolean, &plain, 1)).then(")")
+            }
+            of => {
+                let functions = ["first_value", "last_value", "lag", "lead", "min", "max"];
+                let name = *self.chance.one_of(&functions);
+                Piece::text(format!("{name}(")).with(self.expression(of, &plain, 1)).then(")")
+            }
+        };
+        let mut over = Piece::text(" OVER (");
+        if self.chance.percent(60) {
+            let of = *self.chance.one_of(&Type::ALL);
+            let key = self.expression(of, &plain, 0);
+            over = over.maybe(Piece::text("PARTITION BY ").with(key).then(" "));
+        }
+        let mut keys: Vec<Piece> = Vec::new();
+        if self.chance.percent(50) {
+            let of = *self.chance.one_of(&Type::ALL);
+            let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
+            keys.push(self.expression(of, &plain, 1).then(direction));
+        }
+        // All columns come last, so that rows which tie are the same row.
+        keys.extend(order.iter().map(|column| Piece::text(column.name.clone())));
+        let mut all = String::new();
+        for (at, key) in keys.iter().enumerate() {
+            all.push_str(if at > 0 { ", " } else { "ORDER BY " });
+            all.push_str(&key.to_string());
+        }
+        if keys.is_empty() {
+            all.push_str("ORDER BY 1::text");
+        }
+        let frames = [
+            "",
+            "",
+            " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+            " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+            " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+            " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
+        ];
+        let frame = *self.chance.one_of(&frames);
+        Piece::text("").with(function).with(over.then(all).then(frame).then(")"))
+    }
+}

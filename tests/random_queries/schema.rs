@@ -1,0 +1,294 @@
+//! Random tables with rows.
+
+use std::collections::HashSet;
+
+use crate::random_queries::chance::Chance;
+
+/// The types of columns and expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Smallint,
+    Integer,
+    Bigint,
+    Numeric,
+    Double,
+    Text,
+    Boolean,
+    Date,
+    Timestamp,
+}
+
+impl Type {
+    /// All of them.
+    pub(super) const ALL: [Type; 9] = [
+        Type::Smallint,
+        Type::Integer,
+        Type::Bigint,
+        Type::Numeric,
+        Type::Double,
+        Type::Text,
+        Type::Boolean,
+        Type::Date,
+        Type::Timestamp,
+    ];
+
+    /// Returns the type's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Type::Smallint => "smallint",
+            Type::Integer => "integer",
+            Type::Bigint => "bigint",
+            Type::Numeric => "numeric",
+            Type::Double => "double precision",
+            Type::Text => "text",
+            Type::Boolean => "boolean",
+            Type::Date => "date",
+            Type::Timestamp => "timestamp",
+        }
+    }
+
+    /// Returns whether it has `+` and `-`.
+    pub(super) fn is_number(self) -> bool {
+        use Type::{Bigint, Double, Integer, Numeric, Smallint};
+        matches!(self, Smallint | Integer | Bigint | Numeric | Double)
+    }
+}
+
+/// A column, as a query names it.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    /// Its name, or an expression.
+    pub(super) name: String,
+    /// Its type.
+    pub(super) data_type: Type,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) name: String,
+    pub(super) columns: Vec<Column>,
+    /// Positions of the primary key's columns.
+    pub(super) key: Vec<usize>,
+    /// Position of a column whose values differ, if there is one besides the key.
+    pub(super) unique: Option<usize>,
+}
+
+/// A statement that makes the tables: as everyone knows it, and with what only bennu has.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Setup {
+    /// For PostgreSQL, and for bennu with the plainest plans.
+    pub(super) plain: Option<String>,
+    /// For bennu: with indexes, regions, statistics, files.
+    pub(super) rich: Option<String>,
+}
+
+/// Tables and the statements that make them.
+#[derive(Debug)]
+pub(super) struct Schema {
+    pub(super) tables: Vec<Table>,
+    pub(super) setup: Vec<Setup>,
+}
+
+/// Names of columns and what type they have in all tables. `varchar(6)` counts as text.
+const COLUMNS: [(&str, Type, &str); 12] = [
+    ("i", Type::Integer, "integer"),
+    ("j", Type::Integer, "integer"),
+    ("h", Type::Smallint, "smallint"),
+    ("b", Type::Bigint, "bigint"),
+    ("n", Type::Numeric, "numeric(8, 2)"),
+    ("f", Type::Double, "double precision"),
+    ("t", Type::Text, "text"),
+    ("v", Type::Text, "varchar(6)"),
+    ("p", Type::Boolean, "boolean"),
+    ("d", Type::Date, "date"),
+    ("m", Type::Timestamp, "timestamp"),
+    ("x", Type::Text, "char(3)"),
+];
+
+/// Columns with a declared length are read as text.
+fn as_text(declared: &str) -> bool {
+    declared.starts_with("varchar") || declared.starts_with("char")
+}
+
+/// Returns a value as a literal, of few different ones; never NULL.
+pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
+    let quarters = |chance: &mut Chance| chance.between(-10, 20) as f64 / 4.0;
+    match data_type {
+        Type::Smallint | Type::Integer | Type::Bigint => {
+            let value = match chance.below(60) {
+                0 => 30_000,
+                1 => -30_000,
+                2..=9 => chance.between(-2, 40),
+                _ => chance.between(-2, 6),
+            };
+            // A negative number is put in parentheses, so that it binds like the positive one.
+            if value < 0 { format!("({value})") } else { value.to_string() }
+        }
+        Type::Numeric => format!("{:.2}", quarters(chance)),
+        Type::Double => match chance.below(40) {
+            0 => "'NaN'".to_owned(),
+            1 => "'-Infinity'".to_owned(),
+            _ => format!("'{}'", quarters(chance)),
+        },
+        Type::Text => {
+            let texts = ["", "a", "b", "ab", "B", "ba", "á", "a%", "_b", "abc", "12", "x y"];
+            format!("'{}'", chance.one_of(&texts))
+        }
+        Type::Boolean => ["true", "false"][chance.below(2)].to_owned(),
+        Type::Date => format!("'2020-0{}-{}'", chance.between(1, 3), chance.between(10, 29)),
+        Type::Timestamp => {
+            let (day, hour) = (chance.between(10, 14), chance.between(0, 23));
+            format!("'2020-02-{day} {hour:02}:30:00'")
+        }
+    }
+}
+
+fn table(chance: &mut Chance, number: usize) -> (Table, Vec<Setup>) {
+    let mut chosen: Vec<_> = COLUMNS.iter().filter(|_| chance.percent(55)).collect();
+    if chosen.len() < 3 {
+        chosen = COLUMNS[..5].iter().collect();
+    }
+    let column = |(name, data_type, _): &&(&str, Type, &str)| Column {
+        name: (*name).to_owned(),
+        data_type: *data_type,
+    };
+    let columns: Vec<Column> = chosen.iter().map(column).collect();
+    let mut key: Vec<usize> = Vec::new();
+    for _ in 0..chance.below(4) {
+        let at = chance.below(columns.len());
+        if !key.contains(&at) && columns[at].data_type != Type::Boolean {
+            key.push(at);
+        }
+    }
+    let unique = chance.percent(25).then(|| chance.below(columns.len()));
+    let unique = unique.filter(|at| !key.contains(at));
+    let name = format!("t{number}");
+    let table = Table { name, columns, key, unique };
+    let declared: Vec<&str> = chosen.iter().map(|(_, _, declared)| *declared).collect();
+    let mut setup = vec![create(chance, &table, &declared)];
+    setup.extend(rows(chance, &table, &declared));
+    setup.extend(extras(chance, &table));
+    (table, setup)
+}
+
+fn create(chance: &mut Chance, table: &Table, declared: &[&str]) -> Setup {
+    let columns = table.columns.iter().zip(declared);
+    let columns: Vec<String> =
+        columns.map(|(column, declared)| format!("{} {declared}", column.name)).collect();
+    let mut plain = format!("CREATE TABLE {} ({}", table.name, columns.join(", "));
+    if let Some(at) = table.unique {
+        plain.push_str(&format!(", UNIQUE ({})", table.columns[at].name));
+    }
+    let mut rich = plain.clone();
+    if !table.key.is_empty() {
+        let names: Vec<&str> = table.key.iter().map(|&at| &*table.columns[at].name).collect();
+        plain.push_str(&format!(", PRIMARY KEY ({})", names.join(", ")));
+        let directed: Vec<String> = names
+            .iter()
+            .map(|name| format!("{name}{}", if chance.percent(30) { " DESC" } else { "" }))
+            .collect();
+        rich.push_str(&format!(", PRIMARY KEY ({})", directed.join(", ")));
+    }
+    plain.push(')');
+    rich.push(')');
+    let options: Vec<&str> = [(30, "SALT_BUCKETS = 3"), (30, "DATA_BLOCK_ENCODING = COLUMNAR")]
+        .iter()
+        .filter_map(|&(percent, option)| chance.percent(percent).then_some(option))
+        .collect();
+    rich.push_str(&format!(" {}", options.join(", ")));
+    Setup { plain: Some(plain), rich: Some(rich) }
+}
+
+fn rows(chance: &mut Chance, table: &Table, declared: &[&str]) -> Vec<Setup> {
+    let count = match chance.below(10) {
+        0 => 0,
+        1 => 1,
+        2 => 150,
+        _ => 3 + chance.below(25),
+    };
+    let mut seen = HashSet::new();
+    let mut seen_unique = HashSet::new();
+    let mut statements = Vec::new();
+    for _ in 0..count {
+        let values: Vec<String> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| match chance.percent(20) && !table.key.contains(&at) {
+                true => "NULL".to_owned(),
+                false => literal(chance, column.data_type),
+            })
+            .collect();
+        // What char(n) pads is the same with blanks or without.
+        let shown = |at: usize| match as_text(declared[at]) {
+            true => values[at].replace(' ', ""),
+            false => values[at].clone(),
+        };
+        let key: Vec<String> = table.key.iter().map(|&at| shown(at)).collect();
+        if !table.key.is_empty() && !seen.insert(key.join("|")) {
+            continue;
+        }
+        if let Some(at) = table.unique
+            && values[at] != "NULL"
+            && !seen_unique.insert(shown(at))
+        {
+            continue;
+        }
+        let insert = format!("INSERT INTO {} VALUES ({})", table.name, values.join(", "));
+        statements.push(Setup { plain: Some(insert.clone()), rich: Some(insert) });
+    }
+    statements
+}
+
+/// What changes plans and nothing else.
+fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
+    let mut setup = Vec::new();
+    let mut rich = |text: String| setup.push(Setup { plain: None, rich: Some(text) });
+    for number in 0..chance.below(3) {
+        let mut columns = Vec::new();
+        for _ in 0..=chance.below(2) {
+            let column = chance.one_of(&table.columns);
+            let direction = ["", " DESC", " NULLS FIRST"][chance.below(3)];
+            let key = match (column.data_type, chance.below(6)) {
+                (Type::Double, _) => continue,
+                (Type::Text, 0) => format!("(upper({}))", column.name),
+                (Type::Integer, 0) => format!("(-{})", column.name),
+                _ => column.name.clone(),
+            };
+            columns.push(format!("{key}{direction}"));
+        }
+        if columns.is_empty() {
+            continue;
+        }
+        let include = match chance.percent(20) {
+            true => format!(" INCLUDE ({})", chance.one_of(&table.columns).name),
+            false => String::new(),
+        };
+        let (name, columns) = (&table.name, columns.join(", "));
+        rich(format!("CREATE INDEX {name}_{number} ON {name} ({columns}){include}"));
+    }
+    if chance.percent(30) {
+        rich(format!("FLUSH {}", table.name));
+    }
+    if chance.percent(40) {
+        rich(format!("ANALYZE {}", table.name));
+    }
+    setup
+}
+
+impl Schema {
+    /// Returns random tables.
+    pub(super) fn random(chance: &mut Chance) -> Schema {
+        let (mut tables, mut setup) = (Vec::new(), Vec::new());
+        for number in 0..3 + chance.below(2) {
+            let (table, statements) = table(chance, number);
+            tables.push(table);
+            setup.extend(statements);
+        }
+        if chance.percent(20) {
+            setup.push(Setup { plain: None, rich: Some("SET work_mem = '64kB'".to_owned()) });
+        }
+        Schema { tables, setup }
+    }
+}
