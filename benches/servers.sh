@@ -5,10 +5,19 @@
 work=$(mktemp -d)
 chmod 755 "$work"
 pg_bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
-pg_port=54329
-bennu_port=54339
+free_port() { # from: the first port that nobody listens on
+    local port=$1
+    while (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    echo "$port"
+}
+pg_port=$(free_port 54329)
+bennu_port=$(free_port 54429)
 bennu_pid=
-bennu=${CARGO_TARGET_DIR:-target}/release/bennu
+bennu=${BENNU_BINARY:-${CARGO_TARGET_DIR:-target}/release/bennu}
+
+build_bennu() { # unless BENNU_BINARY says which one to measure
+    [ -n "${BENNU_BINARY:-}" ] || cargo build --release --locked --quiet
+}
 
 as_postgres() {
     if [ "$(id -u)" = 0 ]; then
