@@ -91,6 +91,7 @@ async fn scripts_through_simple_queries() {
 const PORTABLE: &[&str] = &[
     "aggregates",
     "arrays",
+    "alter_columns",
     "alter_table",
     "create_table",
     "delete",

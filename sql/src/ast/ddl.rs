@@ -250,23 +250,50 @@ pub struct AlterIndex {
 /// `ALTER TABLE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterTable {
+    /// `IF EXISTS`
+    pub if_exists: bool,
     /// The table.
     pub name: TableName,
     /// What is to be done with it.
     pub action: AlterTableAction,
 }
 
-/// What ALTER TABLE does.
+/// A change of the columns or constraints of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AlterTableAction {
-    /// `SPLIT …`, `MERGE REGIONS …`
-    Regions(RegionAction),
+pub enum TableChange {
     /// `ADD COLUMN`
     AddColumn {
         /// `IF NOT EXISTS`
         if_not_exists: bool,
         /// The column.
         column: Box<ColumnDefinition>,
+        /// Its constraints.
+        constraints: Vec<TableConstraint>,
+    },
+    /// `DROP COLUMN`
+    DropColumn {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The column.
+        column: Ident,
+        /// `CASCADE`
+        cascade: bool,
+    },
+    /// `RENAME COLUMN`
+    RenameColumn {
+        /// The column.
+        column: Ident,
+        /// Its name from now on.
+        to: Ident,
+    },
+    /// `ALTER COLUMN c TYPE … [USING …]`
+    ColumnType {
+        /// The column.
+        column: Ident,
+        /// Its type from now on.
+        type_name: TypeName,
+        /// What makes the new value of a row.
+        using: Option<SourceExpr>,
     },
     /// `ALTER COLUMN c SET DEFAULT …`, `ALTER COLUMN c DROP DEFAULT`
     ColumnDefault {
@@ -275,8 +302,42 @@ pub enum AlterTableAction {
         /// Its new default, if it has one.
         default: Option<SourceExpr>,
     },
+    /// `ALTER COLUMN c SET NOT NULL`
+    SetNotNull(Ident),
     /// `ALTER COLUMN c DROP NOT NULL`
     DropNotNull(Ident),
+    /// `ADD CONSTRAINT`
+    AddConstraint {
+        /// The constraint.
+        constraint: TableConstraint,
+        /// `NOT VALID`: rows that are there are not checked.
+        not_valid: bool,
+    },
+    /// `VALIDATE CONSTRAINT`
+    ValidateConstraint(Ident),
+    /// `RENAME CONSTRAINT`
+    RenameConstraint {
+        /// The constraint.
+        constraint: Ident,
+        /// Its name from now on.
+        to: Ident,
+    },
+    /// `DROP CONSTRAINT`
+    DropConstraint {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The constraint.
+        constraint: Ident,
+    },
+}
+
+/// What ALTER TABLE does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterTableAction {
+    /// `SPLIT …`, `MERGE REGIONS …`
+    Regions(RegionAction),
+    /// Changes of columns and constraints, as written.
+    Changes(Vec<TableChange>),
     /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
     Coprocessor(AlterCoprocessor),
 }

@@ -28,7 +28,7 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable, CreateView, Drop,
     IndexKey, KeyColumn, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction,
-    Rename, RenameSchema, TableConstraint, TableOption, Truncate,
+    Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,

@@ -224,6 +224,8 @@ pub struct CheckRecord {
     pub name: String,
     /// SQL text of the predicate.
     pub predicate: String,
+    /// All rows pass it; else only those that were written since.
+    pub valid: bool,
 }
 
 /// An index.

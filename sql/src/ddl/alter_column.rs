@@ -1,63 +1,32 @@
-//! ALTER TABLE of columns: ADD COLUMN, SET and DROP DEFAULT, DROP NOT NULL.
+//! ALTER TABLE of columns: ADD, DROP and RENAME COLUMN, defaults, NOT NULL.
 //!
 //! No row is written again. A column that is added takes the next slot of its family; rows packed
-//! before have no such slot, and read as the value that its DEFAULT had when it was added.
-
-use std::sync::Arc;
+//! before have no such slot, and read as the value that its DEFAULT had when it was added. A column
+//! that is dropped keeps its slot and its number; new rows have NULL there.
 
 use store::descriptor::DataBlockEncoding;
-use store::transaction::LockMode;
 use store::{CellBatch, Scan};
 use types::text::{self, TextStyle};
 use types::{Datum, SqlType};
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::AlterTableAction;
 use crate::binder;
 use crate::catalog::enumeration::EnumRecord;
-use crate::catalog::record::{ColumnRecord, TableRecord};
+use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
+use crate::ddl::Ddl;
 use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
+use crate::ddl::dependency::{self, Object};
 use crate::ddl::sequence::kept_default;
-use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// Rows that are read at a time.
+const ROWS_AT_ONCE: usize = 1_000;
 
 impl Ddl<'_> {
-    /// Changes the columns of a table.
-    pub fn alter_columns(&mut self, statement: &ast::AlterTable) -> Result<()> {
-        let catalog = self.lock_catalog()?;
-        let name = &statement.name.name.value;
-        let table = self.table(&catalog, &statement.name)?;
-        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
-        let record = &mut record;
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-        match &statement.action {
-            AlterTableAction::AddColumn { if_not_exists, column } => {
-                let column_name = &column.name.name.value;
-                if table.column_index(column_name).is_some() {
-                    let message =
-                        format!("column \"{column_name}\" of relation \"{name}\" already exists");
-                    if *if_not_exists {
-                        self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
-                        return Ok(());
-                    }
-                    return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
-                }
-                self.add_column(&table, record, column)?;
-            }
-            AlterTableAction::ColumnDefault { column, default } => {
-                self.set_default(&table, record, column, default.as_ref())?;
-            }
-            AlterTableAction::DropNotNull(column) => drop_not_null(&table, record, column)?,
-            _ => unreachable!("the caller passes what changes columns only"),
-        }
-        let changed = assemble::table(record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(table.oid);
-        self.store_record(&catalog, changed, record.clone())
-    }
-
-    fn add_column(
+    pub(super) fn add_column(
         &mut self,
         table: &Table,
         record: &mut TableRecord,
@@ -115,7 +84,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn set_default(
+    pub(super) fn set_default(
         &self,
         table: &Table,
         record: &mut TableRecord,
@@ -133,6 +102,150 @@ impl Ddl<'_> {
                 Some(kept_default(&catalog, &self.path, default)?)
             }
         };
+        Ok(())
+    }
+
+    pub(super) fn set_not_null(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        column: &ast::Ident,
+    ) -> Result<()> {
+        let position = column_of(table, column)?;
+        if record.columns[position].not_null {
+            return Ok(());
+        }
+        let (column, name) = (&column.value, &table.name);
+        self.each_row(table, &mut |row| match row[position].is_null() {
+            false => Ok(()),
+            true => {
+                let message =
+                    format!("column \"{column}\" of relation \"{name}\" contains null values");
+                Err(Error {
+                    table: Some(name.clone()),
+                    column: Some(column.clone()),
+                    ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)
+                })
+            }
+        })?;
+        record.columns[position].not_null = true;
+        Ok(())
+    }
+
+    /// Drops a column, with the indexes and checks that use it and what else depends on it.
+    pub(super) fn drop_column(
+        &mut self,
+        oid: u32,
+        column: &ast::Ident,
+        (if_exists, cascade): (bool, bool),
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let position = match column_of(&table, column) {
+            Ok(position) => position,
+            Err(missing) if if_exists => {
+                self.note(
+                    sqlstate::SUCCESSFUL_COMPLETION,
+                    format!("{}, skipping", missing.message),
+                );
+                return Ok(());
+            }
+            Err(missing) => return Err(missing),
+        };
+        if table.key_columns().any(|key| key == position) {
+            let hint = "Create the table anew and copy what it holds.";
+            return Err(Error::not_supported("dropping a column of a primary key", hint));
+        }
+        self.refuse_coprocessors(&table, "DROP COLUMN")?;
+        let named = [Object::Column(oid, position)];
+        let going = dependency::going(&catalog, &named);
+        self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
+        for one in going.iter().filter(|one| one.object != named[0]) {
+            self.remove(&one.object, cascade, &[])?;
+        }
+        self.change_record(oid, |changes, record| {
+            let uses = |text: &String| uses_column(record, text, position);
+            let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
+            let in_index = |index: &IndexRecord| {
+                index.include.contains(&(position as u32))
+                    || index.keys.iter().any(|key| uses(&key.expression))
+            };
+            let indexes: Vec<bool> = record.indexes.iter().map(in_index).collect();
+            let mut gone = checks.into_iter();
+            record.checks.retain(|_| !gone.next().unwrap_or(false));
+            let dropped = record.indexes.iter().zip(&indexes).filter(|(_, gone)| **gone);
+            changes.dropped.extend(dropped.map(|(index, _)| index.descriptor.id));
+            let mut gone = indexes.into_iter();
+            record.indexes.retain(|_| !gone.next().unwrap_or(false));
+            let column = &mut record.columns[position];
+            column.name = format!("........pg.dropped.{}........", position + 1);
+            column.not_null = false;
+            column.default = None;
+            column.identity = None;
+            column.dropped = true;
+            record.schema_version += 1;
+        })
+    }
+
+    /// Renames a column, also in the texts of the table that name it.
+    pub(super) fn rename_column(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        column: &ast::Ident,
+        to: &ast::Ident,
+    ) -> Result<()> {
+        let position = column_of(table, column).map_err(|_| {
+            let message = format!("column \"{}\" does not exist", column.value);
+            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        if table.column_index(&to.value).is_some() {
+            let (name, table) = (&to.value, &table.name);
+            let message = format!("column \"{name}\" of relation \"{table}\" already exists");
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        self.refuse_coprocessors(table, "RENAME COLUMN")?;
+        let old = columns_of(record)?;
+        record.columns[position].name.clone_from(&to.value);
+        let new = columns_of(record)?;
+        let renamed = |text: &mut String| -> Result<()> {
+            *text = rename_in(text, (&column.value, &old), (&to.value, &new))?;
+            Ok(())
+        };
+        record.checks.iter_mut().try_for_each(|check| renamed(&mut check.predicate))?;
+        let keys = record.indexes.iter_mut().flat_map(|index| &mut index.keys);
+        keys.into_iter().try_for_each(|key| renamed(&mut key.expression))
+    }
+
+    /// Coprocessors know columns by name and position from when they were attached.
+    pub(super) fn refuse_coprocessors(&self, table: &Table, what: &str) -> Result<()> {
+        let writers = self.engine.writers_to(table.id);
+        let own = table.coprocessors.attached.first().map(|one| one.name.clone());
+        let of_others = writers.first().map(|(_, writer)| writer.record.name.clone());
+        let Some(name) = own.or(of_others) else { return Ok(()) };
+        let what = format!("{what} of a table of coprocessor \"{name}\"");
+        Err(Error::not_supported(what, "Detach the coprocessor first."))
+    }
+
+    /// Calls `visit` with each row of a table, in table order. No writer is under way: the table's
+    /// lock is held.
+    pub(super) fn each_row(
+        &mut self,
+        table: &Table,
+        visit: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<()> {
+        self.engine.store().wait_for_commits()?;
+        self.transaction.begin_statement();
+        let families = table.layout.family_count;
+        let mut scanner = self.transaction.scan(table.id, Scan::all())?;
+        let mut batch = CellBatch::new();
+        while scanner.next_batch(ROWS_AT_ONCE, &mut batch)? {
+            for row in batch.rows() {
+                let packed: Vec<Option<&[u8]>> =
+                    (0..families).map(|family| row.value(family as u8, b"")).collect();
+                visit(&table.layout.unpack(row.key(), &packed)?)?;
+            }
+        }
         Ok(())
     }
 
@@ -183,7 +296,8 @@ fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) -> Result<u8>
     Ok(u8::try_from(position).expect("a table has at most 256 families"))
 }
 
-fn column_of(table: &Table, column: &ast::Ident) -> Result<usize> {
+/// Returns the position of a column that statements see.
+pub(super) fn column_of(table: &Table, column: &ast::Ident) -> Result<usize> {
     table.column_index(&column.value).ok_or_else(|| {
         let message =
             format!("column \"{}\" of relation \"{}\" does not exist", column.value, table.name);
@@ -201,7 +315,11 @@ fn refuse_identity(table: &Table, position: usize) -> Result<()> {
     Err(Error::new(sqlstate::SYNTAX_ERROR, message))
 }
 
-fn drop_not_null(table: &Table, record: &mut TableRecord, column: &ast::Ident) -> Result<()> {
+pub(super) fn drop_not_null(
+    table: &Table,
+    record: &mut TableRecord,
+    column: &ast::Ident,
+) -> Result<()> {
     let position = column_of(table, column)?;
     if table.key_columns().any(|key| key == position) {
         let message = format!("column \"{}\" is in a primary key", column.value);
@@ -210,4 +328,34 @@ fn drop_not_null(table: &Table, record: &mut TableRecord, column: &ast::Ident) -
     refuse_identity(table, position)?;
     record.columns[position].not_null = false;
     Ok(())
+}
+
+/// Returns names and types of the columns, as texts of the table name them.
+pub(super) fn columns_of(record: &TableRecord) -> Result<Vec<(String, SqlType)>> {
+    let columns = record.columns.iter();
+    columns.map(|column| Ok((column.name.clone(), column.sql_type()?))).collect()
+}
+
+/// Returns whether a text of a table names a column.
+pub(super) fn uses_column(record: &TableRecord, text: &str, position: usize) -> bool {
+    let bound = columns_of(record).and_then(|columns| assemble::expression(text, &columns, None));
+    bound.is_ok_and(|bound| bound.columns().contains(&position))
+}
+
+/// Returns a text with another name for a column. The result is bound to be sure that it means the
+/// same.
+fn rename_in(
+    text: &str,
+    (old, before): (&str, &[(String, SqlType)]),
+    (new, after): (&str, &[(String, SqlType)]),
+) -> Result<String> {
+    let meant = assemble::expression(text, before, None)?;
+    let renamed = parser::rename_identifier(text, old, new)?;
+    match assemble::expression(&renamed, after, None) {
+        Ok(means) if means == meant => Ok(renamed),
+        _ => {
+            let what = format!("renaming a column that \"{text}\" names in this way");
+            Err(Error::not_supported(what, "Drop the constraint or index, and create it anew."))
+        }
+    }
 }

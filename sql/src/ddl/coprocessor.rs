@@ -26,7 +26,7 @@ use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
     /// Attaches a coprocessor to a table, or detaches one.
-    pub fn alter_table(&mut self, statement: &ast::AlterTable) -> Result<()> {
+    pub fn alter_coprocessors(&mut self, statement: &ast::AlterTable) -> Result<()> {
         let AlterTableAction::Coprocessor(action) = &statement.action else {
             unreachable!("the caller passes what changes the catalog only")
         };

@@ -5,6 +5,7 @@ use store::TableId;
 use store::descriptor::DataBlockEncoding;
 use types::DataType;
 use types::expr::EvalContext;
+use types::rowcode::RowLayout;
 
 use crate::assemble;
 use crate::ast;
@@ -87,11 +88,7 @@ pub fn record(
         },
     };
     let layout = assemble::base_layout(&record)?;
-    for (index, family) in record.descriptor.families.iter_mut().enumerate() {
-        if family.data_block_encoding == DataBlockEncoding::Columnar {
-            family.value_layout = coprocessors::columns::value_layout(&layout, index)?;
-        }
-    }
+    set_value_layouts(&mut record, &layout)?;
     record.checks = checks(statement, &record.columns)?;
     let key = split_key(&record)?;
     record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval)?;
@@ -145,6 +142,16 @@ fn columns(
         });
     }
     Ok(columns)
+}
+
+/// Says of each family with columnar blocks how its values are made up.
+pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) -> Result<()> {
+    for (index, family) in record.descriptor.families.iter_mut().enumerate() {
+        if family.data_block_encoding == DataBlockEncoding::Columnar {
+            family.value_layout = coprocessors::columns::value_layout(layout, index)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the hidden column that is the key of a table without a primary key.
@@ -304,7 +311,11 @@ fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<
             )
             .at(constraint.position));
         }
-        checks.push(CheckRecord { name: check_name, predicate: predicate.text.clone() });
+        checks.push(CheckRecord {
+            name: check_name,
+            predicate: predicate.text.clone(),
+            valid: true,
+        });
     }
     Ok(checks)
 }

@@ -123,7 +123,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
+    pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
         match object {
             Object::Schema(name) => self.remove_schema(name),
             Object::Table(table) => self.remove_table(*table, cascade, tables),

@@ -16,6 +16,8 @@ pub mod pre_split;
 pub mod create_table;
 pub mod create_index;
 mod alter_column;
+mod alter_type;
+mod alter_table;
 mod dependency;
 mod enumeration;
 mod drop;

@@ -71,7 +71,13 @@ impl Ddl<'_> {
     /// is held.
     fn empty(&mut self, table: &Table) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        let record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        self.store_emptied(table, record)
+    }
+
+    /// Stores the record of a table with new, empty tables of the store for it and its indexes.
+    pub(super) fn store_emptied(&mut self, table: &Table, mut record: TableRecord) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
         let mut id = self.next_id()?;
         let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
         for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {

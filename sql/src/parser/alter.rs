@@ -3,12 +3,10 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    CreateTable, Ident, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement,
-    TableName, TableOption,
+    Ident, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction, Statement, TableOption,
 };
 
 impl Cursor<'_> {
@@ -80,14 +78,12 @@ impl Cursor<'_> {
         if let Some(rename) = self.rename(ObjectKind::Table, if_exists, &name)? {
             return Ok(rename);
         }
-        if if_exists {
-            return Err(unsupported("ALTER TABLE IF EXISTS".to_owned(), position));
-        }
         let action = match self.peek_word().as_str() {
+            "add" | "alter" | "drop" | "rename" | "validate" => {
+                AlterTableAction::Changes(self.table_changes(&name)?)
+            }
             "split" => AlterTableAction::Regions(self.split_regions()?),
             "merge" => AlterTableAction::Regions(self.merge_regions()?),
-            "add" => self.add_column(&name)?,
-            "alter" => self.alter_column()?,
             "attach" if self.is_words(&["attach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Attach(self.attach_coprocessor()?))
             }
@@ -117,7 +113,7 @@ impl Cursor<'_> {
                 return Err(unsupported(construct, position));
             }
         };
-        Ok(Statement::AlterTable(Box::new(AlterTable { name, action })))
+        Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, action })))
     }
 
     /// Reads what comes after ALTER VIEW.
@@ -153,71 +149,6 @@ impl Cursor<'_> {
             }
         };
         Ok(Statement::AlterIndex(Box::new(AlterIndex { name, action })))
-    }
-
-    /// Reads `ADD [COLUMN] [IF NOT EXISTS] column`.
-    fn add_column(&mut self, table: &TableName) -> Result<AlterTableAction> {
-        self.expect_words(&["add"])?;
-        if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
-            let construct = "ALTER TABLE … ADD CONSTRAINT".to_owned();
-            return Err(unsupported(construct, self.position()));
-        }
-        self.take_word("column");
-        let if_not_exists = self.take_words(&["if", "not", "exists"]);
-        let mut holder = CreateTable {
-            if_not_exists: false,
-            name: table.clone(),
-            columns: Vec::new(),
-            constraints: Vec::new(),
-            options: Vec::new(),
-            splits: Vec::new(),
-        };
-        self.table_element(&mut holder)?;
-        if let Some(constraint) = holder.constraints.first() {
-            return Err(unsupported(
-                "ADD COLUMN with a constraint".to_owned(),
-                constraint.position,
-            ));
-        }
-        let column = holder.columns.pop().ok_or_else(|| self.unexpected())?;
-        self.refuse_more_actions()?;
-        Ok(AlterTableAction::AddColumn { if_not_exists, column: Box::new(column) })
-    }
-
-    /// Reads `ALTER [COLUMN] c` and what is to be done with it.
-    fn alter_column(&mut self) -> Result<AlterTableAction> {
-        self.expect_words(&["alter"])?;
-        if self.is_word("constraint") {
-            let construct = "ALTER TABLE … ALTER CONSTRAINT".to_owned();
-            return Err(unsupported(construct, self.position()));
-        }
-        self.take_word("column");
-        let column = self.name()?;
-        let position = self.position();
-        let action = if self.take_words(&["set", "default"]) {
-            let default = Some(self.default_expr()?);
-            AlterTableAction::ColumnDefault { column, default }
-        } else if self.take_words(&["drop", "default"]) {
-            AlterTableAction::ColumnDefault { column, default: None }
-        } else if self.take_words(&["drop", "not", "null"]) {
-            AlterTableAction::DropNotNull(column)
-        } else if self.at_end() {
-            return Err(self.unexpected());
-        } else {
-            return Err(unsupported("this change of a column".to_owned(), position));
-        };
-        self.refuse_more_actions()?;
-        Ok(action)
-    }
-
-    fn refuse_more_actions(&mut self) -> Result<()> {
-        match self.peek() {
-            Token::Comma => {
-                Err(ParseError::unsupported("ALTER TABLE with several actions", self.position())
-                    .with_hint("Use a statement for each, in one transaction."))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Reads `SPLIT [REGION n] [AT (…), …]`.

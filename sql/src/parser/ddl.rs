@@ -249,7 +249,7 @@ impl Cursor<'_> {
         Err(ParseError::unsupported(construct, position).with_hint(hint))
     }
 
-    fn table_constraint(&mut self) -> Result<TableConstraint> {
+    pub(super) fn table_constraint(&mut self) -> Result<TableConstraint> {
         let position = self.position();
         let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
         let kind = if self.take_words(&["primary", "key"]) {

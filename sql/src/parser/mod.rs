@@ -38,6 +38,7 @@ mod schema;
 mod sequence;
 mod enumeration;
 mod alter;
+mod alter_columns;
 mod session;
 mod copy;
 
@@ -148,6 +149,40 @@ pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, Parse
         }
         Ok(parsed)
     })
+}
+
+/// Returns the text of an expression with another name in the place of a column's, wherever it is
+/// no function's, type's or field's.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be read.
+pub fn rename_identifier(
+    text: &str,
+    old: &str,
+    new: &str,
+) -> std::result::Result<String, ParseError> {
+    let source = Source::new(text);
+    let tokens = tokenize(&BennuDialect::default(), &source)?;
+    let is_blank = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let tokens: Vec<&TokenWithSpan> = tokens.iter().filter(is_blank).collect();
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = &token.token else { continue };
+        let before = at.checked_sub(1).map(|before| &tokens[before].token);
+        let after = tokens.get(at + 1).map(|after| &after.token);
+        let is_type = matches!(before, Some(Token::DoubleColon));
+        let is_call = matches!(after, Some(Token::LParen));
+        if is_type || is_call || name::fold(&word.value, word.quote_style.is_some()) != old {
+            continue;
+        }
+        out.push_str(&text[done..source.byte(token.span.start)]);
+        out.push_str(&quoted(new));
+        done = source.byte(token.span.end);
+    }
+    out.push_str(&text[done..]);
+    Ok(out)
 }
 
 /// Parses a list of names, as the value of `search_path` is one; may be empty.

@@ -220,8 +220,8 @@ impl Session {
             Statement::Rename(rename) => ddl.rename(rename)?,
             Statement::Truncate(truncate) => ddl.truncate(truncate)?,
             Statement::AlterTable(alter) => match &alter.action {
-                AlterTableAction::Coprocessor(_) => ddl.alter_table(alter)?,
-                _ => ddl.alter_columns(alter)?,
+                AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes)?,
+                _ => ddl.alter_coprocessors(alter)?,
             },
             Statement::CreateView(create) => {
                 let catalog = ddl.lock_catalog()?;

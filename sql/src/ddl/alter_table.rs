@@ -1,0 +1,327 @@
+//! ALTER TABLE of columns and constraints: the changes of a statement, one after the other.
+//!
+//! They are made in PostgreSQL's order: what is dropped first, then types, new columns, new
+//! constraints, then attributes of columns. The table's lock is held exclusively from the start, so
+//! that what is checked of its rows stays true.
+
+use std::sync::Arc;
+
+use store::TableId;
+use store::transaction::LockMode;
+use types::{DataType, Datum};
+
+use crate::assemble;
+use crate::ast;
+use crate::ast::{ConstraintKind, TableChange, TableConstraint};
+use crate::binder;
+use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
+use crate::catalog::table::Table;
+use crate::ddl::alter_column::{columns_of, drop_not_null};
+use crate::ddl::create_table::{index_descriptor, nulls_first};
+use crate::ddl::{Ddl, lock_table, name};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+impl Ddl<'_> {
+    /// Changes columns and constraints of a table; only says so if there is none and the statement
+    /// allows that.
+    pub fn alter_columns(
+        &mut self,
+        statement: &ast::AlterTable,
+        changes: &[TableChange],
+    ) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let table = match self.table(&catalog, &statement.name) {
+            Err(error)
+                if statement.if_exists && error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE =>
+            {
+                let message = format!("{}, skipping", error.message);
+                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                return Ok(());
+            }
+            found => found?,
+        };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut changes: Vec<&TableChange> = changes.iter().collect();
+        changes.sort_by_key(|change| pass(change));
+        changes.into_iter().try_for_each(|change| self.change_table(table.oid, change))
+    }
+
+    fn change_table(&mut self, oid: u32, change: &TableChange) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        match change {
+            TableChange::AddColumn { if_not_exists, column, constraints } => {
+                let (column_name, name) = (&column.name.name.value, &table.name);
+                if table.column_index(column_name).is_some() {
+                    let message =
+                        format!("column \"{column_name}\" of relation \"{name}\" already exists");
+                    if *if_not_exists {
+                        self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                        return Ok(());
+                    }
+                    return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+                }
+                self.add_column(&table, &mut record, column)?;
+                self.store_changed(&table, record)?;
+                let added = constraints.iter();
+                return added.into_iter().try_for_each(|one| self.add_constraint(oid, one, false));
+            }
+            TableChange::DropColumn { if_exists, column, cascade } => {
+                return self.drop_column(oid, column, (*if_exists, *cascade));
+            }
+            TableChange::RenameColumn { column, to } => {
+                self.rename_column(&table, &mut record, column, to)?;
+            }
+            TableChange::ColumnType { column, type_name, using } => {
+                return self.change_type(&table, record, column, (type_name, using.as_ref()));
+            }
+            TableChange::ColumnDefault { column, default } => {
+                self.set_default(&table, &mut record, column, default.as_ref())?;
+            }
+            TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
+            TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
+            TableChange::AddConstraint { constraint, not_valid } => {
+                return self.add_constraint(oid, constraint, *not_valid);
+            }
+            TableChange::ValidateConstraint(name) => {
+                let Some(at) = record.checks.iter().position(|one| one.name == name.value) else {
+                    return Err(no_constraint(&table, &name.value, "of relation"));
+                };
+                if record.checks[at].valid {
+                    return Ok(());
+                }
+                self.check_rows(&table, &record.checks[at])?;
+                record.checks[at].valid = true;
+            }
+            TableChange::RenameConstraint { constraint, to } => {
+                rename_constraint(&table, &mut record, constraint, to)?;
+                let taken = catalog.relation(&table.schema, &to.value).is_some();
+                if taken && !record.checks.iter().any(|check| check.name == to.value) {
+                    let message = format!("relation \"{}\" already exists", to.value);
+                    return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+                }
+            }
+            TableChange::DropConstraint { if_exists, constraint } => {
+                let name = &constraint.value;
+                if *name == table.primary_key_name {
+                    let hint = "Create the table anew and copy what it holds.";
+                    return Err(Error::not_supported("dropping a primary key", hint));
+                }
+                let is_it = |index: &&IndexRecord| index.constraint && index.name == *name;
+                if let Some(index) = record.indexes.iter().find(is_it) {
+                    self.changes.dropped.push(index.descriptor.id);
+                    record.indexes.retain(|index| index.name != *name);
+                } else if record.checks.iter().any(|check| check.name == *name) {
+                    record.checks.retain(|check| check.name != *name);
+                } else {
+                    let missing = no_constraint(&table, name, "of relation");
+                    if *if_exists {
+                        let message = format!("{}, skipping", missing.message);
+                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                        return Ok(());
+                    }
+                    return Err(missing);
+                }
+            }
+        }
+        self.store_changed(&table, record)
+    }
+
+    /// Stores the changed record of a table.
+    pub(super) fn store_changed(&mut self, table: &Table, record: TableRecord) -> Result<()> {
+        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        self.changes.touched.push(table.oid);
+        let catalog = self.changes.catalog(self.engine);
+        self.store_record(&catalog, changed, record)
+    }
+
+    fn add_constraint(
+        &mut self,
+        oid: u32,
+        constraint: &TableConstraint,
+        not_valid: bool,
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        match &constraint.kind {
+            ConstraintKind::PrimaryKey(_) if !table.primary_key_name.is_empty() => {
+                let message =
+                    format!("multiple primary keys for table \"{}\" are not allowed", table.name);
+                Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(constraint.position))
+            }
+            ConstraintKind::PrimaryKey(_) => {
+                let hint = "The primary key decides where rows are: create the table anew.";
+                Err(Error::not_supported("ADD PRIMARY KEY", hint).at(constraint.position))
+            }
+            ConstraintKind::Check(predicate) => {
+                let names = columns_of(&record)?;
+                let target = Some(DataType::Bool.into());
+                let bound = binder::bind_table_expression(&predicate.expr, &names, target)?;
+                let taken = |name: &str| record.checks.iter().any(|check| check.name == name);
+                let name = match &constraint.name {
+                    Some(name) => name.value.clone(),
+                    None => {
+                        let used = bound.columns();
+                        let known: Vec<&str> =
+                            used.iter().map(|column| names[*column].0.as_str()).collect();
+                        name::numbered(&name::check(&table.name, &known), taken)
+                    }
+                };
+                if taken(&name) || record.indexes.iter().any(|i| i.constraint && i.name == name) {
+                    let message = format!(
+                        "constraint \"{name}\" for relation \"{}\" already exists",
+                        table.name
+                    );
+                    return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+                }
+                let predicate = predicate.text.clone();
+                let check = CheckRecord { name, predicate, valid: !not_valid };
+                if !not_valid {
+                    self.check_rows(&table, &check)?;
+                }
+                record.checks.push(check);
+                self.store_changed(&table, record)
+            }
+            ConstraintKind::Unique(key) => {
+                self.engine.coprocessors.check_expiry(&table, None, true)?;
+                let id = TableId(self.next_id()?);
+                self.write_next_id(id.0 + 1)?;
+                record.indexes.push(unique_index(&catalog, &record, constraint, key, id)?);
+                self.build_last_index(&catalog, &table, record)
+            }
+        }
+    }
+
+    /// Checks that the rows of a table pass a check.
+    fn check_rows(&mut self, table: &Table, check: &CheckRecord) -> Result<()> {
+        let names: Vec<_> =
+            table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+        let target = Some(DataType::Bool.into());
+        let predicate = assemble::expression(&check.predicate, &names, target)?;
+        let eval = self.eval.clone();
+        self.each_row(table, &mut |row| match predicate.eval_row(row, &eval)? {
+            Datum::Bool(false) => {
+                let (check, table) = (&check.name, &table.name);
+                let message = format!(
+                    "check constraint \"{check}\" of relation \"{table}\" is violated by some row"
+                );
+                Err(Error {
+                    table: Some(table.clone()),
+                    constraint: Some(check.clone()),
+                    ..Error::new(sqlstate::CHECK_VIOLATION, message)
+                })
+            }
+            _ => Ok(()),
+        })
+    }
+}
+
+/// Returns when a change is made, as PostgreSQL orders them.
+fn pass(change: &TableChange) -> u8 {
+    match change {
+        TableChange::DropColumn { .. }
+        | TableChange::DropConstraint { .. }
+        | TableChange::DropNotNull(_) => 0,
+        TableChange::ColumnType { .. } => 1,
+        TableChange::AddColumn { .. } => 2,
+        TableChange::SetNotNull(_) => 3,
+        TableChange::ColumnDefault { default, .. } => {
+            if default.is_some() {
+                4
+            } else {
+                0
+            }
+        }
+        TableChange::AddConstraint { .. } => 5,
+        TableChange::RenameColumn { .. }
+        | TableChange::RenameConstraint { .. }
+        | TableChange::ValidateConstraint(_) => 6,
+    }
+}
+
+/// Returns the index of a UNIQUE constraint.
+fn unique_index(
+    catalog: &crate::catalog::Catalog,
+    record: &TableRecord,
+    constraint: &TableConstraint,
+    key: &[ast::KeyColumn],
+    id: TableId,
+) -> Result<IndexRecord> {
+    let mut keys = Vec::with_capacity(key.len());
+    let mut columns: Vec<&str> = Vec::with_capacity(key.len());
+    for written in key {
+        let ident = &written.name.name;
+        let column = record.column_index(&ident.value).ok_or_else(|| {
+            let message = format!("column \"{}\" named in key does not exist", ident.value);
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+        })?;
+        if columns.contains(&ident.value.as_str()) {
+            let message = format!("column \"{}\" appears twice in unique constraint", ident.value);
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
+        }
+        types::keycode::check_type(record.columns[column].sql_type()?.base)
+            .map_err(|error| Error::from(error).at(ident.position))?;
+        columns.push(&ident.value);
+        let descending = written.order == ast::SortOrder::Descending;
+        keys.push(IndexKeyRecord {
+            expression: parser::quoted(&ident.value),
+            descending,
+            nulls_first: nulls_first(descending, written.nulls),
+        });
+    }
+    let taken = name::Taken::of(catalog, &record.schema);
+    let name = match &constraint.name {
+        Some(name) => name.value.clone(),
+        None => name::numbered(&name::unique(&record.name, &columns), |one| taken.contains(one)),
+    };
+    if taken.contains(&name) {
+        let message = format!("relation \"{name}\" already exists");
+        return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+    }
+    let descriptor = index_descriptor(&record.descriptor, id, &name);
+    Ok(IndexRecord {
+        oid: id.0,
+        name,
+        unique: true,
+        constraint: true,
+        keys,
+        include: Vec::new(),
+        salt_buckets: 0,
+        descriptor,
+    })
+}
+
+fn rename_constraint(
+    table: &Table,
+    record: &mut TableRecord,
+    constraint: &ast::Ident,
+    to: &ast::Ident,
+) -> Result<()> {
+    let (old, new) = (&constraint.value, &to.value);
+    if record.checks.iter().any(|check| check.name == *new) {
+        let message =
+            format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
+        return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+    }
+    if !old.is_empty() && *old == record.primary_key_name {
+        record.primary_key_name.clone_from(new);
+    } else if let Some(check) = record.checks.iter_mut().find(|check| check.name == *old) {
+        check.name.clone_from(new);
+    } else if let Some(index) =
+        record.indexes.iter_mut().find(|index| index.constraint && index.name == *old)
+    {
+        index.name.clone_from(new);
+        index.descriptor.name.clone_from(new);
+    } else {
+        return Err(no_constraint(table, old, "for table"));
+    }
+    Ok(())
+}
+
+fn no_constraint(table: &Table, name: &str, of: &str) -> Error {
+    let message = format!("constraint \"{name}\" {of} \"{}\" does not exist", table.name);
+    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+}

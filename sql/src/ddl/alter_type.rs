@@ -1,0 +1,143 @@
+//! ALTER COLUMN … TYPE. Where the stored form of a value stays, nothing is written again; otherwise
+//! the rows are written to new tables of the store, as TRUNCATE makes them.
+
+use store::Mutation;
+use store::transaction::Expect;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast;
+use crate::binder;
+use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::record::TableRecord;
+use crate::catalog::table::Table;
+use crate::ddl::Ddl;
+use crate::ddl::alter_column::{column_of, columns_of};
+use crate::ddl::dependency::{self, Object};
+use crate::error::{Error, Result, sqlstate};
+use crate::{assemble, ddl};
+
+/// Rows that are written at a time.
+const ROWS_AT_ONCE: usize = 1_000;
+
+impl Ddl<'_> {
+    /// Gives a column another type. The table's lock is held.
+    pub(super) fn change_type(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+        column: &ast::Ident,
+        (type_name, using): (&ast::TypeName, Option<&ast::SourceExpr>),
+    ) -> Result<()> {
+        let position = column_of(table, column)?;
+        self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
+        self.refuse_views(table, position, &column.value)?;
+        let to = self.changes.catalog(self.engine).type_named(type_name)?;
+        let from = table.columns[position].sql_type;
+        let columns = columns_of(&record)?;
+        let value = match using {
+            Some(using) => binder::bind_table_expression(&using.expr, &columns, Some(to)),
+            None => {
+                let name = crate::parser::quoted(&column.value);
+                assemble::expression(&name, &columns, Some(to))
+            }
+        };
+        let value =
+            value.map_err(|error| cannot_cast(error, &column.value, to, using.is_some()))?;
+        if let Some(default) = &record.columns[position].default
+            && assemble::expression(default, &[], Some(to)).is_err()
+        {
+            let (column, to) = (&column.value, to.base.sql_name());
+            let message = format!(
+                "default for column \"{column}\" cannot be cast automatically to type {to}"
+            );
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
+        record.columns[position].type_oid = to.base.oid();
+        record.columns[position].modifier = to.modifier;
+        record.columns[position].enumeration = EnumRecord::within(to.base);
+        record.schema_version += 1;
+        if using.is_none() && stays(from, to) {
+            return self.store_changed(table, record);
+        }
+        self.rewrite(table, record, position, &value)
+    }
+
+    /// Writes the rows of a table anew, with another value in one column.
+    fn rewrite(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+        position: usize,
+        value: &Expr,
+    ) -> Result<()> {
+        // All rows are going to have all columns.
+        record.columns.iter_mut().for_each(|column| column.missing = None);
+        let layout = assemble::base_layout(&record)?;
+        ddl::create_table::set_value_layouts(&mut record, &layout)?;
+        self.store_emptied(table, record)?;
+        let catalog = self.changes.catalog(self.engine);
+        let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
+        let (eval, transaction) = (self.eval.clone(), self.transaction);
+        let mut rows: Vec<Mutation> = Vec::new();
+        let layout = &now.layout;
+        self.each_row(table, &mut |row| {
+            let mut row = row.to_vec();
+            row[position] = value.eval_row(&row, &eval)?;
+            let mut mutation = Mutation::new(layout.encode_key(&row)?);
+            for family in 0..layout.family_count {
+                mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, &row)?);
+            }
+            rows.push(Mutation { expect: Expect::Absent, ..mutation });
+            if rows.len() >= ROWS_AT_ONCE {
+                transaction.mutate(now.id, std::mem::take(&mut rows))?;
+            }
+            Ok(())
+        })?;
+        self.transaction.mutate(now.id, rows)?;
+        Ok(())
+    }
+
+    fn refuse_views(&self, table: &Table, position: usize, column: &str) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let object = Object::Column(table.oid, position);
+        let going = dependency::going(&catalog, std::slice::from_ref(&object));
+        let Some(Object::View(view)) =
+            going.iter().map(|one| &one.object).find(|one| matches!(one, Object::View(_)))
+        else {
+            return Ok(());
+        };
+        let view = Object::View(*view).describe(&catalog, &self.path);
+        let message = "cannot alter type of a column used by a view or rule";
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .with_detail(format!("rule _RETURN on {view} depends on column \"{column}\"")))
+    }
+}
+
+/// Returns whether every value of a type is one of another, stored in the same way.
+fn stays(from: SqlType, to: SqlType) -> bool {
+    let text = |base| matches!(base, DataType::Text | DataType::Varchar);
+    if text(from.base) && text(to.base) {
+        return to.modifier < 0 || (from.modifier >= 0 && from.modifier <= to.modifier);
+    }
+    from.base == to.base && (to.modifier < 0 || from.modifier == to.modifier)
+}
+
+fn cannot_cast(error: Error, column: &str, to: SqlType, using: bool) -> Error {
+    if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
+        return error;
+    }
+    let (what, type_name) = (format!("column \"{column}\""), to.base.sql_name());
+    let (what, hint) = match using {
+        true => (
+            format!("result of USING clause for {what}"),
+            "You might need to add an explicit cast.".to_owned(),
+        ),
+        false => {
+            let name = crate::parser::quoted(column);
+            (what, format!("You might need to specify \"USING {name}::{}\".", to.name()))
+        }
+    };
+    let message = format!("{what} cannot be cast automatically to type {type_name}");
+    Error::new(sqlstate::DATATYPE_MISMATCH, message).with_hint(hint)
+}

@@ -1,0 +1,125 @@
+//! ALTER TABLE of columns and constraints.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::ddl::CONSTRAINT_WORDS;
+use super::error::{ParseError, Result};
+use crate::ast::{CreateTable, TableChange, TableName};
+
+impl Cursor<'_> {
+    /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
+    pub(super) fn table_changes(&mut self, table: &TableName) -> Result<Vec<TableChange>> {
+        if self.take_word("rename") {
+            return Ok(vec![self.rename_part()?]);
+        }
+        self.list(|cursor| cursor.table_change(table))
+    }
+
+    fn rename_part(&mut self) -> Result<TableChange> {
+        let of_constraint = self.take_word("constraint");
+        if !of_constraint {
+            self.take_word("column");
+        }
+        let name = self.name()?;
+        self.expect_words(&["to"])?;
+        let to = self.name()?;
+        Ok(match of_constraint {
+            true => TableChange::RenameConstraint { constraint: name, to },
+            false => TableChange::RenameColumn { column: name, to },
+        })
+    }
+
+    fn table_change(&mut self, table: &TableName) -> Result<TableChange> {
+        let position = self.position();
+        if self.take_word("add") {
+            if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
+                let constraint = self.table_constraint()?;
+                let not_valid = self.take_words(&["not", "valid"]);
+                return Ok(TableChange::AddConstraint { constraint, not_valid });
+            }
+            return self.add_column(table);
+        }
+        if self.take_words(&["validate", "constraint"]) {
+            return Ok(TableChange::ValidateConstraint(self.name()?));
+        }
+        if self.take_word("drop") {
+            let of_constraint = self.take_word("constraint");
+            if !of_constraint {
+                self.take_word("column");
+            }
+            let if_exists = self.take_words(&["if", "exists"]);
+            let name = self.name()?;
+            // Nothing depends on a constraint.
+            let cascade = self.cascade();
+            return Ok(match of_constraint {
+                true => TableChange::DropConstraint { if_exists, constraint: name },
+                false => TableChange::DropColumn { if_exists, column: name, cascade },
+            });
+        }
+        if self.take_word("alter") {
+            return self.alter_column();
+        }
+        match self.peek_word().to_uppercase() {
+            word if word.is_empty() => Err(self.unexpected()),
+            word => {
+                let construct = format!("{word} among several changes of a table");
+                Err(ParseError::unsupported(construct, position)
+                    .with_hint("Use a statement of its own."))
+            }
+        }
+    }
+
+    /// Reads `[COLUMN] [IF NOT EXISTS] column`.
+    fn add_column(&mut self, table: &TableName) -> Result<TableChange> {
+        self.take_word("column");
+        let if_not_exists = self.take_words(&["if", "not", "exists"]);
+        let mut holder = CreateTable {
+            if_not_exists: false,
+            name: table.clone(),
+            columns: Vec::new(),
+            constraints: Vec::new(),
+            options: Vec::new(),
+            splits: Vec::new(),
+        };
+        self.table_element(&mut holder)?;
+        let column = holder.columns.pop().ok_or_else(|| self.unexpected())?;
+        let (column, constraints) = (Box::new(column), holder.constraints);
+        Ok(TableChange::AddColumn { if_not_exists, column, constraints })
+    }
+
+    /// Reads `[COLUMN] c` and what is to be done with it.
+    fn alter_column(&mut self) -> Result<TableChange> {
+        let unsupported = |construct: &str, position| {
+            ParseError::unsupported(construct, position)
+                .with_hint("Create the object anew and copy what it holds.")
+        };
+        if self.is_word("constraint") {
+            return Err(unsupported("ALTER TABLE … ALTER CONSTRAINT", self.position()));
+        }
+        self.take_word("column");
+        let column = self.name()?;
+        let position = self.position();
+        Ok(if self.take_words(&["set", "default"]) {
+            let default = Some(self.default_expr()?);
+            TableChange::ColumnDefault { column, default }
+        } else if self.take_words(&["drop", "default"]) {
+            TableChange::ColumnDefault { column, default: None }
+        } else if self.take_words(&["set", "not", "null"]) {
+            TableChange::SetNotNull(column)
+        } else if self.take_words(&["drop", "not", "null"]) {
+            TableChange::DropNotNull(column)
+        } else if self.take_words(&["set", "data", "type"]) || self.take_word("type") {
+            let type_name = self.type_name()?;
+            let using = match self.take_word("using") {
+                true => Some(self.source_expr()?),
+                false => None,
+            };
+            TableChange::ColumnType { column, type_name, using }
+        } else if self.at_end() || self.peek() == &Token::Comma {
+            return Err(self.unexpected());
+        } else {
+            return Err(unsupported("this change of a column", position));
+        })
+    }
+}
