@@ -55,6 +55,99 @@ fn answer(server: &TestServer, arguments: &[&str], input: &str) -> String {
     text(&output.stdout)
 }
 
+/// What psql asks the catalog for its commands, which PostgreSQL answers with the same text.
+#[test]
+fn psql_describes_what_there_is() {
+    if !installed("psql") {
+        return;
+    }
+    let server = TestServer::start();
+    let script = "\
+CREATE TYPE mood AS ENUM ('a', 'b');
+CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'x', c varchar(10) NOT NULL, CHECK (a > 0), UNIQUE (b));
+CREATE INDEX t_c ON t (lower(c) DESC, a) INCLUDE (b);
+CREATE TABLE u (id serial PRIMARY KEY, m mood, n bigint GENERATED ALWAYS AS IDENTITY);
+CREATE VIEW v AS SELECT a, b FROM t;
+";
+    answer(&server, &["-q"], script);
+    let described = answer(&server, &["-q"], "\\d t\n\\d u\n");
+    let expected = r#"                         Table "public.t"
+ Column |         Type          | Collation | Nullable |  Default  
+--------+-----------------------+-----------+----------+-----------
+ a      | integer               |           | not null | 
+ b      | text                  |           |          | 'x'::text
+ c      | character varying(10) |           | not null | 
+Indexes:
+    "t_pkey" PRIMARY KEY, btree (a)
+    "t_b_key" UNIQUE CONSTRAINT, btree (b)
+    "t_c" btree (lower(c::text) DESC, a) INCLUDE (b)
+Check constraints:
+    "t_a_check" CHECK (a > 0)
+
+                            Table "public.u"
+ Column |  Type   | Collation | Nullable |            Default            
+--------+---------+-----------+----------+-------------------------------
+ id     | integer |           | not null | nextval('u_id_seq'::regclass)
+ m      | mood    |           |          | 
+ n      | bigint  |           | not null | generated always as identity
+Indexes:
+    "u_pkey" PRIMARY KEY, btree (id)
+
+"#;
+    assert_eq!(described, expected);
+    let listed = answer(&server, &["-q", "-A", "-t"], "\\d\n\\di\n\\dT\n\\du\n\\dn public\n");
+    let expected = "\
+public|t|table|bennu
+public|u|table|bennu
+public|u_id_seq|sequence|bennu
+public|u_n_seq|sequence|bennu
+public|v|view|bennu
+public|t_b_key|index|bennu|t
+public|t_c|index|bennu|t
+public|t_pkey|index|bennu|t
+public|u_pkey|index|bennu|u
+public|mood|
+bennu|Superuser, Create role, Create DB, Replication, Bypass RLS|{}
+public|bennu
+";
+    assert_eq!(listed, expected);
+    // No command is refused, whatever it finds.
+    for command in [
+        "\\d+ t",
+        "\\d+ v",
+        "\\d t_c",
+        "\\d u_id_seq",
+        "\\d pg_class",
+        "\\dt+",
+        "\\di+",
+        "\\dv+",
+        "\\ds+",
+        "\\dn+",
+        "\\df",
+        "\\df+ lower",
+        "\\da",
+        "\\dT+",
+        "\\dD",
+        "\\dp",
+        "\\l+",
+        "\\dx",
+        "\\db",
+        "\\dC",
+        "\\do ||",
+        "\\dO",
+        "\\dc",
+        "\\dy",
+        "\\dRp",
+        "\\dX",
+        "\\dP",
+        "\\dA",
+        "\\dS",
+        "\\sv v",
+    ] {
+        answer(&server, &["-q"], &format!("{command}\n"));
+    }
+}
+
 #[test]
 fn psql_shows_results_in_its_formats() {
     if !installed("psql") {

@@ -13,6 +13,8 @@ use store::{
     Transaction,
 };
 
+use crate::activity::Sessions;
+use crate::advisory::AdvisoryLocks;
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
@@ -76,6 +78,10 @@ pub struct Engine {
     pub(crate) sequences: SequenceStates,
     /// When the engine was opened, microseconds of the Unix epoch.
     pub(crate) opened_micros: i64,
+    /// Advisory locks.
+    pub(crate) advisory: Arc<AdvisoryLocks>,
+    /// The open sessions.
+    pub(crate) sessions: Sessions,
     /// Stops statements that run for too long.
     pub(crate) timer: Timer,
     /// Tables of the store that are to be dropped, with the first commit whose readers do not know
@@ -103,6 +109,8 @@ impl Engine {
         let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
             opened_micros: store.now_micros(),
+            advisory: Arc::default(),
+            sessions: Sessions::default(),
             store,
             row_ids,
             sequences,

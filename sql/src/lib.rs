@@ -25,6 +25,8 @@ pub mod exec;
 pub mod analyze;
 pub mod settings;
 pub mod timer;
+pub mod advisory;
+pub mod activity;
 pub mod rows;
 pub mod attach;
 pub mod quotas;

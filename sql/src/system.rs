@@ -15,6 +15,7 @@ mod pg_proc;
 mod pg_type;
 mod privileges;
 mod regions;
+mod session;
 mod shape;
 mod snapshot;
 mod statistics;
@@ -23,6 +24,7 @@ mod views;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use store::admission::{Queue, QueueStatus};
 use store::cell::CellType;
@@ -32,6 +34,7 @@ use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::{Batch, DataType, Datum, SqlType};
 
+use crate::advisory::SessionLocks;
 use crate::attach::Coprocessors;
 use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
 use crate::catalog::name::{ObjectName, SearchPath};
@@ -263,6 +266,10 @@ pub struct SystemRowSource {
     pub transaction: Arc<Transaction>,
     /// What functions of the statement set.
     pub changed: Arc<ChangedSettings>,
+    /// The session's advisory locks.
+    pub locks: Arc<SessionLocks>,
+    /// Set when the statement is to stop.
+    pub cancelled: Arc<AtomicBool>,
 }
 
 impl SystemRowSource {

@@ -341,6 +341,12 @@ impl Store {
         result
     }
 
+    /// Runs what waits for something outside of the store: the thread's turn goes to others
+    /// meanwhile, and a server moves its other clients to another thread.
+    pub fn wait_aside(&self, wait: &mut dyn FnMut()) {
+        self.engine.options().blocking.run(wait);
+    }
+
     /// Returns the time by the store's clock: microseconds since 1970-01-01 UTC.
     pub fn now_micros(&self) -> i64 {
         self.engine.options().env.now_micros()

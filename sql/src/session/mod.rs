@@ -28,6 +28,8 @@ use types::system::System;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
+use crate::activity::Activity;
+use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
@@ -144,6 +146,10 @@ pub struct Session {
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
     sequences: SessionSequences,
+    /// What others are told of it.
+    activity: Arc<Activity>,
+    /// Its advisory locks.
+    locks: Arc<SessionLocks>,
     /// What functions of the running statement set.
     changed: Arc<ChangedSettings>,
     /// The same, for transactions that have not changed the catalog and may write.
@@ -162,8 +168,14 @@ impl Session {
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
         let sequences = SessionSequences::new(engine);
         let search_path = Arc::clone(settings.shared_value("search_path"));
+        let stop = Arc::default();
+        let who = (process_id, options.user.as_str());
+        let activity = engine.sessions.begin(who, &settings, &stop, store.now_micros());
+        let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
         Session {
             search_path,
+            activity,
+            locks: Arc::new(locks),
             constants: session_constants(&options.user, &settings, process_id),
             engine: Arc::clone(engine),
             process_id,
@@ -177,7 +189,7 @@ impl Session {
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
             changed: Arc::default(),
-            stop: Arc::default(),
+            stop,
         }
     }
 
@@ -253,6 +265,7 @@ impl Session {
     ) -> Result<Execution> {
         self.stop.begin_statement();
         self.take_over_settings()?;
+        self.activity.runs(&prepared.parsed, &self.settings, self.engine.store().now_micros());
         if let Some(timeout) = self.settings.duration("statement_timeout") {
             self.engine.timer.stop_after(timeout, &self.stop);
         }
@@ -281,10 +294,22 @@ impl Session {
     ///
     /// Why it could not be committed; it is rolled back then.
     pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
-        if self.open.as_ref().is_some_and(|open| !open.in_block) {
-            return self.commit();
-        }
-        Ok(None)
+        let ended = match self.open.as_ref().is_some_and(|open| !open.in_block) {
+            true => self.commit(),
+            false => Ok(None),
+        };
+        self.rest();
+        ended
+    }
+
+    /// Tells others that the session waits for its client.
+    fn rest(&self) {
+        let state = match self.transaction_status() {
+            TransactionStatus::Idle => "idle",
+            TransactionStatus::InBlock => "idle in transaction",
+            TransactionStatus::Failed => "idle in transaction (aborted)",
+        };
+        self.activity.rests(state, self.engine.store().now_micros());
     }
 
     /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client
@@ -300,6 +325,7 @@ impl Session {
             Some(_) => self.rollback(),
             None => {}
         }
+        self.rest();
     }
 
     /// Returns what ReadyForQuery reports.
@@ -493,6 +519,8 @@ impl Session {
             settings: self.settings.clone(),
             transaction: Arc::clone(&open.transaction),
             changed: Arc::clone(&self.changed),
+            locks: Arc::clone(&self.locks),
+            cancelled: Arc::clone(&self.stop.stop),
         })
     }
 
@@ -643,15 +671,16 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
-        match self.open.take() {
-            Some(open) => open.commit(&self.engine, &mut self.settings),
-            None => Ok(None),
-        }
+        let Some(open) = self.open.take() else { return Ok(None) };
+        let committed = open.commit(&self.engine, &mut self.settings);
+        self.locks.release_all(Level::Transaction);
+        committed
     }
 
     fn rollback(&mut self) {
         if let Some(open) = self.open.take() {
             open.rollback(&self.engine, &mut self.settings);
+            self.locks.release_all(Level::Transaction);
         }
     }
 
@@ -665,6 +694,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.rollback();
+        self.locks.release_all(Level::Session);
+        self.engine.sessions.end(self.process_id);
     }
 }
 

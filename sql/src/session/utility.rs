@@ -8,6 +8,7 @@ use store::transaction::Isolation;
 use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
+use crate::advisory::Level;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
 use crate::binder;
@@ -88,9 +89,7 @@ impl Session {
                 }
                 _ => self.run_ddl(statement)?,
             },
-            Statement::AlterIndex(alter) => {
-                self.alter_index_regions(&alter.name, &alter.action)?;
-            }
+            Statement::AlterIndex(alter) => self.alter_index_regions(&alter.name, &alter.action)?,
             Statement::Vacuum { tables, full, analyze } => {
                 self.run_vacuum(tables, *full, *analyze)?;
             }
@@ -328,6 +327,7 @@ impl Session {
         self.statements.clear();
         self.plans.clear();
         self.sequences.discard();
+        self.locks.release_all(Level::Session);
         Ok(())
     }
 

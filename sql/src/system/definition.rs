@@ -41,8 +41,35 @@ pub(super) fn pretty(expr: &Expr, table: &Table) -> String {
     match expr {
         Expr::And(operands) => joined(operands, " AND ", |one| matches!(one, Expr::Or(_))),
         Expr::Or(operands) => joined(operands, " OR ", |_| false),
-        other => expression(other, table),
+        other => bare_casts(&expression(other, table)),
     }
+}
+
+/// Leaves out the parentheses around a name that is cast: `(c)::text` is `c::text`.
+fn bare_casts(text: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(")::") {
+        let (before, after) = rest.split_at(at);
+        let name =
+            before.rfind(|c: char| !is_name(c)).filter(|open| before[*open..].starts_with('('));
+        match name {
+            // Of a call the parentheses are its own.
+            Some(open) if !before[..open].ends_with(is_name) && open + 1 < at => {
+                out.push_str(&before[..open]);
+                out.push_str(&before[open + 1..]);
+                out.push_str("::");
+            }
+            _ => {
+                out.push_str(before);
+                out.push_str(")::");
+            }
+        }
+        rest = &after[")::".len()..];
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The argument of `nextval` is a `regclass` to clients, who look for it so.
@@ -166,7 +193,12 @@ fn ordered(key: &IndexKey, is_primary: bool) -> String {
 }
 
 /// `pg_get_indexdef`: all of it, or one column counted from 1.
-pub(super) fn index(objects: &Objects, relation: &Relation, column: i32) -> Option<String> {
+pub(super) fn index(
+    objects: &Objects,
+    relation: &Relation,
+    column: i32,
+    pretty: bool,
+) -> Option<String> {
     let (table, keys, include, unique) = match &relation.kind {
         Kind::PrimaryKey(table) => (table, primary_key(table), Vec::new(), true),
         Kind::Index(table, index) => {
@@ -178,7 +210,8 @@ pub(super) fn index(objects: &Objects, relation: &Relation, column: i32) -> Opti
     };
     if column > 0 {
         let at = column as usize - 1;
-        let key = keys.get(at).map(|key| key.text.clone());
+        let shown = |text: &str| if pretty { bare_casts(text) } else { text.to_owned() };
+        let key = keys.get(at).map(|key| shown(&key.text));
         return Some(key.or_else(|| include.get(at - keys.len()).cloned()).unwrap_or_default());
     }
     let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
@@ -193,7 +226,7 @@ pub(super) fn index(objects: &Objects, relation: &Relation, column: i32) -> Opti
     if !include.is_empty() {
         text.push_str(&format!(" INCLUDE ({})", include.join(", ")));
     }
-    Some(text)
+    Some(if pretty { bare_casts(&text) } else { text })
 }
 
 /// `pg_get_constraintdef`
@@ -233,5 +266,11 @@ mod tests {
             "(nextval('t_a_seq'::regclass) + 1)"
         );
         assert_eq!(sequences_by_name("nextval('x"), "nextval('x");
+    }
+
+    #[test]
+    fn casts_of_names_need_no_parentheses() {
+        assert_eq!(bare_casts("lower((c)::text) > (f(x)::int)"), "lower(c::text) > (f(x)::int)");
+        assert_eq!(bare_casts("((a + b))::int, (c)::text"), "((a + b))::int, c::text");
     }
 }

@@ -15,7 +15,7 @@ use crate::system::pg_catalog::UTF8;
 use crate::system::snapshot::Snapshot;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
-use crate::system::{SystemRowSource, names, pg_proc, privileges};
+use crate::system::{SystemRowSource, names, pg_proc, privileges, session};
 
 /// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
 pub(super) type Arguments<'a> = &'a [Datum];
@@ -93,6 +93,9 @@ fn call(
     if function.ends_with("_is_visible") {
         return Ok(visible(source, objects, function, first));
     }
+    if let Some(answer) = session::call(source, function, arguments)? {
+        return Ok(answer);
+    }
     if let Some(answer) = defined(source, objects, function, arguments)? {
         return Ok(answer);
     }
@@ -161,7 +164,10 @@ fn defined(
         "pg_get_indexdef" => {
             let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
             let found = objects.relation(first);
-            text_or_null(found.and_then(|one| definition::index(objects, one, column)))
+            text_or_null(
+                found
+                    .and_then(|one| definition::index(objects, one, column, is_true(arguments, 2))),
+            )
         }
         "pg_get_viewdef" => {
             let view = match arguments.first() {
@@ -182,7 +188,8 @@ fn defined(
             let result = pg_proc::by_oid(first).and_then(|one| one.result);
             text_or_null(result.map(DataType::sql_name))
         }
-        "pg_get_functiondef"
+        "pg_get_function_sqlbody"
+        | "pg_get_functiondef"
         | "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_statisticsobjdef_columns"

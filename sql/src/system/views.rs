@@ -11,7 +11,7 @@ use crate::settings::{Description, Settings};
 use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
 use crate::system::shape::Shape;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::{Row, SystemRowSource, definition};
+use crate::system::{Row, SystemRowSource, definition, session};
 
 /// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
 pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
@@ -40,6 +40,8 @@ pub(super) fn rows(
             .map(|(number, name)| user(shape, *number, name))
             .collect(),
         "pg_settings" => settings(shape, source),
+        "pg_stat_activity" => session::activity(shape, source),
+        "pg_locks" => session::locks(shape, source),
         "pg_sequences" => sequences(shape, objects, source)?,
         _ => return Ok(None),
     }))
@@ -184,7 +186,7 @@ fn index(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
         ("schemaname", text(objects.namespace(relation.schema))),
         ("tablename", text(&table.name)),
         ("indexname", text(&relation.name)),
-        ("indexdef", text_or_null(definition::index(objects, relation, 0))),
+        ("indexdef", text_or_null(definition::index(objects, relation, 0, false))),
     ]))
 }
 

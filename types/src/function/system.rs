@@ -139,6 +139,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("pg_get_function_arguments", &[Oid], Text),
     ask!("pg_get_function_identity_arguments", &[Oid], Text),
     ask!("pg_get_function_result", &[Oid], Text),
+    ask!("pg_get_function_sqlbody", &[Oid], Text),
     ask!("pg_get_functiondef", &[Oid], Text),
     ask!("pg_get_indexdef", &[Oid], Text),
     ask!("pg_get_indexdef", &[Oid, Int4, Bool], Text),

@@ -1,0 +1,100 @@
+//! What sessions do: for `pg_stat_activity`, and for those who stop others' statements.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use crate::parser::ParsedStatement;
+use crate::settings::Settings;
+use crate::timer::StopFlag;
+
+/// The open sessions, by number.
+#[derive(Default)]
+pub struct Sessions(Mutex<BTreeMap<i32, Arc<Activity>>>);
+
+/// One session.
+pub struct Activity {
+    /// Its number.
+    pub session: i32,
+    /// The user.
+    pub user: String,
+    /// When it began, microseconds of the Unix epoch.
+    pub began: i64,
+    stop: Arc<StopFlag>,
+    now: Mutex<Now>,
+}
+
+/// What a session does, or did last.
+#[derive(Clone)]
+pub struct Now {
+    /// `pg_stat_activity.state`
+    pub state: &'static str,
+    /// When that began, microseconds of the Unix epoch.
+    pub since: i64,
+    /// The statement, and when it began.
+    pub statement: Option<(Arc<ParsedStatement>, i64)>,
+    /// The session's settings as the statement found them.
+    pub settings: Settings,
+}
+
+impl Sessions {
+    /// Adds a session.
+    pub fn begin(
+        &self,
+        (session, user): (i32, &str),
+        settings: &Settings,
+        stop: &Arc<StopFlag>,
+        at: i64,
+    ) -> Arc<Activity> {
+        let now = Now { state: "idle", since: at, statement: None, settings: settings.clone() };
+        let activity = Arc::new(Activity {
+            session,
+            user: user.to_owned(),
+            began: at,
+            stop: Arc::clone(stop),
+            now: Mutex::new(now),
+        });
+        self.0.lock().insert(session, Arc::clone(&activity));
+        activity
+    }
+
+    /// Removes a session.
+    pub fn end(&self, session: i32) {
+        self.0.lock().remove(&session);
+    }
+
+    /// Returns all sessions, by number.
+    pub fn all(&self) -> Vec<Arc<Activity>> {
+        self.0.lock().values().cloned().collect()
+    }
+
+    /// Asks the running statement of a session to stop; false if there is no such session.
+    pub fn cancel(&self, session: i32) -> bool {
+        let found = self.0.lock().get(&session).cloned();
+        found.map(|activity| activity.stop.stop.store(true, Ordering::Relaxed)).is_some()
+    }
+}
+
+impl Activity {
+    /// A statement begins.
+    pub fn runs(&self, statement: &Arc<ParsedStatement>, settings: &Settings, at: i64) {
+        let statement = Some((Arc::clone(statement), at));
+        let settings = settings.clone();
+        *self.now.lock() = Now { state: "active", since: at, statement, settings };
+    }
+
+    /// The session waits for its client.
+    pub fn rests(&self, state: &'static str, at: i64) {
+        let mut now = self.now.lock();
+        if now.state != state {
+            (now.state, now.since) = (state, at);
+        }
+    }
+
+    /// Returns what the session does.
+    pub fn now(&self) -> Now {
+        self.now.lock().clone()
+    }
+}

@@ -1,0 +1,170 @@
+//! What sessions do to each other: advisory locks, waiting, cancelling, and the views of it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use types::Datum;
+use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
+
+use crate::activity::Activity;
+use crate::advisory::{Key, Level, Mode, ShownLock};
+use crate::error::{Error, Result, sqlstate};
+use crate::system::functions::Arguments;
+use crate::system::objects::{DATABASE, DATABASE_NAME};
+use crate::system::shape::Shape;
+use crate::system::value::{int2, int4, oid, text, text_or_null};
+use crate::system::views::{instant, roles};
+use crate::system::{Row, SystemRowSource};
+
+/// How often a statement that sleeps looks whether it was cancelled.
+const LOOK: Duration = Duration::from_millis(20);
+/// Microseconds of a month, as PostgreSQL takes it for a span of time.
+const MICROS_PER_MONTH: i64 = 30 * MICROS_PER_DAY;
+
+/// Calls a function that acts on sessions; `None` for other ones.
+pub(super) fn call(
+    source: &SystemRowSource,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Result<Option<Datum>> {
+    if let Some(rest) = function.strip_prefix("pg_try_advisory_") {
+        let (mode, level) = mode_and_level(rest);
+        return Ok(Some(Datum::Bool(source.locks.try_acquire(key(arguments), mode, level))));
+    }
+    Ok(Some(match function {
+        "pg_advisory_unlock_all" => {
+            source.locks.release_all(Level::Session);
+            nothing()
+        }
+        "pg_advisory_unlock" | "pg_advisory_unlock_shared" => {
+            let (mode, _) = mode_and_level(function);
+            Datum::Bool(source.locks.release(key(arguments), mode))
+        }
+        _ if function.starts_with("pg_advisory_") => {
+            let (mode, level) = mode_and_level(function.trim_start_matches("pg_advisory_"));
+            let lock = (key(arguments), mode, level);
+            let timeout = source.settings.duration("lock_timeout");
+            let mut locked = Ok(());
+            source.engine.store().wait_aside(&mut || {
+                locked = source.locks.acquire(lock, &source.cancelled, timeout);
+            });
+            locked?;
+            nothing()
+        }
+        "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {
+            sleep(source, arguments)?;
+            nothing()
+        }
+        "pg_cancel_backend" => {
+            let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+            Datum::Bool(session.is_some_and(|session| source.engine.sessions.cancel(session)))
+        }
+        "pg_terminate_backend" => {
+            let hint = "pg_cancel_backend() stops its statement.";
+            return Err(Error::not_supported("ending another session", hint));
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The value of type `void`.
+fn nothing() -> Datum {
+    text("")
+}
+
+fn mode_and_level(name: &str) -> (Mode, Level) {
+    let mode = if name.ends_with("_shared") { Mode::Shared } else { Mode::Exclusive };
+    let level = if name.starts_with("xact_") { Level::Transaction } else { Level::Session };
+    (mode, level)
+}
+
+fn key(arguments: Arguments<'_>) -> Key {
+    match arguments {
+        [Datum::Int4(first), Datum::Int4(second)] => Key::Two(*first, *second),
+        _ => Key::One(arguments.first().and_then(Datum::as_i64).unwrap_or_default()),
+    }
+}
+
+fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
+    let micros = match &arguments[0] {
+        Datum::Float8(seconds) => seconds * 1e6,
+        Datum::Interval(span) => {
+            let days = i64::from(span.days).saturating_mul(MICROS_PER_DAY);
+            let months = i64::from(span.months).saturating_mul(MICROS_PER_MONTH);
+            span.microseconds.saturating_add(days).saturating_add(months) as f64
+        }
+        Datum::Timestamptz(until) => {
+            let now = source.engine.store().now_micros() - UNIX_EPOCH_SECONDS * 1_000_000;
+            until.saturating_sub(now) as f64
+        }
+        _ => 0.0,
+    };
+    // What is not a number of seconds ahead is no time at all; what has no end is cut off.
+    let micros = micros.clamp(0.0, 1e15) as u64;
+    let end = Instant::now() + Duration::from_micros(micros);
+    source.engine.store().wait_aside(&mut || {
+        while !source.cancelled.load(Ordering::Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    });
+    if source.cancelled.load(Ordering::Relaxed) {
+        let message = "canceling statement due to user request";
+        return Err(Error::new(sqlstate::QUERY_CANCELED, message));
+    }
+    Ok(())
+}
+
+pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let roles = roles(&source.viewer());
+    let row = |activity: &Activity| {
+        let now = activity.now();
+        let role = roles.iter().find(|(_, name)| *name == activity.user);
+        let statement = now.statement.as_ref();
+        shape.row([
+            ("datid", oid(DATABASE)),
+            ("datname", text(DATABASE_NAME)),
+            ("pid", int4(activity.session)),
+            ("usesysid", role.map_or(Datum::Null, |(number, _)| oid(*number))),
+            ("usename", text(&activity.user)),
+            ("application_name", text(now.settings.value("application_name"))),
+            ("backend_start", instant(activity.began)),
+            ("query_start", statement.map_or(Datum::Null, |(_, began)| instant(*began))),
+            ("state_change", instant(now.since)),
+            ("state", text(now.state)),
+            ("query", text_or_null(statement.map(|(statement, _)| statement.text.as_str()))),
+            ("backend_type", text("client backend")),
+        ])
+    };
+    source.engine.sessions.all().iter().map(|activity| row(activity)).collect()
+}
+
+/// Row locks are not shown, as in PostgreSQL, nor those that DDL takes.
+pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let row = |lock: &ShownLock| {
+        // As PostgreSQL cuts a number in two, and tells numbers from pairs.
+        let (class, object, kind) = match lock.key {
+            Key::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
+            Key::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
+        };
+        let mode = match lock.mode {
+            Mode::Exclusive => "ExclusiveLock",
+            Mode::Shared => "ShareLock",
+        };
+        shape.row([
+            ("locktype", text("advisory")),
+            ("database", oid(DATABASE)),
+            ("classid", oid(class)),
+            ("objid", oid(object)),
+            ("objsubid", int2(kind)),
+            ("pid", int4(lock.session)),
+            ("mode", text(mode)),
+            ("granted", Datum::Bool(lock.granted)),
+            ("fastpath", Datum::Bool(false)),
+        ])
+    };
+    source.engine.advisory.shown().iter().map(row).collect()
+}
