@@ -7,6 +7,8 @@
 //! expression then refers to the column that the apply adds. Outer columns that a subquery uses are
 //! parameters of it ([`Apply::bindings`]).
 
+mod merge;
+mod steps;
 mod window;
 
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use types::{DataType, Datum, SqlType};
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
+pub use merge::{Merge, MergeAction, MergeClause};
+pub use steps::{NamedStep, Steps};
 pub use types::order::SortKey;
 pub use window::{
     Exclusion, Frame, FrameBound, FrameUnits, Reach, Window, WindowFunction, WindowKind, sort_keys,
@@ -501,29 +505,10 @@ pub enum Bound {
     Update(Update),
     /// DELETE.
     Delete(Delete),
+    /// MERGE.
+    Merge(Merge),
     /// Statements one after the other, the last of which is what the client asked for.
     Steps(Steps),
-}
-
-/// A statement with others in WITH that change data. All of them see what the statement saw when it
-/// began.
-#[derive(Debug, Clone)]
-pub struct Steps {
-    /// What comes before, in this order.
-    pub before: Vec<NamedStep>,
-    /// What the client asked for.
-    pub last: Box<Bound>,
-}
-
-/// A step whose rows later ones may read by its number.
-#[derive(Debug, Clone)]
-pub struct NamedStep {
-    /// Its number within the statement.
-    pub id: usize,
-    /// Its name, for EXPLAIN.
-    pub name: String,
-    /// What it does: a query is computed as far as it is read, a change runs to its end.
-    pub bound: Bound,
 }
 
 /// A query and what the client sees of it.

@@ -150,6 +150,54 @@ pub struct Update {
     pub hints: Vec<Hint>,
 }
 
+/// `MERGE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merge {
+    /// `WITH`
+    pub with: Option<With>,
+    /// The table.
+    pub table: TableName,
+    /// `AS alias`
+    pub alias: Option<Ident>,
+    /// `USING`
+    pub source: TableRef,
+    /// `ON`
+    pub condition: Expr,
+    /// The WHEN clauses, at least one.
+    pub clauses: Vec<MergeClause>,
+}
+
+/// `WHEN [NOT] MATCHED [AND …] THEN …`
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeClause {
+    /// Whether it is of rows that match one of the table.
+    pub matched: bool,
+    /// `AND …`
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub action: MergeAction,
+}
+
+/// What MERGE does with a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MergeAction {
+    /// `DO NOTHING`
+    Nothing,
+    /// `DELETE`
+    Delete,
+    /// `UPDATE SET …`
+    Update(Vec<Assignment>),
+    /// `INSERT …`
+    Insert {
+        /// The target columns; empty for all in their order.
+        columns: Vec<ColumnName>,
+        /// `OVERRIDING … VALUE`
+        overriding: Option<Overriding>,
+        /// The values; None for `DEFAULT VALUES`.
+        values: Option<Vec<AssignedValue>>,
+    },
+}
+
 /// `DELETE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {

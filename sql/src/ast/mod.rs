@@ -31,8 +31,8 @@ pub use ddl::{
     Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{
-    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource,
-    OnConflict, OnDuplicate, Update, Upsert,
+    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
+    MergeAction, MergeClause, OnConflict, OnDuplicate, Update, Upsert,
 };
 pub use enumeration::{
     AlterType, AlterTypeAction, CreateEnum, DropType, LabelPlace, TypeStatement,
@@ -105,6 +105,8 @@ pub enum Statement {
     Update(Box<Update>),
     /// `DELETE`
     Delete(Box<Delete>),
+    /// `MERGE`
+    Merge(Box<Merge>),
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
     /// `CREATE SCHEMA`
@@ -222,6 +224,7 @@ impl Statement {
             Statement::Upsert(_) => "UPSERT",
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
+            Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::RenameSchema(_) => "ALTER SCHEMA",

@@ -173,6 +173,13 @@ pub enum TableRef {
     },
     /// A function that returns rows.
     Function(Box<TableFunction>),
+    /// A join in parentheses with a name of its own, which hides those inside.
+    Renamed {
+        /// The join.
+        join: Box<TableRef>,
+        /// Its alias.
+        alias: TableAlias,
+    },
     /// A join.
     Join {
         /// Left side.
@@ -281,8 +288,12 @@ pub struct Locking {
 pub enum LockStrength {
     /// `FOR UPDATE`
     Update,
+    /// `FOR NO KEY UPDATE`
+    NoKeyUpdate,
     /// `FOR SHARE`
     Share,
+    /// `FOR KEY SHARE`
+    KeyShare,
 }
 
 /// What happens at a locked row.

@@ -13,7 +13,7 @@ use types::expr::Expr;
 use crate::ast::{self, FunctionArgument, Ident, TableName};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope};
+use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::catalog::Relation as CatalogRelation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -58,6 +58,7 @@ impl Binder<'_> {
         level.refuse_subqueries("a function in FROM")?;
         let alias_name = alias.map_or(name, |alias| &alias.name.value);
         let mut relation = Relation::new(alias_name, &shape.columns);
+        relation.kind = RelationKind::Function;
         relation.rename(alias.map_or(&[], |alias| &alias.columns))?;
         let types = shape.columns.iter().map(|column| column.sql_type.base).collect();
         let target = EndpointTarget {

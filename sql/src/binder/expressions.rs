@@ -8,7 +8,7 @@ use crate::ast::{self, IntervalFields, TruthTest, TypeName};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::operators::{all_of, any_of, number};
 use crate::binder::typed::{Typed, boolean, null};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
     /// Binds an expression over the base row of the level at hand.
@@ -200,6 +200,12 @@ impl Binder<'_> {
     }
 
     fn bind_is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Typed> {
+        // A row is NULL if all of it is, and is not if none of it is.
+        if let ast::Expr::Row { fields, position } = operand {
+            let fields = self.bind_list(fields)?.into_iter();
+            let test = |field: Typed| negate(Expr::IsNull(Box::new(field.expr)), negated);
+            return Ok(Typed::boolean(all_of(fields.map(test).collect()), *position));
+        }
         let value = self.bind_expr(operand)?;
         let position = value.position;
         let expr = Expr::IsNull(Box::new(value.expr));
@@ -234,6 +240,16 @@ impl Binder<'_> {
         negated: bool,
         position: usize,
     ) -> Result<Typed> {
+        if let (ast::Expr::Row { fields: left, .. }, ast::Expr::Row { fields: right, .. }) = sides {
+            if left.len() != right.len() {
+                let message = "unequal number of entries in row expressions";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            let pairs = left.iter().zip(right);
+            let distinct = pairs.map(|pair| Ok(self.bind_distinct(pair, false, position)?.expr));
+            let distinct = any_of(distinct.collect::<Result<_>>()?);
+            return Ok(Typed::boolean(negate(distinct, negated), position));
+        }
         let left = self.bind_expr(sides.0)?;
         let right = self.bind_expr(sides.1)?;
         let start = left.position;
@@ -267,6 +283,16 @@ impl Binder<'_> {
         negated: bool,
         position: usize,
     ) -> Result<Typed> {
+        if let (ast::Expr::Row { .. }, ast::Expr::Row { .. }, ast::Expr::Row { .. }) =
+            (operand, bounds.0, bounds.1)
+        {
+            let above = (operand, bounds.0);
+            let above = self.bind_binary(ast::BinaryOperator::GreaterOrEqual, above, position)?;
+            let below = (operand, bounds.1);
+            let below = self.bind_binary(ast::BinaryOperator::LessOrEqual, below, position)?;
+            let both = Expr::And(vec![above.expr, below.expr]);
+            return Ok(Typed::boolean(negate(both, negated), position));
+        }
         let value = self.bind_expr(operand)?;
         let low = self.bind_expr(bounds.0)?;
         let high = self.bind_expr(bounds.1)?;
@@ -291,8 +317,7 @@ impl Binder<'_> {
             for row in list {
                 let ast::Expr::Row { fields, position } = row else {
                     let message = "a row can only be compared with rows";
-                    return Err(Error::new(crate::error::sqlstate::DATATYPE_MISMATCH, message)
-                        .at(row.position()));
+                    return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(row.position()));
                 };
                 let right = self.bind_list(fields)?;
                 let equal = ast::BinaryOperator::Equal;

@@ -10,7 +10,7 @@ use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
 use crate::binder::level::{Binder, Clause, Reach};
 use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope, ScopeColumn};
+use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::Relation as CatalogRelation;
@@ -87,6 +87,7 @@ impl Binder<'_> {
             TableRef::Function(function) => {
                 self.lateral(|binder| binder.bind_table_function(function))
             }
+            TableRef::Renamed { join, alias } => self.bind_renamed(join, alias),
             TableRef::Join { left, right, kind, condition } => {
                 self.bind_join((left, right), *kind, condition)
             }
@@ -258,6 +259,16 @@ impl Binder<'_> {
         Ok((rows, scope))
     }
 
+    /// Binds a join whose columns go by one name.
+    fn bind_renamed(&mut self, join: &TableRef, alias: &TableAlias) -> Result<(Rows, Scope)> {
+        let (rows, scope) = self.bind_table_ref(join)?;
+        let mut relation = Relation::new(&alias.name.value, &[]);
+        relation.kind = RelationKind::Join;
+        relation.columns = scope.columns().into_iter().cloned().collect();
+        relation.rename(&alias.columns)?;
+        Ok((rows, Scope::of(relation)))
+    }
+
     fn bind_side(&mut self, side: &TableRef, padded: bool) -> Result<(Rows, Scope)> {
         if padded {
             return self.without_recursion("within an outer join", |b| b.bind_table_ref(side));
@@ -359,6 +370,7 @@ fn system_rows(
     (alias, renamed): (&str, &[Ident]),
 ) -> Result<(Rows, Scope)> {
     let mut relation = Relation::new(alias, &columns);
+    relation.kind = RelationKind::Opaque;
     relation.rename(renamed)?;
     let types = columns.iter().map(|column| column.sql_type.base).collect();
     let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });

@@ -80,16 +80,12 @@ impl Binder<'_> {
                 Ok((plan, Vec::new()))
             }
             InsertSource::Values(rows) => {
-                let width = rows.first().map_or(0, Vec::len);
-                let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
-                check_width(&targets, names, width, |index| value_position(&first[index]))?;
-                let targets = &targets[..width];
                 let bind =
-                    |binder: &mut Self| binder.bind_insert_rows(table, targets, rows, identity);
+                    |binder: &mut Self| binder.bind_target_rows(table, names, rows, identity);
                 let clause = if rows.len() == 1 { Clause::ValuesRow } else { Clause::Values };
-                let (rows, level) = self.within(Scope::default(), clause, bind)?;
+                let ((rows, targets), level) = self.within(Scope::default(), clause, bind)?;
                 let plan = values_plan(column_types(table), rows, &level);
-                Ok((plan, targets.to_vec()))
+                Ok((plan, targets))
             }
             InsertSource::Query(query) => {
                 let bound = self.bind_query(query, false)?;
@@ -99,6 +95,23 @@ impl Binder<'_> {
                 Ok((plan, targets[..width].to_vec()))
             }
         }
+    }
+
+    /// Binds rows of values for the columns of these names; returns full rows in table order, and
+    /// the columns.
+    pub(super) fn bind_target_rows(
+        &mut self,
+        table: &Table,
+        names: &[ColumnName],
+        rows: &[Vec<AssignedValue>],
+        identity: IdentityRule,
+    ) -> Result<(Vec<Vec<Expr>>, Vec<usize>)> {
+        let mut targets = insert_targets(table, names)?;
+        let width = rows.first().map_or(0, Vec::len);
+        let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
+        check_width(&targets, names, width, |index| value_position(&first[index]))?;
+        targets.truncate(width);
+        Ok((self.bind_insert_rows(table, &targets, rows, identity)?, targets))
     }
 
     fn bind_insert_rows(
@@ -212,8 +225,9 @@ impl Binder<'_> {
 
 /// What becomes of values that a statement gives to identity columns.
 #[derive(Debug, Clone, Copy)]
-struct IdentityRule {
-    overriding: Option<Overriding>,
+pub(super) struct IdentityRule {
+    /// What the statement says.
+    pub(super) overriding: Option<Overriding>,
 }
 
 impl IdentityRule {

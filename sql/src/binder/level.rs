@@ -57,6 +57,7 @@ pub(super) enum Clause {
     Limit,
     Offset,
     Values,
+    MergeWhen,
     /// The only row of INSERT … VALUES.
     ValuesRow,
     Set,
@@ -81,6 +82,7 @@ impl Clause {
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
             Clause::Values | Clause::ValuesRow => "VALUES",
+            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::FunctionInFrom => "functions in FROM",

@@ -2,10 +2,10 @@
 
 use store::transaction::{LockMode, LockWait};
 
-use crate::ast::{self, Hint, LockStrength, Locking};
-use crate::binder::scope::{Relation, Scope};
+use crate::ast::{self, Hint, LockStrength, Locking, QueryBody, TableRef};
+use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Logical, RowLock, TableScan};
+use crate::logical::{ApplyKind, JoinKind, Logical, RowLock, TableScan};
 
 /// Calls `visit` on each scan of the FROM clause itself, not on those inside its subqueries.
 fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
@@ -25,7 +25,9 @@ fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
 pub(super) fn strength_text(strength: LockStrength) -> &'static str {
     match strength {
         LockStrength::Update => "FOR UPDATE",
+        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
         LockStrength::Share => "FOR SHARE",
+        LockStrength::KeyShare => "FOR KEY SHARE",
     }
 }
 
@@ -42,10 +44,25 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 format!("relation \"{}\" in {text} clause not found in FROM clause", name.value);
             return Err(Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position));
         }
-        if relations.iter().any(|relation| relation.table.is_none()) {
-            let hint = "Name the tables to lock with OF, or lock inside the subquery.";
-            let what = format!("{text} of a subquery or function");
-            return Err(Error::not_supported(what, hint).at(clause.position));
+        for relation in relations {
+            let what = match relation.kind {
+                // What a query in FROM reads was locked by the clauses of its own.
+                RelationKind::Table | RelationKind::Query => continue,
+                RelationKind::Opaque => {
+                    let what = format!("{text} of a view");
+                    let hint = "Name the tables to lock with OF, or lock inside the view's query.";
+                    return Err(Error::not_supported(what, hint).at(clause.position));
+                }
+                RelationKind::Function => "a function",
+                RelationKind::Named => "a WITH query",
+                RelationKind::Join => "a join",
+            };
+            // Without OF only what has rows to lock is meant.
+            if let Some(name) = &clause.of {
+                let message = format!("{text} cannot be applied to {what}");
+                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+                return Err(error.at(name.position));
+            }
         }
         let lock = row_lock(clause);
         for_each_scan(plan, &mut |scan| {
@@ -53,6 +70,11 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 scan.lock = Some(stronger(scan.lock, lock));
             }
         });
+    }
+    if let Some(clause) = clauses.iter().find(|_| locks_nullable(plan, false)) {
+        let text = strength_text(clause.strength);
+        let message = format!("{text} cannot be applied to the nullable side of an outer join");
+        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(clause.position));
     }
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
@@ -63,11 +85,65 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     Ok(())
 }
 
+/// Returns whether a scan is locked whose rows may be missing in those of an outer join.
+fn locks_nullable(plan: &Logical, nullable: bool) -> bool {
+    match plan {
+        Logical::Scan(scan) => nullable && scan.lock.is_some(),
+        Logical::Join(join) => {
+            let left = matches!(join.kind, JoinKind::Right | JoinKind::Full);
+            let right = matches!(join.kind, JoinKind::Left | JoinKind::Full);
+            locks_nullable(&join.left, nullable || left)
+                || locks_nullable(&join.right, nullable || right)
+        }
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => {
+            locks_nullable(input, nullable)
+        }
+        Logical::Apply(apply) => {
+            let outer = matches!(apply.kind, ApplyKind::Rows { outer: true, .. });
+            locks_nullable(&apply.input, nullable)
+                || (outer && locks_nullable(&apply.subquery, true))
+        }
+        _ => false,
+    }
+}
+
+/// Returns FROM with the clauses of a query on the queries in it that they are about.
+pub(super) fn pushed_locks(from: &[TableRef], clauses: &[Locking]) -> Vec<TableRef> {
+    let push = |entry: &TableRef| {
+        let mut entry = entry.clone();
+        push_locks(&mut entry, clauses);
+        entry
+    };
+    from.iter().map(push).collect()
+}
+
+fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
+    match entry {
+        TableRef::Subquery { query, alias, .. } => {
+            if matches!(query.body, QueryBody::Values(_)) {
+                return;
+            }
+            let named = |clause: &&Locking| match (&clause.of, &alias) {
+                (None, _) => true,
+                (Some(name), Some(alias)) => name.value == alias.name.value,
+                (Some(_), None) => false,
+            };
+            let inside = |clause: &Locking| Locking { of: None, ..clause.clone() };
+            query.locking.extend(clauses.iter().filter(named).map(inside));
+        }
+        TableRef::Join { left, right, .. } => {
+            push_locks(left, clauses);
+            push_locks(right, clauses);
+        }
+        TableRef::Table { .. } | TableRef::Function(_) | TableRef::Renamed { .. } => {}
+    }
+}
+
 fn row_lock(clause: &Locking) -> RowLock {
     RowLock {
         mode: match clause.strength {
-            LockStrength::Update => LockMode::Exclusive,
-            LockStrength::Share => LockMode::Shared,
+            LockStrength::Update | LockStrength::NoKeyUpdate => LockMode::Exclusive,
+            LockStrength::Share | LockStrength::KeyShare => LockMode::Shared,
         },
         wait: match clause.wait {
             ast::LockWait::Block => LockWait::Wait,

@@ -58,6 +58,7 @@ mod query;
 mod assignment;
 mod insert;
 mod modify;
+mod merge;
 mod prune;
 
 use types::cast::CastContext;
@@ -121,6 +122,7 @@ impl Binder<'_> {
             Statement::Insert(insert) => insert.with.as_ref(),
             Statement::Update(update) => update.with.as_ref(),
             Statement::Delete(delete) => delete.with.as_ref(),
+            Statement::Merge(merge) => merge.with.as_ref(),
             _ => None,
         };
         let with = with.map(|with| self.open_with(with, true)).transpose()?;
@@ -133,6 +135,7 @@ impl Binder<'_> {
             Statement::Upsert(upsert) => self.bind_upsert(upsert)?,
             Statement::Update(update) => self.bind_update(update)?,
             Statement::Delete(delete) => self.bind_delete(delete)?,
+            Statement::Merge(merge) => self.bind_merge(merge)?,
             other => {
                 let what = format!("{} in place of a query", other.tag());
                 return Err(Error::not_supported(what, "Run it as a statement of its own."));

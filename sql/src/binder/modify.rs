@@ -24,10 +24,13 @@ use crate::logical::{
 };
 
 /// The rows that a statement changes.
-struct Changed {
-    table: Arc<Table>,
-    rows: Rows,
-    scope: Scope,
+pub(super) struct Changed {
+    /// Their table.
+    pub(super) table: Arc<Table>,
+    /// All its columns.
+    pub(super) rows: Rows,
+    /// Their names.
+    pub(super) scope: Scope,
 }
 
 impl Binder<'_> {
@@ -54,7 +57,8 @@ impl Binder<'_> {
         Err(self.no_table(name))
     }
 
-    fn changed(
+    /// Returns the rows of a table that a statement changes.
+    pub(super) fn changed(
         &mut self,
         name: &TableName,
         alias: Option<&ast::Ident>,
@@ -203,7 +207,7 @@ pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bo
 }
 
 /// Keeps, behind the columns of the table, only those that the expressions use.
-fn narrow(rows: &mut Rows, width: usize, mut expressions: Vec<&mut Expr>) {
+pub(super) fn narrow(rows: &mut Rows, width: usize, mut expressions: Vec<&mut Expr>) {
     let mut used = BTreeSet::new();
     for expr in &expressions {
         for_each_column(expr, &mut |index| {

@@ -61,6 +61,11 @@ impl Rows {
         expr
     }
 
+    /// Begins another level, whose subqueries have numbers of their own.
+    pub(super) fn begin_level(&mut self) {
+        self.placed.clear();
+    }
+
     /// Adds the value of a subquery as a column and returns its position.
     fn apply(&mut self, subquery: &SubqueryUse, subqueries: &[SubqueryUse]) -> usize {
         let mut bindings = Vec::new();

@@ -31,6 +31,23 @@ pub(super) struct ScopeColumn {
     pub(super) origin: Option<(TableId, usize)>,
 }
 
+/// What a relation is, for what may be locked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RelationKind {
+    /// A table.
+    Table,
+    /// A query in FROM.
+    Query,
+    /// A view, whose tables are not known here.
+    Opaque,
+    /// Functions, and system views.
+    Function,
+    /// A query of WITH.
+    Named,
+    /// A join with a name of its own.
+    Join,
+}
+
 /// A table, view, function or query in FROM.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
@@ -38,6 +55,8 @@ pub(super) struct Relation {
     pub(super) alias: String,
     /// The table, if it is one.
     pub(super) table: Option<Arc<Table>>,
+    /// What it is.
+    pub(super) kind: RelationKind,
     /// The columns.
     pub(super) columns: Vec<ScopeColumn>,
     /// Columns that can be named but are not in `*`.
@@ -67,6 +86,7 @@ impl Relation {
         Relation {
             alias: alias.to_owned(),
             table: None,
+            kind: RelationKind::Query,
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
             is_work_table: false,
@@ -88,6 +108,7 @@ impl Relation {
         Relation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
+            kind: RelationKind::Table,
             columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
             is_work_table: false,
@@ -207,6 +228,19 @@ impl Scope {
         }
         self.relations.append(&mut right.relations);
         Ok(self)
+    }
+
+    /// Returns the scope without its first relation.
+    pub(super) fn without_first(&self) -> Scope {
+        let mut scope = self.clone();
+        if scope.relations.is_empty() {
+            return scope;
+        }
+        let first = scope.relations.remove(0);
+        if let Some(merged) = &mut scope.merged {
+            merged.drain(..first.columns.len());
+        }
+        scope
     }
 
     /// Sets what unqualified names and `*` mean.

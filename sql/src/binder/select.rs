@@ -11,7 +11,7 @@ use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
 use crate::binder::grouping_sets::GroupBy;
 use crate::binder::level::{AGGREGATE, Binder, BoundWindow, Clause, Level, Reference, WINDOW};
-use crate::binder::locks::{apply_hints, apply_locks};
+use crate::binder::locks::{apply_hints, apply_locks, pushed_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
@@ -75,7 +75,10 @@ impl Binder<'_> {
         query: &Query,
         resolve: bool,
     ) -> Result<BoundQuery> {
-        let (mut rows, scope) = self.bind_from(&select.from)?;
+        let (mut rows, scope) = match query.locking.is_empty() {
+            true => self.bind_from(&select.from)?,
+            false => self.bind_from(&pushed_locks(&select.from, &query.locking))?,
+        };
         apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
         apply_locks(&mut rows.plan, &scope, &query.locking)?;
         check_names(&select.windows)?;

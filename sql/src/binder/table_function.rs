@@ -9,7 +9,7 @@ use types::DataType;
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope};
+use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::sets::is_set_function;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
@@ -137,8 +137,11 @@ impl Binder<'_> {
 fn named(function: &TableFunction, columns: &[OutputColumn], is_single: bool) -> Result<Relation> {
     let first = function.calls.first().map(|call| &call.name.name);
     let own = first.map_or("", |name| name.value.as_str());
-    let Some(alias) = &function.alias else { return Ok(Relation::new(own, columns)) };
-    let mut relation = Relation::new(&alias.name.value, columns);
+    let kind = RelationKind::Function;
+    let Some(alias) = &function.alias else {
+        return Ok(Relation { kind, ..Relation::new(own, columns) });
+    };
+    let mut relation = Relation { kind, ..Relation::new(&alias.name.value, columns) };
     let only = [Ident { value: alias.name.value.clone(), position: alias.name.position }];
     let takes_alias = is_single && columns.first().is_some_and(|column| column.name == own);
     match (alias.columns.is_empty(), takes_alias) {

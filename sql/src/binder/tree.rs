@@ -257,6 +257,7 @@ pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logi
         Bound::Insert(insert) => visit(&mut insert.source),
         Bound::Update(update) => visit(&mut update.source),
         Bound::Delete(delete) => visit(&mut delete.source),
+        Bound::Merge(merge) => visit(&mut merge.source),
         Bound::Steps(_) => {}
     });
 }
@@ -279,6 +280,10 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
             update.recheck.iter_mut().for_each(&mut *visit);
             update.assignments.iter_mut().for_each(|one| visit(&mut one.value));
             returning_of(&mut update.returning, visit);
+        }
+        Bound::Merge(merge) => {
+            merge.recheck.iter_mut().for_each(&mut *visit);
+            merge.clauses.iter_mut().for_each(|clause| clause.for_each_expression_mut(visit));
         }
         Bound::Delete(delete) => {
             delete.recheck.iter_mut().for_each(&mut *visit);

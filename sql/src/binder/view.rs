@@ -9,7 +9,7 @@ use crate::ast::{NamedQueryBody, SourceQuery, TableName};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope, ScopeColumn};
+use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -21,6 +21,9 @@ use crate::parser;
 
 /// Views inside of views; deeper ones would need too much stack.
 const DEPTH_MAX: usize = 32;
+
+/// The word that stands for `SELECT * FROM`, with what cannot be part of a name.
+const TABLE: &str = "table ";
 
 /// What a view's query was found to mean.
 #[derive(Debug, Clone)]
@@ -83,14 +86,16 @@ fn replace_stars(source: &SourceQuery, mut stars: Vec<(usize, String)>) -> Strin
     let mut done = 0;
     for (position, columns) in stars {
         let Some(start) = position.checked_sub(source.position) else { continue };
-        let Some(length) = star_length(characters.get(start..).unwrap_or_default()) else {
-            continue;
-        };
-        if start < done {
-            continue;
-        }
+        let rest = characters.get(start..).unwrap_or_default();
+        let is_table =
+            rest.iter().take(TABLE.len()).collect::<String>().eq_ignore_ascii_case(TABLE);
+        let length = if is_table { Some(TABLE.len()) } else { star_length(rest) };
+        let Some(length) = length.filter(|_| start >= done) else { continue };
         text.extend(&characters[done..start]);
-        text.push_str(&columns);
+        match is_table {
+            true => text.push_str(&format!("SELECT {columns} FROM ")),
+            false => text.push_str(&columns),
+        }
         done = start + length;
     }
     text.extend(&characters[done..]);
@@ -202,7 +207,7 @@ impl Binder<'_> {
                 origin: None,
             })
             .collect();
-        let relation = Relation::new(alias, &columns);
+        let relation = Relation { kind: RelationKind::Opaque, ..Relation::new(alias, &columns) };
         let types = columns.iter().map(|column| column.sql_type.base).collect();
         Ok((Rows::new(bound.plan, types), Scope::of(relation)))
     }

@@ -22,7 +22,7 @@ use crate::binder::coercion::common_type;
 use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope};
+use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::tree::{for_each_expression, for_each_source, is_volatile, walk_plan};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -244,6 +244,7 @@ impl Binder<'_> {
         };
         let (id, name) = (query.id, query.name.clone());
         let mut relation = Relation::new(alias, &columns);
+        relation.kind = RelationKind::Named;
         relation.is_work_table = is_work_table;
         relation.rename(renamed)?;
         let types = columns.iter().map(|column| column.sql_type.base).collect();
@@ -443,6 +444,7 @@ fn returned_columns(bound: &Bound) -> Option<Vec<OutputColumn>> {
         Bound::Insert(insert) => &insert.returning,
         Bound::Update(update) => &update.returning,
         Bound::Delete(delete) => &delete.returning,
+        Bound::Merge(_) => &None,
     };
     returning.as_ref().map(|returning| returning.columns.clone())
 }

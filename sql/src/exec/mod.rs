@@ -53,6 +53,7 @@ mod update;
 mod conflict;
 pub mod insert;
 mod delete;
+mod merge;
 mod modify;
 
 use std::ops::Range;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::exec::cte::KeptRows;
-use crate::exec::{Context, ModifyOutcome, build, delete, insert, memory, update};
+use crate::exec::{Context, ModifyOutcome, build, delete, insert, memory, merge, update};
 use crate::plan::{Node, Plan, Root};
 
 /// Runs a plan that changes data. What it staged before an error stays staged: the caller rolls
@@ -35,6 +35,7 @@ fn run(root: &Root, context: &Arc<Context>) -> Result<ModifyOutcome> {
         Root::Insert(insert) => insert::run(insert, context),
         Root::Update(update) => update::run(update, context),
         Root::Delete(delete) => delete::run(delete, context),
+        Root::Merge(merge) => merge::run(merge, context),
         Root::Query(node) => read(node, context),
     }
 }

@@ -46,6 +46,7 @@ impl Cursor<'_> {
             | Statement::Upsert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::Merge(_)
             | Statement::Execute { .. } => Ok(Statement::Explain(Box::new(explain))),
             _ => Err(self.syntax_error_near(position)),
         }

@@ -292,8 +292,6 @@ impl Cursor<'_> {
         let previous = word(self.token_before(index)).unwrap_or_default();
         let construct = match (previous.as_str(), found.as_str()) {
             ("for", "system_time") => "FOR SYSTEM_TIME other than AS OF",
-            ("for", "no") => "FOR NO KEY UPDATE",
-            ("for", "key") => "FOR KEY SHARE",
             _ => return None,
         };
         Some(ParseError::unsupported(construct, position))

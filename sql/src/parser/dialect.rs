@@ -19,6 +19,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::grouping::parse_sets;
+use super::name;
 
 /// PostgreSQL binds a sign tighter than anything but `::` and subscripts.
 const SIGN_PRECEDENCE: u8 = 120;
@@ -149,7 +150,7 @@ impl Dialect for BennuDialect {
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
             Token::Word(_) => {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
-                return read.or_else(|| parse_sets(parser));
+                return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
                 return Some(in_parentheses(parser).map(Expr::Subquery));
@@ -351,4 +352,29 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         over: None,
         within_group: Vec::new(),
     })))
+}
+
+/// Reads `VALUES (…)` as a query in the parentheses that have just begun, but for those of a call;
+/// `None` for anything else.
+fn values_query(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let is_values = matches!(&parser.peek_token_ref().token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("values"));
+    if !is_values || parser.peek_nth_token_ref(1).token != Token::LParen {
+        return None;
+    }
+    let mut before = (0..=parser.get_current_index())
+        .rev()
+        .map(|index| &parser.token_at(index).token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
+    if before.next() != Some(&Token::LParen) {
+        return None;
+    }
+    let is_call = match before.next() {
+        Some(Token::Word(word)) => {
+            let name = word.value.to_ascii_lowercase();
+            word.quote_style.is_some() || !name::is_reserved(&name)
+        }
+        _ => false,
+    };
+    (!is_call).then(|| parser.parse_query().map(Expr::Subquery))
 }

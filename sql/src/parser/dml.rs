@@ -121,7 +121,7 @@ impl Cursor<'_> {
         })
     }
 
-    fn assigned_value(&mut self) -> Result<AssignedValue> {
+    pub(super) fn assigned_value(&mut self) -> Result<AssignedValue> {
         let position = self.position();
         if self.take_word("default") {
             return Ok(AssignedValue::Default { position });
@@ -228,7 +228,7 @@ impl Cursor<'_> {
     }
 
     /// Reads `[AS] alias` in front of the word `next`.
-    fn target_alias(&mut self, next: &str) -> Result<Option<Ident>> {
+    pub(super) fn target_alias(&mut self, next: &str) -> Result<Option<Ident>> {
         if self.take_word("as") {
             return self.name().map(Some);
         }
@@ -244,11 +244,13 @@ impl Cursor<'_> {
         if !self.take_word(word) {
             return Ok(Vec::new());
         }
-        self.list(|cursor| {
-            let table = cursor.parser.parse_table_and_joins();
-            let table = table.map_err(|error| cursor.translate(error))?;
-            cursor.joins(table)
-        })
+        self.list(Self::table_ref)
+    }
+
+    /// Reads a table with its joins.
+    pub(super) fn table_ref(&mut self) -> Result<TableRef> {
+        let table = self.parser.parse_table_and_joins().map_err(|error| self.translate(error))?;
+        self.joins(table)
     }
 
     fn selection(&mut self) -> Result<Option<Expr>> {
@@ -265,7 +267,7 @@ impl Cursor<'_> {
         if self.take_word("returning") { self.select_items() } else { Ok(Vec::new()) }
     }
 
-    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+    pub(super) fn assignments(&mut self) -> Result<Vec<Assignment>> {
         let lists = self.list(Self::assignment)?;
         Ok(lists.into_iter().flatten().collect())
     }

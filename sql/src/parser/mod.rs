@@ -15,9 +15,9 @@
 
 pub mod error;
 mod source;
-mod rewrite;
 pub mod limits;
 mod name;
+mod rewrite;
 mod grouping;
 mod dialect;
 mod cursor;
@@ -31,6 +31,7 @@ mod with;
 mod window;
 mod table;
 mod dml;
+mod merge;
 mod ddl;
 mod drop;
 mod view;
@@ -269,6 +270,7 @@ impl Cursor<'_> {
             "upsert" => self.upsert(),
             "update" => self.update(),
             "delete" => self.delete(),
+            "merge" => self.merge(),
             "create" => self.create(),
             "drop" => self.drop(),
             "truncate" => self.truncate(),
@@ -303,6 +305,7 @@ impl Cursor<'_> {
             "insert" => cursor.insert(),
             "update" => cursor.update(),
             "delete" => cursor.delete(),
+            "merge" => cursor.merge(),
             _ => Ok(Statement::Query(Box::new(cursor.query_body()?))),
         })?;
         let place = match &mut statement {
@@ -313,6 +316,7 @@ impl Cursor<'_> {
             Statement::Insert(insert) => &mut insert.with,
             Statement::Update(update) => &mut update.with,
             Statement::Delete(delete) => &mut delete.with,
+            Statement::Merge(merge) => &mut merge.with,
             _ => return Err(self.unexpected()),
         };
         *place = Some(with);
@@ -337,7 +341,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "listen",
         "load",
         "lock",
-        "merge",
         "move",
         "notify",
         "reassign",

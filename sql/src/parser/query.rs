@@ -8,6 +8,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
+use super::rewrite::{KEY, NO_KEY};
 use crate::ast::{
     Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
     QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
@@ -147,8 +148,7 @@ impl Cursor<'_> {
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
                 self.set_operation(*left, op, set_quantifier, *right)
             }
-            SetExpr::Table(_) => Err(ParseError::unsupported("TABLE as a query", self.position())
-                .with_hint("Write SELECT * FROM the table.")),
+            SetExpr::Table(_) => Err(self.unexpected()),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 let message =
                     "WITH clause containing a data-modifying statement must be at the top level";
@@ -423,11 +423,21 @@ impl Cursor<'_> {
 
     fn locking(&self, lock: parsed::LockClause, position: usize) -> Result<Locking> {
         let parsed::LockClause { lock_type, of, nonblock } = lock;
-        let strength = match lock_type {
+        let mut strength = match lock_type {
             parsed::LockType::Update => LockStrength::Update,
             parsed::LockType::Share => LockStrength::Share,
         };
-        let of = of.map(|name| self.object_name(&name)).transpose()?;
+        let mut of = of.map(|name| self.object_name(&name)).transpose()?;
+        if let Some(parts) = &mut of
+            && parts.first().is_some_and(|first| [NO_KEY, KEY].contains(&first.value.as_str()))
+        {
+            strength = match strength {
+                LockStrength::Update => LockStrength::NoKeyUpdate,
+                _ => LockStrength::KeyShare,
+            };
+            parts.remove(0);
+        }
+        let of = of.filter(|parts| !parts.is_empty());
         let of = match of {
             None => None,
             Some(mut parts) if parts.len() == 1 => parts.pop(),

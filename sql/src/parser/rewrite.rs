@@ -7,21 +7,186 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::name;
+
 /// Stands for the word DISTINCT of GROUP BY DISTINCT.
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
 
 /// Stands for the words ROWS FROM, as the name of a function.
 pub(super) const ROWS_FROM: &str = "\0rows from";
 
+/// Stands in front of the name behind OF, or in its place, for the words NO KEY of FOR NO KEY
+/// UPDATE.
+pub(super) const NO_KEY: &str = "\0no key";
+
+/// Likewise, for the word KEY of FOR KEY SHARE.
+pub(super) const KEY: &str = "\0key";
+
 /// Rewrites all tokens of a text.
-pub(super) fn rewrite(tokens: &mut [TokenWithSpan]) {
-    for index in 0..tokens.len() {
+pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    let mut index = 0;
+    while index < tokens.len() {
         if is_word(&tokens[index], "group") {
             group_by(tokens, index);
         } else if is_word(&tokens[index], "rows") {
             rows_from(tokens, index);
+        } else if is_word(&tokens[index], "table") {
+            table_query(tokens, index);
+        } else if is_word(&tokens[index], "for") {
+            index = locking(tokens, index);
+        }
+        index += 1;
+    }
+}
+
+/// Puts words where a token is.
+fn put(tokens: &mut Vec<TokenWithSpan>, index: usize, words: Vec<Token>) {
+    let span = tokens[index].span;
+    let words = words.into_iter().map(|token| TokenWithSpan { token, span });
+    tokens.splice(index..=index, words);
+}
+
+/// `TABLE t` is `SELECT * FROM t` where a query may begin.
+fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    const BEFORE: [&str; 11] = [
+        "union",
+        "intersect",
+        "except",
+        "all",
+        "distinct",
+        "as",
+        "for",
+        "explain",
+        "analyze",
+        "verbose",
+        "value",
+    ];
+    let named = next(tokens, index).is_some_and(|at| match &tokens[at].token {
+        Token::Word(word) => {
+            word.quote_style.is_some() || !name::is_reserved(&name::fold(&word.value, false))
+        }
+        _ => false,
+    });
+    let begins = match previous(tokens, index) {
+        None => true,
+        Some(at) => match &tokens[at].token {
+            Token::SemiColon | Token::LParen | Token::RParen => true,
+            // INSERT INTO t TABLE u
+            Token::Word(_) if BEFORE.iter().any(|word| is_word(&tokens[at], word)) => true,
+            Token::Word(_) => is_target(tokens, at),
+            _ => false,
+        },
+    };
+    if named && begins {
+        let word = |text| Token::make_word(text, None);
+        put(tokens, index, vec![word("SELECT"), Token::Mul, word("FROM")]);
+    }
+}
+
+/// Returns whether a word ends what INSERT writes to: a name, or its alias.
+fn is_target(tokens: &[TokenWithSpan], mut index: usize) -> bool {
+    while let Some(before) = previous(tokens, index) {
+        if is_word(&tokens[before], "into") {
+            return true;
+        }
+        let goes_on = tokens[before].token == Token::Period || is_word(&tokens[before], "as");
+        match previous(tokens, before).filter(|_| goes_on) {
+            Some(word) => index = word,
+            None => return false,
         }
     }
+    false
+}
+
+/// `FOR UPDATE OF a, b NOWAIT` is a clause for each name; NO KEY and KEY stand in the name. Returns
+/// the last token of the clause.
+fn locking(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
+    let words = |at: usize, words: &[&str]| {
+        let mut last = at;
+        for word in words {
+            last = next(tokens, last).filter(|&at| is_word(&tokens[at], word))?;
+        }
+        Some(last)
+    };
+    let forms: [(&[&str], &str, &str); 4] = [
+        (&["update"], "UPDATE", ""),
+        (&["share"], "SHARE", ""),
+        (&["no", "key", "update"], "UPDATE", NO_KEY),
+        (&["key", "share"], "SHARE", KEY),
+    ];
+    let found = forms.iter().find_map(|(form, strength, marker)| {
+        words(index, form).map(|last| (last, *strength, *marker))
+    });
+    let Some((last, strength, marker)) = found else { return index };
+    let (mut names, mut end) = match words(last, &["of"]) {
+        Some(of) => locked_names(tokens, of),
+        None => (Vec::new(), last),
+    };
+    if marker.is_empty() && names.len() < 2 {
+        return end;
+    }
+    let mut wait = Vec::new();
+    for form in [&["nowait"][..], &["skip", "locked"]] {
+        if let Some(last) = words(end, form) {
+            wait = form.iter().map(|word| Token::make_word(word, None)).collect();
+            end = last;
+        }
+    }
+    if names.is_empty() {
+        names.push(Vec::new());
+    }
+    let mut clauses: Vec<TokenWithSpan> = Vec::new();
+    for name in names {
+        // Words that were put in stand where the name does.
+        let span = match (name.first(), clauses.is_empty()) {
+            (Some(first), false) => first.span,
+            _ => tokens[index].span,
+        };
+        let at = |token| TokenWithSpan { token, span };
+        let word = |text: &str| at(Token::make_word(text, None));
+        clauses.extend([word("FOR"), word(strength), word("OF")]);
+        if !marker.is_empty() {
+            clauses.push(word(marker));
+            clauses.extend((!name.is_empty()).then(|| at(Token::Period)));
+        }
+        let behind = name.last().map_or(span, |last| last.span);
+        clauses.extend(name);
+        let wait = wait.iter().cloned();
+        clauses.extend(wait.map(|token| TokenWithSpan { token, span: behind }));
+    }
+    let count = clauses.len();
+    tokens.splice(index..=end, clauses);
+    index + count - 1
+}
+
+/// Returns the names behind the word OF at `index`, and the last token of them.
+fn locked_names(tokens: &[TokenWithSpan], index: usize) -> (Vec<Vec<TokenWithSpan>>, usize) {
+    let mut names = Vec::new();
+    let mut at = index;
+    loop {
+        let mut name: Vec<TokenWithSpan> = Vec::new();
+        while let Some(part) = next(tokens, at) {
+            let is_part = match tokens[part].token {
+                Token::Word(_) => !name.last().is_some_and(is_name),
+                Token::Period => true,
+                _ => false,
+            };
+            if !is_part {
+                break;
+            }
+            name.push(tokens[part].clone());
+            at = part;
+        }
+        names.push(name);
+        match next(tokens, at).filter(|&at| tokens[at].token == Token::Comma) {
+            Some(comma) => at = comma,
+            None => return (names, at),
+        }
+    }
+}
+
+fn is_name(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Word(_))
 }
 
 /// `GROUP BY ALL` is GROUP BY, and `GROUP BY DISTINCT` has a word of ours.

@@ -228,7 +228,8 @@ impl Cursor<'_> {
             | Statement::Insert(_)
             | Statement::Upsert(_)
             | Statement::Update(_)
-            | Statement::Delete(_) => {
+            | Statement::Delete(_)
+            | Statement::Merge(_) => {
                 Ok(Statement::Prepare(Box::new(Prepare { name, types, statement })))
             }
             _ => Err(self.syntax_error_near(position)),

@@ -54,6 +54,7 @@ impl Cursor<'_> {
             TableRef::Table { name, .. } => Some(name.position()),
             TableRef::Subquery { query, .. } => Some(query.position),
             TableRef::Function(function) => function.calls.first().map(|call| call.name.position()),
+            TableRef::Renamed { alias, .. } => Some(alias.name.position),
             TableRef::Join { .. } => None,
         };
         ParseError::syntax("syntax error: a join needs ON or USING", position)
@@ -105,11 +106,10 @@ impl Cursor<'_> {
                 let join = self.joins(*table_with_joins)?;
                 match alias {
                     None => Ok(join),
-                    Some(alias) => {
-                        let position = self.ident(&alias.name).position;
-                        Err(ParseError::unsupported("an alias of a join", position)
-                            .with_hint("Give aliases to the joined tables."))
-                    }
+                    Some(alias) => match self.alias(Some(alias))? {
+                        Some(alias) => Ok(TableRef::Renamed { join: Box::new(join), alias }),
+                        None => Ok(join),
+                    },
                 }
             }
             other => Err(self.refuse_factor(&other)),

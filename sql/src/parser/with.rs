@@ -51,6 +51,10 @@ impl Cursor<'_> {
         self.expect(&Token::LParen)?;
         let before = self.table_names.len();
         let body = match self.peek_word().as_str() {
+            "merge" => {
+                let message = "MERGE not supported in WITH query";
+                return Err(ParseError::new("0A000", message, name.position));
+            }
             "insert" | "update" | "delete" => {
                 NamedQueryBody::Change(Box::new(self.change_statement()?))
             }

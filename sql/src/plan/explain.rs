@@ -11,8 +11,10 @@ use types::function::sets;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, JoinKind, OnConflict, SetCall, SetFunction, SetKind, SortKey, TIMESTAMP_COLUMN,
+    ApplyKind, Assignment, JoinKind, MergeAction, OnConflict, SetCall, SetFunction, SetKind,
+    SortKey, TIMESTAMP_COLUMN,
 };
+use crate::plan::MergePlan;
 use crate::plan::expression::text;
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::window::window_call;
@@ -86,6 +88,11 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                 address: None,
             }
         }
+        Root::Merge(merge) => {
+            let line = format!("Merge: {}{}", merge_text(merge), upkeep(&merge.table));
+            let inputs = vec![step(&merge.source, regions)];
+            Step { line, names: Vec::new(), inputs, address: None }
+        }
         Root::Delete(delete) => {
             let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
             Step {
@@ -114,6 +121,10 @@ fn collect_root(root: &Root, parts: &mut Vec<String>) {
             parts.push(format!("Update: {}", update.table.name));
             collect(&update.source.node, parts);
         }
+        Root::Merge(merge) => {
+            parts.push(format!("Merge: {}", merge.table.name));
+            collect(&merge.source, parts);
+        }
         Root::Delete(delete) => {
             parts.push(format!("Delete: {}", delete.table.name));
             collect(&delete.source.node, parts);
@@ -130,6 +141,27 @@ fn collect(node: &Node, parts: &mut Vec<String>) {
     for input in inputs {
         collect(input, parts);
     }
+}
+
+/// `t, matched: update v, not matched: insert`
+fn merge_text(merge: &MergePlan) -> String {
+    let mut text = merge.table.name.clone();
+    for clause in &merge.clauses {
+        let matched = if clause.matched { "matched" } else { "not matched" };
+        let condition = if clause.condition.is_some() { " and …" } else { "" };
+        let action = match &clause.action {
+            MergeAction::Nothing => "do nothing".to_owned(),
+            MergeAction::Delete => "delete".to_owned(),
+            MergeAction::Insert(_) => "insert".to_owned(),
+            MergeAction::Update(assignments) => {
+                let name = |one: &Assignment| merge.table.columns[one.column].name.as_str();
+                let names: Vec<&str> = assignments.iter().map(name).collect();
+                format!("set {}", names.join(", "))
+            }
+        };
+        text.push_str(&format!(", {matched}{condition}: {action}"));
+    }
+    text
 }
 
 /// Index upkeep of a data-changing statement, which runs in the regions.

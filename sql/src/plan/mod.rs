@@ -27,8 +27,8 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, EndpointTarget, JoinKind, OnConflict, OutputColumn, Returning,
-    SetFunction, SetKind, SortKey, WindowFunction,
+    ApplyKind, Assignment, EndpointTarget, JoinKind, MergeClause, OnConflict, OutputColumn,
+    Returning, SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -76,6 +76,8 @@ pub enum Root {
     Update(UpdatePlan),
     /// DELETE.
     Delete(DeletePlan),
+    /// MERGE.
+    Merge(MergePlan),
 }
 
 /// A step that yields rows. Cheap to clone.
@@ -508,6 +510,19 @@ pub struct DeletePlan {
     pub returning: Option<Returning>,
 }
 
+/// MERGE; see [`crate::logical::Merge`].
+#[derive(Debug)]
+pub struct MergePlan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Yields the table's columns, then those of USING and subqueries.
+    pub source: Node,
+    /// Checked again on a locked row that has changed.
+    pub recheck: Option<Expr>,
+    /// What is done with a row.
+    pub clauses: Vec<MergeClause>,
+}
+
 /// The rows that UPDATE and DELETE change.
 #[derive(Debug)]
 pub struct TargetRows {
@@ -552,6 +567,7 @@ impl Plan {
             Root::Insert(insert) => insert.source.is_few_values(),
             Root::Update(update) => update.source.point.is_some(),
             Root::Delete(delete) => delete.source.point.is_some(),
+            Root::Merge(_) => false,
         }
     }
 

@@ -42,8 +42,10 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::logical::{Bound, Delete, Insert, Logical, OnConflict, Returning, Steps, Update};
-use crate::plan::{DeletePlan, InsertPlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan};
+use crate::logical::{Bound, Delete, Insert, Logical, Merge, OnConflict, Returning, Steps, Update};
+use crate::plan::{
+    DeletePlan, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan,
+};
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::shape::parameters_of;
 use crate::planner::statistics::Statistics;
@@ -64,6 +66,7 @@ pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
         Bound::Insert(insert) => plan_insert(insert, statistics),
         Bound::Update(update) => plan_update(update, statistics),
         Bound::Delete(delete) => plan_delete(delete, statistics),
+        Bound::Merge(merge) => plan_merge(merge, statistics),
         Bound::Steps(steps) => plan_steps(steps, statistics)?,
     })
 }
@@ -171,4 +174,18 @@ fn plan_delete(delete: &Delete, statistics: &dyn Statistics) -> Plan {
         returning: delete.returning.clone(),
     });
     Plan::new(root, columns_of(&delete.returning), count, None)
+}
+
+fn plan_merge(merge: &Merge, statistics: &dyn Statistics) -> Plan {
+    let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);
+    let actions = merge.clauses.iter().flat_map(|clause| clause.action.expressions());
+    let count = largest(conditions.chain(actions).chain(&merge.recheck));
+    let mut count = count.max(parameters_of(&merge.source));
+    let root = Root::Merge(MergePlan {
+        table: Arc::clone(&merge.table),
+        source: plan_rows(merge.source.clone(), &mut count, statistics),
+        recheck: merge.recheck.clone(),
+        clauses: merge.clauses.clone(),
+    });
+    Plan::new(root, Vec::new(), count, None)
 }

@@ -199,6 +199,7 @@ fn columns_of(bound: &Bound) -> Option<Vec<OutputColumn>> {
         Bound::Insert(insert) => &insert.returning,
         Bound::Update(update) => &update.returning,
         Bound::Delete(delete) => &delete.returning,
+        Bound::Merge(_) => return None,
     };
     returning.as_ref().map(|returning| returning.columns.clone())
 }
@@ -210,6 +211,7 @@ fn written_tables(bound: &Bound) -> Vec<TableId> {
         Bound::Insert(insert) => vec![insert.table.id],
         Bound::Update(update) => vec![update.table.id],
         Bound::Delete(delete) => vec![delete.table.id],
+        Bound::Merge(merge) => vec![merge.table.id],
         Bound::Steps(steps) => {
             let before = steps.before.iter().flat_map(|step| written_tables(&step.bound));
             let mut tables: Vec<TableId> = before.chain(written_tables(&steps.last)).collect();
@@ -229,6 +231,7 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
             | Statement::Upsert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::Merge(_)
     )
 }
 
@@ -262,7 +265,7 @@ pub(crate) fn check_explain(explain: &ast::Explain) -> Result<()> {
     if !is_planned(&explain.statement) {
         return Err(Error::not_supported(
             format!("EXPLAIN of {}", explain.statement.tag()),
-            "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE and DELETE.",
+            "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE and MERGE.",
         ));
     }
     Ok(())

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use sql::Error;
 use sql::binder::BoundStatement;
 use sql::logical::{
-    Apply, ApplyKind, Assignment, Bound, Insert, Logical, OnConflict, OutputColumn, Returning,
-    SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction, WindowKind,
+    Apply, ApplyKind, Assignment, Bound, Insert, Logical, MergeAction, OnConflict, OutputColumn,
+    Returning, SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction,
+    WindowKind,
 };
 use types::SqlType;
 use types::aggregate::Aggregate;
@@ -38,13 +39,28 @@ fn print_bound(bound: &Bound, out: &mut String) {
             }
             print_bound(&steps.last, out);
         }
+        Bound::Merge(merge) => {
+            let _ = writeln!(out, "merge {}", merge.table.name);
+            print_recheck(merge.recheck.as_ref(), out);
+            for clause in &merge.clauses {
+                let condition = clause.condition.as_ref().map_or("-".to_owned(), text);
+                let _ = writeln!(
+                    out,
+                    "matched {}: {condition} {}",
+                    clause.matched,
+                    action(&clause.action)
+                );
+            }
+            node(&merge.source, 1, out);
+        }
         Bound::Query(query) => {
             let _ = writeln!(out, "columns: {}", columns(&query.columns));
             node(&query.plan, 0, out);
         }
         Bound::Insert(insert) => print_insert(insert, out),
         Bound::Update(update) => {
-            let _ = writeln!(out, "update {}: {}", update.table.name, sets(&update.assignments));
+            let _ =
+                writeln!(out, "update {}: {}", update.table.name, assigned(&update.assignments));
             print_recheck(update.recheck.as_ref(), out);
             print_returning(update.returning.as_ref(), out);
             node(&update.source, 1, out);
@@ -55,6 +71,15 @@ fn print_bound(bound: &Bound, out: &mut String) {
             print_returning(delete.returning.as_ref(), out);
             node(&delete.source, 1, out);
         }
+    }
+}
+
+fn action(action: &MergeAction) -> String {
+    match action {
+        MergeAction::Nothing => "nothing".to_owned(),
+        MergeAction::Delete => "delete".to_owned(),
+        MergeAction::Update(assignments) => format!("set {}", assigned(assignments)),
+        MergeAction::Insert(values) => format!("insert ({})", texts(values)),
     }
 }
 
@@ -78,7 +103,7 @@ fn print_insert(insert: &Insert, out: &mut String) {
     let _ = writeln!(out, "insert {} {:?}", insert.table.name, insert.named_columns);
     match &insert.on_conflict {
         OnConflict::Update { target, assignments, predicate } => {
-            let _ = write!(out, "on conflict {target:?}: {}", sets(assignments));
+            let _ = write!(out, "on conflict {target:?}: {}", assigned(assignments));
             if let Some(predicate) = predicate {
                 let _ = write!(out, " where {}", text(predicate));
             }
@@ -106,7 +131,7 @@ fn print_returning(returning: Option<&Returning>, out: &mut String) {
     }
 }
 
-fn sets(assignments: &[Assignment]) -> String {
+fn assigned(assignments: &[Assignment]) -> String {
     let one = |one: &Assignment| format!("#{} = {}", one.column, text(&one.value));
     assignments.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -1,0 +1,128 @@
+//! MERGE.
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+
+use crate::ast::{self, AssignedValue};
+use crate::binder::insert::IdentityRule;
+use crate::binder::level::{Binder, Clause, Reach};
+use crate::binder::modify::narrow;
+use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::scope::Scope;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, JoinKind, Merge, MergeAction, MergeClause};
+
+/// What can be named in a MERGE.
+struct Names {
+    /// The table alone.
+    target: Scope,
+    /// The source alone, behind the table's columns.
+    source: Scope,
+    /// Both.
+    both: Scope,
+}
+
+impl Binder<'_> {
+    /// Binds MERGE: the table's row, or NULLs, beside each row of the source.
+    pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<Bound> {
+        let changed = self.changed(&merge.table, merge.alias.as_ref(), &[])?;
+        let (table, mut rows, target) = (changed.table, changed.rows, changed.scope);
+        let (source_rows, source) = self.bind_from(std::slice::from_ref(&merge.source))?;
+        let width = rows.types.len();
+        let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
+        if source.relations.iter().any(|relation| relation.alias == *alias) {
+            let message = format!("name \"{alias}\" specified more than once");
+            return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message)
+                .with_detail("The name is used both as MERGE target table and data source."));
+        }
+        let both = target.clone().join(source, width)?;
+        let names = Names { source: both.without_first(), target, both };
+        let bind = |binder: &mut Self| binder.bind_condition(&merge.condition, Clause::JoinOn);
+        let (on, level) = self.within(names.both.clone(), Clause::JoinOn, bind)?;
+        let has_inserts = merge.clauses.iter().any(|clause| !clause.matched);
+        let mut recheck = Some(on.clone()).filter(|on| !has_subquery(on));
+        if has_inserts {
+            level.refuse_subqueries("the condition of a MERGE that inserts")?;
+            rows.join(source_rows, JoinKind::Right, on);
+        } else {
+            let all = crate::binder::typed::boolean(true);
+            rows.join(source_rows, JoinKind::Inner, all);
+            rows.filter(on, &level.subqueries);
+        }
+        let mut clauses = Vec::with_capacity(merge.clauses.len());
+        for clause in &merge.clauses {
+            clauses.push(self.bind_merge_clause(&table, &mut rows, &names, clause)?);
+        }
+        let mut used: Vec<&mut Expr> = recheck.iter_mut().collect();
+        for MergeClause { condition, action, .. } in &mut clauses {
+            used.extend(condition.iter_mut().chain(action.expressions_mut()));
+        }
+        narrow(&mut rows, width, used);
+        Ok(Bound::Merge(Merge { table, source: rows.plan, recheck, clauses }))
+    }
+
+    fn bind_merge_clause(
+        &mut self,
+        table: &Arc<Table>,
+        rows: &mut Rows,
+        names: &Names,
+        clause: &ast::MergeClause,
+    ) -> Result<MergeClause> {
+        let bind = |binder: &mut Self| {
+            let condition = match &clause.condition {
+                Some(condition) => Some(binder.bind_condition(condition, Clause::MergeWhen)?),
+                None => None,
+            };
+            let action = match &clause.action {
+                ast::MergeAction::Nothing => MergeAction::Nothing,
+                ast::MergeAction::Delete => MergeAction::Delete,
+                ast::MergeAction::Update(assignments) => {
+                    binder.level().clause = Clause::Set;
+                    MergeAction::Update(binder.bind_set(table, assignments)?)
+                }
+                ast::MergeAction::Insert { columns, overriding, values } => {
+                    binder.level().clause = Clause::Values;
+                    let identity = IdentityRule { overriding: *overriding };
+                    let values = values.as_deref();
+                    let values = binder.bind_merge_values(table, columns, values, identity)?;
+                    MergeAction::Insert(values)
+                }
+            };
+            Ok((condition, action))
+        };
+        // A row without a match has no columns of the table.
+        let (bound, level) = if clause.matched {
+            self.within(names.both.clone(), Clause::MergeWhen, bind)?
+        } else {
+            self.push_level(names.target.clone(), Clause::MergeWhen);
+            self.level().reach = Reach::Hidden;
+            let bound = self.within(names.source.clone(), Clause::MergeWhen, bind);
+            self.pop_level();
+            bound?
+        };
+        let (mut condition, mut action) = bound;
+        rows.begin_level();
+        let mut place = |expr: &mut Expr| *expr = rows.place(expr.clone(), &level.subqueries);
+        condition.iter_mut().for_each(&mut place);
+        action.expressions_mut().for_each(&mut place);
+        Ok(MergeClause { matched: clause.matched, condition, action })
+    }
+
+    /// Binds the row of INSERT, in table order; without values it is the defaults.
+    fn bind_merge_values(
+        &mut self,
+        table: &Table,
+        columns: &[ast::ColumnName],
+        values: Option<&[AssignedValue]>,
+        identity: IdentityRule,
+    ) -> Result<Vec<Expr>> {
+        let Some(values) = values else {
+            return Ok(table.columns.iter().map(crate::binder::assignment::default_of).collect());
+        };
+        let row = [values.to_vec()];
+        let mut rows = self.bind_target_rows(table, columns, &row, identity)?.0;
+        Ok(rows.pop().unwrap_or_default())
+    }
+}
