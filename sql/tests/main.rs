@@ -7,6 +7,7 @@ mod coprocessors;
 mod definitions;
 mod parser_limits;
 mod queries;
+mod read_figures;
 mod replanning;
 mod scripts;
 mod server;

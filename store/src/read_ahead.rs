@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::options::BlockingSection;
+use crate::read_figures::{ReadFigures, add_read_figures, read_figures};
 
 /// Makes the items of a part, one after the other.
 pub trait Producer: Send {
@@ -110,6 +111,8 @@ struct State<P: Producer> {
     bytes: usize,
     parallel: bool,
     failure: Option<Failure<P::Error>>,
+    /// What other threads' reads have cost, until the caller takes it over.
+    figures: ReadFigures,
 }
 
 struct Part<P: Producer> {
@@ -119,6 +122,13 @@ struct Part<P: Producer> {
     queued: bool,
     ended: bool,
     items: VecDeque<P::Item>,
+}
+
+/// Which thread makes an item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Caller,
+    Pool,
 }
 
 enum Failure<E> {
@@ -189,6 +199,7 @@ impl<P: Producer> Shared<P> {
             bytes: 0,
             parallel: false,
             failure: None,
+            figures: ReadFigures::default(),
         };
         Shared { state: Mutex::new(state), changed: Condvar::new(), bounds, stopped, gauge }
     }
@@ -233,11 +244,12 @@ impl<P: Producer> Shared<P> {
             }
             let step = self.step(&mut state, take);
             let wanted = self.queue_more(&mut state);
+            add_read_figures(std::mem::take(&mut state.figures));
             drop(state);
             wanted.into_iter().for_each(&mut *queue);
             match step {
                 Step::Take(part, item) => return Ok(Some((part, item))),
-                Step::Make(part, producer) => self.make(part, producer, 1),
+                Step::Make(part, producer) => self.make(part, producer, 1, By::Caller),
                 Step::Wait => blocking.run(&mut || self.wait(take)),
                 Step::End => return Ok(None),
             }
@@ -313,15 +325,19 @@ impl<P: Producer> Shared<P> {
         let producer = state.parts[part].producer.take();
         drop(state);
         if let Some(producer) = producer {
-            self.make(part, producer, self.bounds.items);
+            self.make(part, producer, self.bounds.items, By::Pool);
         }
     }
 
     /// Makes items of a part until there are `count`, or no room for more.
-    fn make(&self, part: usize, mut producer: P, count: usize) {
+    fn make(&self, part: usize, mut producer: P, count: usize, by: By) {
         for made in 1..=count {
+            let before = read_figures();
             let next = catch_unwind(AssertUnwindSafe(|| producer.next()));
             let mut state = self.state.lock();
+            if by == By::Pool {
+                state.figures = state.figures + (read_figures() - before);
+            }
             let failure = match next {
                 Ok(Ok(next)) => {
                     let ended = next.is_none();

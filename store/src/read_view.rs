@@ -16,6 +16,7 @@ use crate::file::{
     Admits, Asked, Caching, ColumnSlice, FileCursor, Span, StoreFile, WantedColumns,
 };
 use crate::memstore::{Memstore, MemstoreCursor};
+use crate::read_figures::note_read;
 use crate::run::{Admission, LiveFile, Run};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
@@ -106,14 +107,19 @@ impl ReadView {
         let asked = Asked::new(row);
         let mut files = FilesOfRow::new();
         for (run, of) in self.runs.iter().enumerate() {
-            if let Some(file) = of.file_of_row(row)
-                && admission.admits(file.properties())
-            {
+            let Some(file) = of.file_of_row(row) else { continue };
+            if admission.admits(file.properties()) {
                 files.push(FileOfRow { run, file, says: admits(file, &asked, columns)? });
+            } else {
+                note_read(|figures| figures.files_of_other_times += 1);
             }
         }
         // All were asked before any answer is looked at.
+        let asked = files.len();
         files.retain(|file| file.says.may_contain());
+        if files.len() < asked {
+            note_read(|figures| figures.files_without_row += (asked - files.len()) as u64);
+        }
         Ok(files)
     }
 
@@ -248,6 +254,7 @@ impl ReadView {
                 && let Some(file) = run.file_of_row(row)
                 && !admits(file, &Asked::new(row), rules.columns.as_deref())?.may_contain()
             {
+                note_read(|figures| figures.files_without_row += 1);
                 continue;
             }
             sources.extend(Source::of_run(run, span, admission));

@@ -25,6 +25,7 @@ use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_prefix};
 use crate::descriptor::FileId;
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
+use crate::read_figures::note_read;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Where a store file belongs.
@@ -259,7 +260,11 @@ impl RunCursor {
 
     fn admitted(&self, index: usize) -> Option<Arc<StoreFile>> {
         let live = self.run.files.get(index)?;
-        self.admission.admits(live.file.properties()).then(|| live.file.clone())
+        if self.admission.admits(live.file.properties()) {
+            return Some(live.file.clone());
+        }
+        note_read(|figures| figures.files_of_other_times += 1);
+        None
     }
 
     /// Stands on the first cell of the first row at or after `row`.

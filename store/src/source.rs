@@ -11,6 +11,7 @@ use crate::descriptor::BloomFilter;
 use crate::error::Result;
 use crate::file::{Admits, Asked, Caching, ColumnSlice, FileCursor, StoreFile, WantedColumns};
 use crate::memstore::{MemstoreCursor, MemstoreHandle};
+use crate::read_figures::note_read;
 use crate::run::{Admission, LiveFile, Run, RunCursor};
 use crate::scan::merge::{Cursor, RowOrder};
 
@@ -62,7 +63,11 @@ impl<M> Source<M> {
         let (first, last) = (&run.files().first()?.file, &run.files().last()?.file);
         let (first, last) = (&first.properties().first_row[..], &last.properties().last_row[..]);
         let refused = |live: &LiveFile| !admission.admits(live.file.properties());
-        if run.misses(span.start, span.stop) || run.files().iter().all(refused) {
+        if run.misses(span.start, span.stop) {
+            return None;
+        }
+        if run.files().iter().all(refused) {
+            note_read(|figures| figures.files_of_other_times += run.files().len() as u64);
             return None;
         }
         let (row, inside) = match (span.order, span.stop) {

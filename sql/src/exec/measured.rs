@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use store::read_figures;
 use types::Batch;
 
 use crate::error::Result;
@@ -32,13 +33,13 @@ pub(super) fn measured(
 
 impl Operator for Measured {
     fn next(&mut self) -> Result<Option<Batch>> {
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), read_figures());
         let batch = self.inner.next();
         let rows = match &batch {
             Ok(Some(batch)) => batch.row_count as u64,
             _ => 0,
         };
-        self.profile.add(self.step, rows, began.elapsed());
+        self.profile.add(self.step, rows, began.elapsed(), read_figures() - before);
         batch
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
+use store::ReadFigures;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct StepFigures {
     pub rows: u64,
     /// Time in it and in the steps below it.
     pub time: Duration,
+    /// Blocks and files read in it and in the steps below it.
+    pub reads: ReadFigures,
 }
 
 /// Figures of the steps of one execution, by [`Node::address`](crate::plan::Node::address).
@@ -26,12 +29,13 @@ impl Profile {
         self.0.lock().entry(step).or_default().loops += 1;
     }
 
-    /// Adds rows that a step has yielded and the time they took.
-    pub fn add(&self, step: usize, rows: u64, time: Duration) {
+    /// Adds rows that a step has yielded, the time they took and what was read for them.
+    pub fn add(&self, step: usize, rows: u64, time: Duration, reads: ReadFigures) {
         let mut steps = self.0.lock();
         let figures = steps.entry(step).or_default();
         figures.rows += rows;
         figures.time += time;
+        figures.reads = figures.reads + reads;
     }
 
     /// Returns what a step did; nothing if it was never opened.

@@ -12,6 +12,8 @@ pub struct Shown<'a> {
     pub profile: Option<&'a Profile>,
     /// How long they took, too.
     pub timing: bool,
+    /// What they read, too.
+    pub buffers: bool,
 }
 
 /// Returns a line for each step, the last step first.
@@ -23,6 +25,10 @@ pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
 
 fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<String>) {
     lines.push(format!("{first}{}{}", step.line, actual(step, shown)));
+    if let Some(buffers) = buffers(step, shown) {
+        let stem = if step.inputs.is_empty() { "   " } else { "│  " };
+        lines.push(format!("{rest}{stem}{buffers}"));
+    }
     for (position, input) in step.inputs.iter().enumerate() {
         let last = position + 1 == step.inputs.len();
         let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -45,6 +51,24 @@ fn actual(step: &Step, shown: Shown<'_>) -> String {
         false => String::new(),
     };
     format!(" (actual {time}rows={:.0} loops={loops})", figures.rows as f64 / loops as f64)
+}
+
+/// `Buffers: shared hit=3 read=1, files skipped: filter=2 time=1`; what is zero is left out.
+fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
+    let (Some(profile), Some(address), true) = (shown.profile, step.address, shown.buffers) else {
+        return None;
+    };
+    let reads = profile.of(address).reads;
+    let listed = |title: &str, counts: [(&str, u64); 2]| {
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
+        (!counts.is_empty()).then(|| format!("{title}{}", counts.join(" ")))
+    };
+    let blocks = [("hit", reads.blocks_cached), ("read", reads.blocks_read)];
+    let files = [("filter", reads.files_without_row), ("time", reads.files_of_other_times)];
+    let parts = [listed("Buffers: shared ", blocks), listed("Files skipped: ", files)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Returns the plan as JSON: an array of one object, in the manner of PostgreSQL. `summary`: other
@@ -80,6 +104,17 @@ fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
         let rows = (figures.rows as f64 / loops).round();
         let _ = write!(out, ",\n{pad}\"Actual Rows\": {rows}");
         let _ = write!(out, ",\n{pad}\"Actual Loops\": {}", figures.loops);
+        if shown.buffers {
+            let reads = figures.reads;
+            for (name, count) in [
+                ("Shared Hit Blocks", reads.blocks_cached),
+                ("Shared Read Blocks", reads.blocks_read),
+                ("Files Skipped by Filter", reads.files_without_row),
+                ("Files Skipped by Time", reads.files_of_other_times),
+            ] {
+                let _ = write!(out, ",\n{pad}\"{name}\": {count}");
+            }
+        }
     }
     if !step.inputs.is_empty() {
         let _ = write!(out, ",\n{pad}\"Plans\": [");
@@ -113,6 +148,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use store::ReadFigures;
+
     use super::*;
 
     fn step(line: &str, address: Option<usize>, inputs: Vec<Step>) -> Step {
@@ -126,10 +163,12 @@ mod tests {
         let plan = step("Loop join: all pairs", Some(1), vec![scan, other]);
         let profile = Profile::default();
         profile.open(1);
-        profile.add(1, 4, Duration::from_micros(1_500));
+        let reads =
+            ReadFigures { blocks_cached: 3, files_without_row: 2, ..ReadFigures::default() };
+        profile.add(1, 4, Duration::from_micros(1_500), reads);
         (0..2).for_each(|_| profile.open(2));
-        profile.add(2, 6, Duration::from_micros(1_000));
-        let shown = Shown { profile: Some(&profile), timing: true };
+        profile.add(2, 6, Duration::from_micros(1_000), ReadFigures::default());
+        let shown = Shown { profile: Some(&profile), timing: true, buffers: false };
         assert_eq!(
             text(&plan, shown),
             [
@@ -138,6 +177,9 @@ mod tests {
                 "└─ Scan: u (never executed)",
             ]
         );
+        let read = text(&plan, Shown { timing: false, buffers: true, ..shown });
+        assert_eq!(read[1], "│  Buffers: shared hit=3, Files skipped: filter=2");
+        assert_eq!(read.len(), 4);
         let wanted = r#"[
   {
     "Plan": {

@@ -347,7 +347,11 @@ impl Session {
             let parameters = vec![Datum::Null; planned.parameter_count];
             let (row_count, spilled) =
                 self.run_for_count(&planned, parameters, explain.statement.tag(), &profile)?;
-            shown = Shown { profile: Some(&profile), timing: explain.timing != Some(false) };
+            shown = Shown {
+                profile: Some(&profile),
+                timing: explain.timing != Some(false),
+                buffers: explain.buffers == Some(true),
+            };
             lines.push(format!("Rows: {row_count}"));
             if spilled > 0 {
                 lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));

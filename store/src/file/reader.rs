@@ -2,6 +2,7 @@
 //!
 //! A file that was marked obsolete is removed from disk when its last reader lets go of it.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, ope
 use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
 use crate::file::tree::{Below, IndexBlock, Kept, Leaves, Tree};
+use crate::read_figures::note_read;
 use crate::scan::merge::RowOrder;
 
 /// Numbers for the cache: no two files of a process share one.
@@ -366,13 +368,23 @@ impl StoreFile {
         read: impl FnOnce() -> Result<Block>,
     ) -> Result<Block> {
         let key = self.block_key(handle);
-        match caching {
+        let was_read = Cell::new(false);
+        let read = || {
+            was_read.set(true);
+            read()
+        };
+        let block = match caching {
             Caching::Keep => {
                 let enters = || kind != BlockKind::Data || self.cache.takes_data();
                 self.cache.block_or_read(key, enters, read)
             }
             Caching::Bypass => self.cache.peek(key).map_or_else(read, Ok),
-        }
+        };
+        note_read(|figures| match was_read.get() {
+            true => figures.blocks_read += 1,
+            false => figures.blocks_cached += 1,
+        });
+        block
     }
 
     /// Returns where the properties are.

@@ -1,0 +1,49 @@
+//! EXPLAIN (ANALYZE, BUFFERS): what statements read, by themselves and by the threads of regions.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use sql::EngineOptions;
+
+use crate::server::{Server, rows};
+
+fn explained(server: &Server, query: &str) -> Vec<String> {
+    let mut session = server.session();
+    let mut lines = Vec::new();
+    let text = format!("explain (analyze, buffers, timing off) {query}");
+    rows(&mut session, &text, &mut |row| lines.push(row)).unwrap();
+    lines
+}
+
+/// Returns the number behind a name, of the first step that has one.
+fn figure(lines: &[String], name: &str) -> u64 {
+    let mut found = lines.iter().filter_map(|line| line.split_once(name));
+    let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+    found.next().map_or(0, |(_, rest)| digits(rest).parse().unwrap())
+}
+
+#[test]
+fn blocks_and_files_are_counted() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("s", "create table t (a int primary key, b text) split on (10000, 20000)");
+    for part in ["1, 30000, 2", "2, 30000, 2"] {
+        server.run(
+            "s",
+            &format!("insert into t select g, repeat('x', 50) from generate_series({part}) g"),
+        );
+        server.run("s", "flush t");
+    }
+    let all = explained(&server, "select count(b) from t");
+    let blocks = figure(&all, "hit=") + figure(&all, "read=");
+    assert!(blocks > 30, "{all:?}");
+    let again = explained(&server, "select count(b) from t");
+    assert_eq!(figure(&again, "read="), 0, "{again:?}");
+    assert!(figure(&again, "hit=") > 30, "{again:?}");
+    let in_session = explained(&server, "select b from t where b <> 'y'");
+    assert!(figure(&in_session, "hit=") > 30, "{in_session:?}");
+    // Odd keys are in the first file, the filter of the second one says so.
+    let point = explained(&server, "select b from t where a = 15001");
+    assert!((1..=4).contains(&figure(&point, "hit=")), "{point:?}");
+    assert_eq!(figure(&point, "filter="), 1, "{point:?}");
+    let plain = explained(&server, "select 1");
+    assert!(!plain.iter().any(|line| line.contains("Buffers")), "{plain:?}");
+}
