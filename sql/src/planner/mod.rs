@@ -28,6 +28,7 @@ mod lateral;
 mod join_group;
 mod join_order;
 mod join_tree;
+mod value_first;
 mod push_down;
 mod prune;
 mod wanted;

@@ -28,6 +28,7 @@ use crate::planner::lateral;
 use crate::planner::semi_join;
 use crate::planner::shape::width_of;
 use crate::planner::statistics::Statistics;
+use crate::planner::value_first::{ValueFirst, value_first};
 
 /// Returns the plan with every condition as far down as it goes, and joins in the best order.
 /// `next_parameter`: the first parameter of the statement that nobody uses; look-ups take some.
@@ -257,6 +258,11 @@ impl PushDown<'_> {
             go.extend(stay);
             return self.push(plan, go);
         }
+        let parameter = self.chooser.next_parameter.get();
+        if let Some(first) = value_first(&apply, (&go, &stay), parameter) {
+            self.chooser.next_parameter.set(parameter + 1);
+            return self.push_value_first(first, parameter);
+        }
         let input = self.boxed(*apply.input, go);
         let mut kind = apply.kind;
         let below = match &mut kind {
@@ -278,6 +284,17 @@ impl PushDown<'_> {
         };
         let subquery = self.boxed(*apply.subquery, below);
         filter(Logical::Apply(Apply { input, subquery, bindings: apply.bindings, kind }), stay)
+    }
+
+    fn push_value_first(&self, first: ValueFirst, parameter: usize) -> Logical {
+        let table = Apply {
+            input: self.boxed(first.value, Vec::new()),
+            subquery: self.boxed(first.table, first.conjuncts),
+            bindings: vec![(parameter, 0)],
+            kind: ApplyKind::Rows { on: boolean(true), outer: false },
+        };
+        let input = Box::new(Logical::Apply(table));
+        filter(Logical::Project { input, expressions: first.output }, first.rest)
     }
 }
 

@@ -1,0 +1,76 @@
+//! Rule: a scalar subquery that depends on no row is computed first where a key can use its value.
+//!
+//! ```text
+//! t WHERE id = (SELECT max(id) FROM u)     the value, then t WHERE id = $1: a get by key
+//! ```
+//!
+//! Else the subquery would be run when the first row of `t` asks for it, and all rows would ask.
+//! The plan is a lateral join of the one row that the value is with the table.
+
+use types::expr::Expr;
+
+use crate::logical::{Apply, ApplyKind, Logical};
+use crate::planner::access::{Question, choose};
+use crate::planner::conjunct::{as_column, column, is_volatile};
+use crate::planner::lookup::filtered_table;
+
+/// What is done in the place of an apply.
+pub(super) struct ValueFirst {
+    /// Yields the value.
+    pub value: Logical,
+    /// The table that is read with it.
+    pub table: Logical,
+    /// What is asked of the table's rows, the value being `parameter`.
+    pub conjuncts: Vec<Expr>,
+    /// The apply's output over the value and the table's columns.
+    pub output: Vec<Expr>,
+    /// What is asked of the apply's output beside that.
+    pub rest: Vec<Expr>,
+}
+
+/// Returns it if a key of the table can use the value; `go` is asked of the table's rows, `stay` of
+/// the apply's output.
+pub(super) fn value_first(
+    apply: &Apply,
+    (go, stay): (&[Expr], &[Expr]),
+    parameter: usize,
+) -> Option<ValueFirst> {
+    if apply.kind != ApplyKind::Scalar || !apply.bindings.is_empty() {
+        return None;
+    }
+    let types = apply.input.column_types();
+    let [value_type] = apply.subquery.column_types()[..] else { return None };
+    let with_value = |conjunct: &Expr| {
+        conjunct.clone().transform(&mut |part| match as_column(&part) {
+            Some(index) if index == types.len() => {
+                Expr::Parameter { index: parameter, data_type: value_type }
+            }
+            _ => part,
+        })
+    };
+    let (bound, rest): (Vec<&Expr>, Vec<&Expr>) =
+        stay.iter().partition(|conjunct| !is_volatile(conjunct));
+    let bound: Vec<Expr> = bound.into_iter().map(with_value).collect();
+    let table = filtered_table(&apply.input).filter(|table| table.scan.lock.is_none())?;
+    let others = go.iter().chain(&bound).cloned().map(|conjunct| table.over_table(conjunct));
+    let conjuncts: Vec<Expr> = table.conjuncts.iter().cloned().chain(others).collect();
+    let candidate = choose(&Question::of_all(table.scan, &conjuncts));
+    let first = conjuncts.len() - bound.len();
+    if (first..conjuncts.len()).all(|position| candidate.rest.contains(&position)) {
+        return None;
+    }
+    let one_row = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
+    let of_table = types.iter().enumerate().map(|(index, &t)| column(index + 1, t));
+    Some(ValueFirst {
+        value: Logical::Apply(Apply {
+            input: Box::new(one_row),
+            subquery: apply.subquery.clone(),
+            bindings: Vec::new(),
+            kind: ApplyKind::Scalar,
+        }),
+        table: apply.input.as_ref().clone(),
+        conjuncts: go.iter().cloned().chain(bound).collect(),
+        output: of_table.chain([column(0, value_type)]).collect(),
+        rest: rest.into_iter().cloned().collect(),
+    })
+}
