@@ -104,29 +104,43 @@ impl Ddl<'_> {
                 }
             }
             TableChange::DropConstraint { if_exists, constraint } => {
-                let name = &constraint.value;
-                if *name == table.primary_key_name {
-                    let hint = "Create the table anew and copy what it holds.";
-                    return Err(Error::not_supported("dropping a primary key", hint));
-                }
-                let is_it = |index: &&IndexRecord| index.constraint && index.name == *name;
-                if let Some(index) = record.indexes.iter().find(is_it) {
-                    self.changes.dropped.push(index.descriptor.id);
-                    record.indexes.retain(|index| index.name != *name);
-                } else if record.checks.iter().any(|check| check.name == *name) {
-                    record.checks.retain(|check| check.name != *name);
-                } else {
-                    let missing = no_constraint(&table, name, "of relation");
-                    if *if_exists {
-                        let message = format!("{}, skipping", missing.message);
-                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                        return Ok(());
-                    }
-                    return Err(missing);
+                if !self.drop_constraint(&table, &mut record, constraint, *if_exists)? {
+                    return Ok(());
                 }
             }
         }
         self.store_changed(&table, record)
+    }
+
+    /// Drops a constraint of a record; returns whether there was one.
+    fn drop_constraint(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        constraint: &ast::Ident,
+        if_exists: bool,
+    ) -> Result<bool> {
+        let name = &constraint.value;
+        if *name == table.primary_key_name {
+            let hint = "Create the table anew and copy what it holds.";
+            return Err(Error::not_supported("dropping a primary key", hint));
+        }
+        let is_it = |index: &&IndexRecord| index.constraint && index.name == *name;
+        if let Some(index) = record.indexes.iter().find(is_it) {
+            self.changes.dropped.push(index.descriptor.id);
+            record.indexes.retain(|index| index.name != *name);
+        } else if record.checks.iter().any(|check| check.name == *name) {
+            record.checks.retain(|check| check.name != *name);
+        } else {
+            let missing = no_constraint(table, name, "of relation");
+            if if_exists {
+                let message = format!("{}, skipping", missing.message);
+                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                return Ok(false);
+            }
+            return Err(missing);
+        }
+        Ok(true)
     }
 
     /// Stores the changed record of a table.
