@@ -23,7 +23,9 @@ pub(crate) fn write(
             write_integer(values[row], out);
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
-        VectorData::Text(values) => out.extend_from_slice(values.get(row)),
+        VectorData::Text(values) if data_type != DataType::InternalChar => {
+            out.extend_from_slice(values.get(row));
+        }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
         VectorData::Bytea(values) if !style.escape_bytea => write_hex(values.get(row), out),
         _ => text::write(&vector.datum(row), data_type, style, out),

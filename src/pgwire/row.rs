@@ -148,7 +148,9 @@ fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<
         }
         VectorData::Float4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Float8(values) => out.extend_from_slice(&values[row].to_be_bytes()),
-        VectorData::Text(values) | VectorData::Bytea(values) => {
+        VectorData::Text(values) | VectorData::Bytea(values)
+            if data_type != DataType::InternalChar =>
+        {
             out.extend_from_slice(values.get(row));
         }
         _ => binary::write(&vector.datum(row), data_type, out),

@@ -40,6 +40,9 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
         Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Numeric(value) => write_numeric(value, out),
+        Datum::Text(text) if data_type == DataType::InternalChar => {
+            out.push(text::char_byte(text));
+        }
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Bytea(bytes) => out.extend_from_slice(bytes),
         Datum::Interval(value) => {
@@ -161,8 +164,14 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         DataType::Uuid => Datum::Uuid(fixed(bytes, data_type)?),
         DataType::Enum(of) => Datum::Int8(of.parse(utf8(bytes)?)?),
         DataType::Bytea => Datum::bytea(bytes),
+        DataType::InternalChar => text::char_of(fixed::<1>(bytes, data_type)?[0]),
         DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
+        | DataType::Record
+        | DataType::Bit
+        | DataType::Varbit
+        | DataType::Timetz
         | DataType::Array(_)
         | DataType::Int2Vector
         | DataType::OidVector

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::context::EvalContext;
 use crate::datatype::{DataType, RegKind, SqlType};
 use crate::datetime::{self, Interval};
-use crate::datum::{Array, Datum, Json, Nested};
+use crate::datum::{Array, Bits, Datum, Json, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
@@ -33,8 +33,8 @@ pub enum CastContext {
 pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use DataType::{
-        Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Name, Numeric, Oid, Reg,
-        Text, Time, Timestamp, Timestamptz, Unknown, Varchar,
+        Bit, Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, InternalChar, Interval, Name,
+        Numeric, Oid, Reg, Text, Time, Timestamp, Timestamptz, Timetz, Unknown, Varbit, Varchar,
     };
     if from == to || from == Unknown {
         return Some(Implicit);
@@ -44,6 +44,14 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     }
     let context = match (from, to) {
         (Bool, Int4) | (Int4, Bool) => Explicit,
+        (InternalChar, Int4) | (Int4, InternalChar) | (Int4 | Int8, Bit) | (Bit, Int4 | Int8) => {
+            Explicit
+        }
+        (InternalChar, Text) | (Bit, Varbit) | (Varbit, Bit) | (Time, Timetz) => Implicit,
+        (InternalChar, Varchar | Char)
+        | (Text | Varchar | Char, InternalChar)
+        | (Timestamptz, Timetz)
+        | (Timetz, Time) => Assignment,
         (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid | Reg(_))
         | (Int4, Int8 | Float4 | Float8 | Numeric | Oid | Reg(_))
         | (Int8, Float4 | Float8 | Numeric | Oid | Reg(_))
@@ -99,14 +107,19 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
     }
     let timed = matches!(
         read,
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz
+        DataType::Date
+            | DataType::Time
+            | DataType::Timetz
+            | DataType::Timestamp
+            | DataType::Timestamptz
     );
     if from.element() == Some(DataType::Timestamptz) {
         return from == to;
     }
     match from {
         _ if from == to => true,
-        DataType::Unknown => read != DataType::Timestamptz,
+        DataType::Unknown => !matches!(read, DataType::Timestamptz | DataType::Timetz),
+        DataType::Time => to != DataType::Timetz,
         DataType::Timestamptz => false,
         DataType::Date | DataType::Timestamp => to != DataType::Timestamptz,
         _ => !(from.is_text() && timed),
@@ -127,6 +140,10 @@ pub fn cast(
 ) -> Result<Datum> {
     if matches!(value, Datum::Null) {
         return Ok(Datum::Null);
+    }
+    if let (DataType::Bit, Some(number)) = (to.base, value.as_i64()) {
+        let width = if from == DataType::Int4 { 32 } else { 64 };
+        return Ok(bits_of(number, width, usize::try_from(to.modifier).unwrap_or(1)));
     }
     let converted = convert(value, from, to.base, context)?;
     if to.modifier < 0 {
@@ -218,7 +235,14 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         return from_nested(nested, from, to, context);
     }
     match (value, to) {
+        (Datum::Text(string), _) if from == DataType::InternalChar => from_char(string, to),
         (Datum::Text(string), _) => from_text(string, from, to, context),
+        (Datum::Int4(value), DataType::InternalChar) => match i8::try_from(*value) {
+            Ok(byte) => Ok(text::char_of(byte.cast_unsigned())),
+            Err(_) => Err(out_of_range(to)),
+        },
+        (Datum::Int4(value), DataType::Bit) => Ok(bits_of(i64::from(*value), 32, 1)),
+        (Datum::Int8(value), DataType::Bit) => Ok(bits_of(*value, 64, 1)),
         (Datum::Bool(value), _) if to.is_text() => {
             Ok(Datum::Text(if *value { "true" } else { "false" }.into()))
         }
@@ -276,7 +300,49 @@ fn from_nested(
             }
             _ => from_json(json, to, context),
         },
+        (Nested::Bits(_), ..) if matches!(to, DataType::Bit | DataType::Varbit) => {
+            Ok(Datum::Nested(nested.clone()))
+        }
+        (Nested::Bits(bits), ..) => integer_of(bits, from, to),
+        (Nested::Timetz { time, .. }, ..) if to == DataType::Time => Ok(Datum::Time(*time)),
         _ => Err(cannot_cast(from, to)),
+    }
+}
+
+/// Returns the lowest bits of a number, its sign in those that it does not have.
+fn bits_of(number: i64, width: usize, length: usize) -> Datum {
+    let bit = |place: usize| number >> place.min(width - 1) & 1 == 1;
+    let bits = Bits::from_bits((0..length).rev().map(bit));
+    Datum::Nested(Nested::Bits(Arc::new(bits)))
+}
+
+fn integer_of(bits: &Bits, from: DataType, to: DataType) -> Result<Datum> {
+    let width = match to {
+        DataType::Int4 => 32,
+        DataType::Int8 => 64,
+        _ => return Err(cannot_cast(from, to)),
+    };
+    if bits.len() > width {
+        return Err(out_of_range(to));
+    }
+    let number = bits.iter().fold(0_u64, |number, bit| number << 1 | u64::from(bit));
+    Ok(match to {
+        DataType::Int4 => Datum::Int4((number as u32).cast_signed()),
+        _ => Datum::Int8(number.cast_signed()),
+    })
+}
+
+/// Casts a `"char"`.
+fn from_char(string: &Arc<str>, to: DataType) -> Result<Datum> {
+    match to {
+        DataType::Int4 => Ok(Datum::Int4(i32::from(text::char_byte(string).cast_signed()))),
+        to if to.is_text() => {
+            let mut bytes = Vec::new();
+            let value = Datum::Text(Arc::clone(string));
+            text::write(&value, DataType::InternalChar, &TextStyle::default(), &mut bytes);
+            Ok(Datum::text(String::from_utf8_lossy(&bytes)))
+        }
+        to => Err(cannot_cast(DataType::InternalChar, to)),
     }
 }
 
@@ -301,6 +367,7 @@ fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> 
 fn style(context: &EvalContext) -> TextStyle {
     TextStyle {
         time_zone: context.time_zone.clone(),
+        now: Some(context.transaction_timestamp),
         system: context.system.clone(),
         ..TextStyle::default()
     }
@@ -436,6 +503,16 @@ fn from_datetime(
         (Datum::Timestamptz(at), DataType::Time) => {
             Ok(time(datetime::timestamptz_to_local(*at, zone)?))
         }
+        (Datum::Time(time), DataType::Timetz) => {
+            let now = context.transaction_timestamp;
+            let (time, west) = datetime::time_to_timetz(*time, zone, now)?;
+            Ok(Datum::Nested(Nested::Timetz { time, west }))
+        }
+        (Datum::Timestamptz(at), DataType::Timetz) => {
+            let time = datetime::timestamptz_to_timetz(*at, zone)?;
+            let datum = |(time, west)| Datum::Nested(Nested::Timetz { time, west });
+            Ok(time.map_or(Datum::Null, datum))
+        }
         (Datum::Time(time), DataType::Interval) => Ok(Datum::Interval(Interval::new(0, 0, *time))),
         (Datum::Interval(interval), DataType::Time) => {
             Ok(Datum::Time(interval.microseconds.rem_euclid(datetime::MICROS_PER_DAY)))
@@ -483,6 +560,13 @@ fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
         (Datum::Time(time), _) => Ok(Datum::Time(round_second(time, to.modifier))),
         (Datum::Timestamp(at), _) => Ok(Datum::Timestamp(round_second(at, to.modifier))),
         (Datum::Timestamptz(at), _) => Ok(Datum::Timestamptz(round_second(at, to.modifier))),
+        (Datum::Nested(Nested::Timetz { time, west }), _) => {
+            let time = round_second(time, to.modifier);
+            Ok(Datum::Nested(Nested::Timetz { time, west }))
+        }
+        (Datum::Nested(Nested::Bits(bits)), _) => {
+            fit_bits(&bits, to, explicit).map(|bits| Datum::Nested(Nested::Bits(Arc::new(bits))))
+        }
         (Datum::Interval(interval), _) => {
             let (range, digits) = ((to.modifier >> 16) & 0x7fff, to.modifier & 0xffff);
             if range != 0 && range != 0x7fff {
@@ -493,6 +577,24 @@ fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
             Ok(Datum::Interval(Interval { microseconds, ..interval }))
         }
         (other, _) => Ok(other),
+    }
+}
+
+/// Makes a bit string fit the length of its type.
+fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
+    let length = usize::try_from(to.modifier).unwrap_or(0);
+    match to.base {
+        DataType::Varbit if bits.len() <= length => Ok(bits.clone()),
+        DataType::Varbit if !explicit => {
+            let message = format!("bit string too long for type bit varying({length})");
+            Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
+        }
+        DataType::Bit if bits.len() != length && !explicit => {
+            let found = bits.len();
+            let message = format!("bit string length {found} does not match type bit({length})");
+            Err(Error::new("22026", message))
+        }
+        _ => Ok(bits.resized(length)),
     }
 }
 

@@ -31,12 +31,20 @@ pub enum DataType {
     Varchar,
     /// `character`, padded with blanks to its length
     Char,
+    /// `"char"`, a byte
+    InternalChar,
     /// `bytea`
     Bytea,
+    /// `bit`
+    Bit,
+    /// `bit varying`
+    Varbit,
     /// `date`
     Date,
     /// `time without time zone`
     Time,
+    /// `time with time zone`
+    Timetz,
     /// `timestamp without time zone`
     Timestamp,
     /// `timestamp with time zone`
@@ -61,6 +69,10 @@ pub enum DataType {
     Json,
     /// `jsonb`: a value, taken apart
     Jsonb,
+    /// `jsonpath`: a query of `jsonb`
+    JsonPath,
+    /// `record`: a row
+    Record,
     /// An array of another type, in any number of dimensions; always one of [`DataType::array`]
     Array(&'static DataType),
     /// `anyarray`: arrays of one type, in signatures only
@@ -105,7 +117,8 @@ pub struct SqlType {
     /// The type.
     pub base: DataType,
     /// PostgreSQL's `atttypmod`: -1 for none; for `varchar(n)` and `char(n)` n + 4; for
-    /// `numeric(p, s)` ((p << 16) | s) + 4; for times the digits of the second.
+    /// `numeric(p, s)` ((p << 16) | s) + 4; for times the digits of the second; for bit strings
+    /// the number of bits.
     pub modifier: i32,
 }
 
@@ -157,6 +170,7 @@ struct TypeRow {
 const TYPES: &[TypeRow] = &[
     row(DataType::Bool, 16, 1, "boolean", &["bool", "boolean"]),
     row(DataType::Bytea, 17, -1, "bytea", &["bytea", "varbinary"]),
+    row(DataType::InternalChar, 18, 1, "\"char\"", &["char"]),
     row(DataType::Name, 19, 64, "name", &["name"]),
     row(DataType::Int8, 20, 8, "bigint", &["int8", "bigint"]),
     row(DataType::Int2, 21, 2, "smallint", &["int2", "smallint"]),
@@ -169,10 +183,13 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Float4, 700, 4, "real", &["float4", "real"]),
     row(DataType::Float8, 701, 8, "double precision", &["float8", "double precision", "double"]),
     row(DataType::Unknown, 705, -2, "unknown", &["unknown"]),
-    row(DataType::Char, 1042, -1, "character", &["bpchar", "char", "character"]),
+    row(DataType::Char, 1042, -1, "character", &["bpchar", "character"]),
     row(DataType::Varchar, 1043, -1, "character varying", &["varchar", "character varying"]),
     row(DataType::Date, 1082, 4, "date", &["date"]),
     row(DataType::Time, 1083, 8, "time without time zone", &["time"]),
+    row(DataType::Timetz, 1266, 12, "time with time zone", &["timetz"]),
+    row(DataType::Bit, 1560, -1, "bit", &["bit"]),
+    row(DataType::Varbit, 1562, -1, "bit varying", &["varbit"]),
     row(DataType::Timestamp, 1114, 8, "timestamp without time zone", &["timestamp"]),
     row(DataType::Timestamptz, 1184, 8, "timestamp with time zone", &["timestamptz"]),
     row(DataType::Interval, 1186, 16, "interval", &["interval"]),
@@ -186,6 +203,8 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Uuid, 2950, 16, "uuid", &["uuid"]),
     row(DataType::Json, 114, -1, "json", &["json"]),
     row(DataType::Jsonb, 3802, -1, "jsonb", &["jsonb"]),
+    row(DataType::JsonPath, 4072, -1, "jsonpath", &["jsonpath"]),
+    row(DataType::Record, 2249, -1, "record", &["record"]),
     row(DataType::Void, 2278, 4, "void", &["void"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
@@ -194,6 +213,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Compatible, 5077, 4, "anycompatible", &["anycompatible"]),
     array(&DataType::Bool, 1000, "boolean[]", &["_bool"]),
     array(&DataType::Bytea, 1001, "bytea[]", &["_bytea"]),
+    array(&DataType::InternalChar, 1002, "\"char\"[]", &["_char"]),
     array(&DataType::Name, 1003, "name[]", &["_name"]),
     array(&DataType::Int2, 1005, "smallint[]", &["_int2"]),
     array(&DataType::Int4, 1007, "integer[]", &["_int4"]),
@@ -216,12 +236,17 @@ const TYPES: &[TypeRow] = &[
     array(&DataType::Timestamp, 1115, "timestamp without time zone[]", &["_timestamp"]),
     array(&DataType::Date, 1182, "date[]", &["_date"]),
     array(&DataType::Time, 1183, "time without time zone[]", &["_time"]),
+    array(&DataType::Timetz, 1270, "time with time zone[]", &["_timetz"]),
+    array(&DataType::Bit, 1561, "bit[]", &["_bit"]),
+    array(&DataType::Varbit, 1563, "bit varying[]", &["_varbit"]),
     array(&DataType::Timestamptz, 1185, "timestamp with time zone[]", &["_timestamptz"]),
     array(&DataType::Interval, 1187, "interval[]", &["_interval"]),
     array(&DataType::Numeric, 1231, "numeric[]", &["_numeric"]),
     array(&DataType::Uuid, 2951, "uuid[]", &["_uuid"]),
     array(&DataType::Json, 199, "json[]", &["_json"]),
     array(&DataType::Jsonb, 3807, "jsonb[]", &["_jsonb"]),
+    array(&DataType::JsonPath, 4073, "jsonpath[]", &["_jsonpath"]),
+    array(&DataType::Record, 2287, "record[]", &["_record"]),
 ];
 
 const fn row(
@@ -288,11 +313,11 @@ impl DataType {
         )
     }
 
-    /// Returns whether values have an order; `json` has none.
+    /// Returns whether values have an order; `json` and `jsonpath` have none.
     pub fn is_ordered(self) -> bool {
         match self {
             DataType::Array(element) => element.is_ordered(),
-            other => other != DataType::Json,
+            other => !matches!(other, DataType::Json | DataType::JsonPath),
         }
     }
 

@@ -12,6 +12,7 @@ mod calendar;
 mod zone;
 mod interval;
 mod arithmetic;
+mod timetz;
 mod field;
 mod token;
 mod parse;
@@ -31,14 +32,18 @@ pub use self::calendar::{
 pub use self::field::{
     Field, date_trunc_interval, date_trunc_timestamp, date_trunc_timestamptz, extract_from_date,
     extract_from_interval, extract_from_time, extract_from_timestamp, extract_from_timestamptz,
+    extract_from_timetz,
 };
 pub use self::interval::Interval;
+pub use self::timetz::{TimeWest, time_to_timetz, timestamptz_to_timetz, timetz_in};
 pub use self::zone::{TimeZone, abbreviation_offset};
 
 pub(crate) use self::interval_text::parse_interval;
-pub(crate) use self::parse::{Reading, parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub(crate) use self::parse::{
+    Reading, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
+};
 pub(crate) use self::write::{
-    write_date, write_interval, write_time, write_timestamp, write_timestamptz,
+    write_date, write_interval, write_time, write_timestamp, write_timestamptz, write_timetz,
 };
 
 use crate::error::Error;

@@ -4,13 +4,17 @@
 //! Scans carry [`Vector`](crate::vector::Vector)s instead.
 //!
 //! Several types share a variant, because their values are the same thing: `text`, `varchar`,
-//! `char` and `name` are `Text` (`char` values are kept padded); `oid` and the
-//! `reg…` types are `Int8` within 0..2^32; values of enums are their ranks, `Int8`, too.
+//! `char` and `name` are `Text` (`char` values are kept padded), and so is `"char"`: its byte as
+//! the character of that number, nothing for 0; `oid` and the `reg…` types are `Int8` within
+//! 0..2^32; values of enums are their ranks, `Int8`, too.
 //! What type a datum has is known by its column or expression.
 
 mod array;
+mod bits;
 mod json;
+pub mod json_path;
 mod nested;
+mod record;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -21,8 +25,12 @@ use crate::datetime::Interval;
 use crate::numeric::Numeric;
 
 pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
+pub use self::bits::{Bits, MAX_BITS};
 pub use self::json::{Json, MAX_JSON_DEPTH};
+pub use self::json_path::JsonPath;
 pub use self::nested::Nested;
+pub(crate) use self::nested::utc_order;
+pub use self::record::{Fields, Record};
 
 /// One SQL value, or NULL.
 ///
@@ -62,7 +70,7 @@ pub enum Datum {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
-    /// Arrays, `json` and `jsonb`
+    /// Arrays, `json`, `jsonb`, `jsonpath`, records, bit strings and `timetz`
     Nested(Nested),
 }
 
@@ -140,7 +148,7 @@ impl Datum {
             Datum::Float4(_) => data_type == DataType::Float4,
             Datum::Float8(_) => data_type == DataType::Float8,
             Datum::Numeric(_) => data_type == DataType::Numeric,
-            Datum::Text(_) => data_type.is_text(),
+            Datum::Text(_) => data_type.is_text() || data_type == DataType::InternalChar,
             Datum::Bytea(_) => data_type == DataType::Bytea,
             Datum::Date(_) => data_type == DataType::Date,
             Datum::Time(_) => data_type == DataType::Time,

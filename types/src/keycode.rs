@@ -16,12 +16,15 @@
 mod array;
 mod decimal;
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
+use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND};
 use crate::datum::without_blanks;
-use crate::datum::{Datum, Nested};
+use crate::datum::{Bits, Datum, Nested, utc_order};
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -130,6 +133,17 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
     check_type(data_type)?;
     match (nested, data_type.element()) {
         (Nested::Array(array), Some(element)) => array::put(array, element, out),
+        (Nested::Timetz { time, west }, _) => {
+            let moment = utc_order(*time, *west);
+            out.extend_from_slice(&(moment ^ i64::MIN).to_be_bytes());
+            out.extend_from_slice(&(*west ^ i32::MIN).to_be_bytes());
+            Ok(())
+        }
+        (Nested::Bits(bits), _) => {
+            put_bytes(bits.bytes(), out);
+            out.push(((bits.len() + 7) % 8) as u8);
+            Ok(())
+        }
         _ => Err(no_key(data_type)),
     }
 }
@@ -138,10 +152,13 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
 ///
 /// # Errors
 ///
-/// `0A000` for `json`, `jsonb`, and arrays of what a key would forget something of.
+/// `0A000` for `json`, `jsonb`, `jsonpath`, `record`, and arrays of what a key would forget
+/// something of.
 pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
-        DataType::Json | DataType::Jsonb => Err(no_key(data_type)),
+        DataType::Json | DataType::Jsonb | DataType::JsonPath | DataType::Record => {
+            Err(no_key(data_type))
+        }
         DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
         DataType::Array(element) => check_type(*element),
         _ => Ok(()),
@@ -297,6 +314,8 @@ fn decode_value(
             Ok(taken)
         }
         DataType::Array(element) => array::decode(bytes, *element, mask, sink),
+        DataType::Timetz => decode_timetz(bytes, mask, sink),
+        DataType::Bit | DataType::Varbit => decode_bits(bytes, mask, sink),
         DataType::Bytea => decode_bytes(bytes, mask, |value| {
             sink.put_bytea(value);
             Ok(())
@@ -305,6 +324,7 @@ fn decode_value(
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::InternalChar
         | DataType::Void
         | DataType::Unknown => decode_bytes(bytes, mask, |value| {
             let text = std::str::from_utf8(value).map_err(|_| corrupt("a text is not UTF-8"))?;
@@ -313,6 +333,31 @@ fn decode_value(
         }),
         _ => Err(corrupt("a value is of a type that no key has")),
     }
+}
+
+fn decode_timetz(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usize> {
+    let moment = i64::from_be_bytes(fixed(bytes, mask)?) ^ i64::MIN;
+    let west = i32::from_be_bytes(fixed(bytes.get(8..).unwrap_or_default(), mask)?) ^ i32::MIN;
+    let time = moment.checked_sub(i64::from(west) * MICROS_PER_SECOND);
+    let time = time.filter(|time| (0..=MICROS_PER_DAY).contains(time));
+    let time = time.ok_or_else(|| corrupt("a time is out of range"))?;
+    sink.put_nested(Nested::Timetz { time, west });
+    Ok(12)
+}
+
+fn decode_bits(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usize> {
+    let mut value = Vec::new();
+    let taken = decode_bytes(bytes, mask, |all| {
+        value.extend_from_slice(all);
+        Ok(())
+    })?;
+    let [rest] = fixed(bytes.get(taken..).unwrap_or_default(), mask)?;
+    let length = (8 * value.len()).checked_sub(7 - usize::from(rest.min(7)));
+    let length = if value.is_empty() { Some(0) } else { length };
+    let bits = length.and_then(|length| Bits::from_bytes(length, &value));
+    let bits = bits.ok_or_else(|| corrupt("a bit string is not of its length"))?;
+    sink.put_nested(Nested::Bits(Arc::new(bits)));
+    Ok(taken + 1)
 }
 
 /// Gives the bytes of a variable-length value to `take` and returns how many it took.

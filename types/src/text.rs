@@ -5,9 +5,12 @@
 //! [`numeric`](crate::numeric), floats in `text/float.rs`.
 
 mod array;
+mod bits;
 mod bytea;
 mod float;
 mod json;
+mod json_path;
+mod record;
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -93,6 +96,7 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
         Datum::Float4(value) => write_f32(*value, out),
         Datum::Float8(value) => write_f64(*value, out),
         Datum::Numeric(value) => value.write(out),
+        Datum::Text(text) if data_type == DataType::InternalChar => write_char(text, out),
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Bytea(bytes) => bytea::write(bytes, style.escape_bytea, out),
         Datum::Date(value) => datetime::write_date(*value, out),
@@ -116,6 +120,10 @@ fn write_nested(value: &Nested, data_type: DataType, style: &TextStyle, out: &mu
         },
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(value) => json::write(value, out),
+        Nested::JsonPath(path) => json_path::write(path, out),
+        Nested::Record(record) => record::write(record, style, out),
+        Nested::Bits(value) => bits::write(value, out),
+        Nested::Timetz { time, west } => datetime::write_timetz(*time, *west, out),
     }
 }
 
@@ -125,7 +133,13 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends the text of row `index` of a vector, without a [`Datum`] between; nothing for NULL.
-pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec<u8>) {
+pub fn write_row(
+    vector: &Vector,
+    index: usize,
+    data_type: DataType,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) {
     if vector.is_null(index) {
         return;
     }
@@ -137,6 +151,9 @@ pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec
         VectorData::Float4(values) => write_f32(values[index], out),
         VectorData::Float8(values) => write_f64(values[index], out),
         VectorData::Numeric(values) => values[index].write(out),
+        VectorData::Text(values) if data_type == DataType::InternalChar => {
+            write_char(values.str(index), out);
+        }
         VectorData::Text(values) => out.extend_from_slice(values.get(index)),
         VectorData::Bytea(values) => bytea::write(values.get(index), style.escape_bytea, out),
         VectorData::Date(values) => datetime::write_date(values[index], out),
@@ -147,9 +164,36 @@ pub fn write_row(vector: &Vector, index: usize, style: &TextStyle, out: &mut Vec
         }
         VectorData::Interval(values) => datetime::write_interval(values[index], out),
         VectorData::Uuid(values) => write_uuid(&values[index], out),
-        VectorData::Nested(values) => {
-            write_nested(&values[index], DataType::Unknown, style, out);
-        }
+        VectorData::Nested(values) => write_nested(&values[index], data_type, style, out),
+    }
+}
+
+/// Appends a `"char"`: a byte beyond ASCII, which is no text by itself, in octal digits.
+fn write_char(text: &str, out: &mut Vec<u8>) {
+    match char_byte(text) {
+        byte if text.is_empty() || byte.is_ascii() => out.extend_from_slice(text.as_bytes()),
+        byte => out.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
+    }
+}
+
+/// Reads a `"char"`: the first byte, or the one that three octal digits behind a backslash say.
+fn parse_char(text: &str) -> Datum {
+    let octal = text.strip_prefix('\\').filter(|digits| digits.len() == 3);
+    let octal = octal.filter(|digits| digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte)));
+    let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+    char_of(octal.unwrap_or_else(|| text.bytes().next().unwrap_or(0)))
+}
+
+/// Returns the byte of a `"char"`.
+pub(crate) fn char_byte(text: &str) -> u8 {
+    text.chars().next().and_then(|first| u8::try_from(first).ok()).unwrap_or(0)
+}
+
+/// Returns the `"char"` of a byte.
+pub(crate) fn char_of(byte: u8) -> Datum {
+    match byte {
+        0 => Datum::text(""),
+        byte => Datum::text(char::from(byte).to_string()),
     }
 }
 
@@ -255,9 +299,15 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             Datum::text(text)
         }
         DataType::Name => Datum::text(cut_name(text)),
+        DataType::InternalChar => parse_char(text),
         DataType::Bytea => Datum::bytea(bytea::parse(text)?),
+        DataType::Bit | DataType::Varbit => bits::parse(text)?,
         DataType::Date => Datum::Date(datetime::parse_date(text, &reading)?),
         DataType::Time => Datum::Time(datetime::parse_time(text, &reading)?),
+        DataType::Timetz => {
+            let (time, west) = datetime::parse_timetz(text, &reading)?;
+            Datum::Nested(Nested::Timetz { time, west })
+        }
         DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, &reading)?),
         DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, &reading)?),
         DataType::Interval => Datum::Interval(datetime::parse_interval(text)?),
@@ -267,6 +317,11 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             Datum::Nested(Nested::Json(Arc::new(text.to_owned())))
         }
         DataType::Jsonb => Datum::Nested(Nested::Jsonb(Arc::new(json::parse(text)?))),
+        DataType::JsonPath => Datum::Nested(Nested::JsonPath(Arc::new(json_path::parse(text)?))),
+        DataType::Record => {
+            let message = "input of anonymous composite types is not implemented";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
         DataType::Array(element) => {
             Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
         }

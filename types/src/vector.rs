@@ -45,7 +45,7 @@ pub enum VectorData {
     Float8(Vec<f64>),
     /// `numeric`
     Numeric(Vec<Numeric>),
-    /// `text`, `varchar`, `char`, `name`, `unknown`; valid UTF-8
+    /// `text`, `varchar`, `char`, `name`, `"char"`, `unknown`; valid UTF-8
     Text(BytesVector),
     /// `bytea`
     Bytea(BytesVector),
@@ -61,7 +61,7 @@ pub enum VectorData {
     Interval(Vec<Interval>),
     /// `uuid`
     Uuid(Vec<[u8; 16]>),
-    /// Arrays, `json` and `jsonb`
+    /// Arrays, `json`, `jsonb` and others, see [`Nested`]
     Nested(Vec<Nested>),
 }
 
@@ -215,6 +215,7 @@ impl VectorData {
             | DataType::Varchar
             | DataType::Char
             | DataType::Name
+            | DataType::InternalChar
             | DataType::Void
             | DataType::Unknown => VectorData::Text(BytesVector::with_capacity(capacity)),
             DataType::Bytea => VectorData::Bytea(BytesVector::with_capacity(capacity)),
@@ -226,6 +227,11 @@ impl VectorData {
             DataType::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
             DataType::Json
             | DataType::Jsonb
+            | DataType::JsonPath
+            | DataType::Record
+            | DataType::Bit
+            | DataType::Varbit
+            | DataType::Timetz
             | DataType::Array(_)
             | DataType::Int2Vector
             | DataType::OidVector => VectorData::Nested(Vec::with_capacity(capacity)),

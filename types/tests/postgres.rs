@@ -220,6 +220,7 @@ const OURS: &[&str] = &[
     "greatest",
     "least",
     "current_date",
+    "current_time",
     "current_timestamp",
     "localtime",
     "localtimestamp",
@@ -268,10 +269,14 @@ fn overloads_are_those_of_postgres() {
             if signature.strict { "t" } else { "f" },
         );
         // With their default written out they are listed with one argument more.
-        let shortened = matches!(signature.name, "jsonb_set" | "jsonb_insert");
-        let ours = OURS.contains(&signature.name)
-            || function::is_internal(signature.name)
-            || shortened && signature.arguments.len() == 3;
+        let shortened = match signature.name {
+            "jsonb_set" | "jsonb_insert" => signature.arguments.len() == 3,
+            "parse_ident" => signature.arguments.len() == 1,
+            "jsonb_path_exists_opr" | "jsonb_path_match_opr" => false,
+            name => name.starts_with("jsonb_path_") && signature.arguments.len() < 4,
+        };
+        let ours =
+            OURS.contains(&signature.name) || function::is_internal(signature.name) || shortened;
         if !theirs.contains(&line) && !ours {
             wrong.push(line);
         }

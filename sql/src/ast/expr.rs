@@ -218,6 +218,15 @@ pub enum Expr {
         /// One for each dimension, the outermost first.
         subscripts: Vec<Subscript>,
     },
+    /// `(operand).name`
+    Field {
+        /// A record.
+        operand: Box<Expr>,
+        /// The field.
+        name: Ident,
+    },
+    /// `t.*` as a value, in a row or a call: all columns of a relation.
+    WholeRow(Vec<Ident>),
     /// `EXISTS (query)`; `NOT EXISTS` is [`Expr::Not`] of it.
     Exists(Box<Query>),
     /// `(query)` as a value
@@ -333,9 +342,11 @@ impl Expr {
             | Expr::ArraySubquery { position, .. }
             | Expr::SqlValue { position, .. } => *position,
             Expr::TypedString { type_name, .. } => type_name.position,
-            Expr::Column(parts) => parts.first().map_or(1, |part| part.position),
+            Expr::Column(parts) | Expr::WholeRow(parts) => {
+                parts.first().map_or(1, |part| part.position)
+            }
             Expr::Binary { left, .. } | Expr::Quantified { left, .. } => left.position(),
-            Expr::Subscript { operand, .. } => operand.position(),
+            Expr::Subscript { operand, .. } | Expr::Field { operand, .. } => operand.position(),
             Expr::Cast { operand, position, .. } => operand.position().min(*position),
             Expr::And(operands) | Expr::Or(operands) => operands.first().map_or(1, Expr::position),
             Expr::Not(operand) | Expr::IsNull { operand, .. } | Expr::IsTruth { operand, .. } => {
@@ -522,6 +533,10 @@ pub enum BinaryOperator {
     HashLongArrow,
     /// `#-`
     HashMinus,
+    /// `@?`
+    PathExists,
+    /// `@@`
+    PathMatches,
     /// `?`
     HasKey,
     /// `?|`
@@ -569,6 +584,8 @@ impl BinaryOperator {
             BinaryOperator::HashArrow => "#>",
             BinaryOperator::HashLongArrow => "#>>",
             BinaryOperator::HashMinus => "#-",
+            BinaryOperator::PathExists => "@?",
+            BinaryOperator::PathMatches => "@@",
             BinaryOperator::HasKey => "?",
             BinaryOperator::HasAnyKey => "?|",
             BinaryOperator::HasAllKeys => "?&",

@@ -208,12 +208,10 @@ impl Binder<'_> {
                 return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
             }
         }
-        // Only arguments of make_interval may be left out, and mean zero then.
-        if name != "make_interval" && places.iter().any(Option::is_none) {
-            return Err(unknown);
-        }
-        let zero = || Typed::constant(Datum::Int4(0), DataType::Int4, position);
-        let arguments = places.into_iter().map(|place| place.unwrap_or_else(zero)).collect();
+        let defaulted = |(index, place): (usize, Option<Typed>)| {
+            place.or_else(|| default_of(name, index, position)).ok_or_else(|| unknown.clone())
+        };
+        let arguments = places.into_iter().enumerate().map(defaulted).collect::<Result<_>>()?;
         self.function(name, arguments, position)
     }
 
@@ -340,6 +338,24 @@ impl Binder<'_> {
             Typed::constant(Datum::Int4(i32::from(digits)), DataType::Int4, position)
         });
         self.function(name, precision.into_iter().collect(), position)
+    }
+}
+
+/// Returns what an argument is that is left out of a call with named ones; `None` if it must be
+/// there.
+fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
+    match index {
+        _ if name == "make_interval" => {
+            Some(Typed::constant(Datum::Int4(0), DataType::Int4, position))
+        }
+        1 if name == "parse_ident" => {
+            Some(Typed::constant(Datum::Bool(true), DataType::Bool, position))
+        }
+        // No variables.
+        2 if name.starts_with("jsonb_path_") => {
+            Some(Typed::constant(Datum::text("{}"), DataType::Unknown, position))
+        }
+        _ => None,
     }
 }
 

@@ -152,6 +152,7 @@ fn is_date_or_time(data_type: DataType) -> bool {
         data_type,
         DataType::Date
             | DataType::Time
+            | DataType::Timetz
             | DataType::Timestamp
             | DataType::Timestamptz
             | DataType::Interval
@@ -163,7 +164,8 @@ fn is_immutable_cast(from: DataType, to: DataType) -> bool {
     if named(from) && !to.is_oid() || named(to) && from.is_text() {
         return false;
     }
-    let zoned = [from, to].contains(&DataType::Timestamptz) && from != to;
+    let zoned = |data_type| matches!(data_type, DataType::Timestamptz | DataType::Timetz);
+    let zoned = (zoned(from) || zoned(to)) && from != to;
     let read = from.is_text() && is_date_or_time(to);
     !zoned && !read
 }
@@ -191,7 +193,7 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
 
 /// Returns whether a literal means different things in different sessions or at different times.
 fn needs_session(text: &str, to: DataType) -> bool {
-    let zoned = to == DataType::Timestamptz && {
+    let zoned = matches!(to, DataType::Timestamptz | DataType::Timetz) && {
         let text = text.trim().to_ascii_lowercase();
         !names_offset(&text) && !text.ends_with("infinity")
     };

@@ -28,6 +28,9 @@ impl Binder<'_> {
                 return Ok(self.reference(depth, column, position));
             }
         }
+        if let Some(row) = self.whole_row(parts)? {
+            return Ok(row);
+        }
         Err(self.no_column(parts).at(position))
     }
 
@@ -50,7 +53,12 @@ impl Binder<'_> {
     }
 
     /// Returns the value of a column of the level at `depth`.
-    fn reference(&mut self, depth: usize, column: ScopeColumn, position: usize) -> Typed {
+    pub(super) fn reference(
+        &mut self,
+        depth: usize,
+        column: ScopeColumn,
+        position: usize,
+    ) -> Typed {
         let from_subquery = depth + 1 < self.levels.len();
         let level = &mut self.levels[depth];
         if level.clause.allows_aggregates() && !level.in_aggregate {
@@ -101,10 +109,6 @@ impl Binder<'_> {
         let Some(level) = self.levels.last() else { return unknown_column(parts) };
         let [qualifier @ .., name] = parts else { return unknown_column(parts) };
         if qualifier.is_empty() {
-            if level.scope.relation(parts).is_some() {
-                let what = format!("the row of table \"{}\" as a value", name.value);
-                return Error::not_supported(what, "Name its columns, or write t.*.");
-            }
             let error = unknown_column(parts);
             let hint =
                 self.hidden_column(&name.value).or_else(|| level.scope.hint_for(&name.value));

@@ -7,6 +7,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::{self, IntervalFields, TruthTest, TypeName};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::operators::{all_of, any_of, number};
+use crate::binder::records::fields_of;
 use crate::binder::typed::{Typed, boolean, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -40,10 +41,9 @@ impl Binder<'_> {
                 Ok(Typed::new(expr, data_type, *position))
             }
             ast::Expr::Column(parts) => self.bind_column(parts),
-            ast::Expr::Row { position, .. } => {
-                let hint = "Rows can be compared with rows, with = < > and IN.";
-                Err(Error::not_supported("a row as a value", hint).at(*position))
-            }
+            ast::Expr::Row { fields, position } => self.bind_row(fields, *position),
+            ast::Expr::WholeRow(relation) => self.bind_whole_row(relation),
+            ast::Expr::Field { operand, name } => self.bind_field(operand, name),
             ast::Expr::Unary { operator, operand, position } => {
                 self.bind_unary(*operator, operand, *position)
             }
@@ -208,8 +208,14 @@ impl Binder<'_> {
         }
         let value = self.bind_expr(operand)?;
         let position = value.position;
-        let expr = Expr::IsNull(Box::new(value.expr));
-        Ok(Typed::boolean(negate(expr, negated), position))
+        let Some((_, values)) = fields_of(&value.expr) else {
+            let expr = Expr::IsNull(Box::new(value.expr));
+            return Ok(Typed::boolean(negate(expr, negated), position));
+        };
+        // A row is NULL if all of its fields are, and NOT NULL if none is.
+        let field = |field: &Expr| negate(Expr::IsNull(Box::new(field.clone())), negated);
+        let expr = all_of(values.iter().map(field).collect());
+        Ok(Typed::boolean(expr, position))
     }
 
     fn bind_truth(&mut self, operand: &ast::Expr, test: TruthTest, negated: bool) -> Result<Typed> {

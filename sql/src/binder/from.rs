@@ -271,7 +271,10 @@ impl Binder<'_> {
 
     fn bind_side(&mut self, side: &TableRef, padded: bool) -> Result<(Rows, Scope)> {
         if padded {
-            return self.without_recursion("within an outer join", |b| b.bind_table_ref(side));
+            let bind = |binder: &mut Self| binder.bind_table_ref(side);
+            let (rows, mut scope) = self.without_recursion("within an outer join", bind)?;
+            scope.relations.iter_mut().for_each(|relation| relation.is_padded = true);
+            return Ok((rows, scope));
         }
         self.bind_table_ref(side)
     }

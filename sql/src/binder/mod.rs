@@ -39,6 +39,7 @@ mod arrays;
 mod calls;
 mod aggregates;
 mod columns;
+mod records;
 mod expressions;
 mod subqueries;
 mod names;

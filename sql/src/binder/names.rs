@@ -22,7 +22,10 @@ fn strong(name: &str) -> Option<(String, Strength)> {
 
 fn figure(expr: &Expr) -> Option<(String, Strength)> {
     match expr {
-        Expr::Column(parts) => parts.last().and_then(|part| strong(&part.value)),
+        Expr::Field { name, .. } => strong(&name.value),
+        Expr::Column(parts) | Expr::WholeRow(parts) => {
+            parts.last().and_then(|part| strong(&part.value))
+        }
         Expr::Call(call) => strong(&call.name.name.value),
         Expr::NullIf { .. } => strong("nullif"),
         Expr::Coalesce { .. } => strong("coalesce"),
@@ -34,6 +37,8 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Array { .. } | Expr::ArraySubquery { .. } => strong("array"),
         Expr::Subscript { operand, .. } => figure(operand),
         Expr::Subquery(query) => strong(&first_column(query)),
+        // A bit string: its form is its type.
+        Expr::TypedString { type_name, position, .. } if type_name.position == *position => None,
         Expr::TypedString { type_name, .. } => Some((type_text(type_name), Strength::Weak)),
         Expr::Interval { .. } => Some(("interval".to_owned(), Strength::Weak)),
         Expr::Cast { operand, type_name, .. } => match figure(operand) {

@@ -66,6 +66,7 @@ impl Binder<'_> {
         let other = |data_type| !is_string(data_type) && data_type != DataType::Unknown;
         let own =
             |data_type: DataType| data_type.element().is_some() || data_type == DataType::Jsonb;
+        let bits = |data_type| matches!(data_type, DataType::Bit | DataType::Varbit);
         // Arrays and jsonb have operators of that name themselves.
         if own(left.base()) && (!is_string(right.base()) || left.base().element().is_some())
             || own(right.base()) && (!is_string(left.base()) || right.base().element().is_some())
@@ -81,7 +82,11 @@ impl Binder<'_> {
             Ok((left, text(self, right)?))
         } else if other(left.base()) && is_string(right.base()) {
             Ok((text(self, left)?, right))
-        } else if left.base() == DataType::Bytea || right.base() == DataType::Bytea {
+        } else if left.base() == DataType::Bytea
+            || right.base() == DataType::Bytea
+            || bits(left.base())
+            || bits(right.base())
+        {
             Ok((left, right))
         } else if left.is_unknown() && other(right.base()) {
             Ok((left, text(self, right)?))

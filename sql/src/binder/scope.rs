@@ -63,6 +63,8 @@ pub(super) struct Relation {
     pub(super) hidden: Vec<ScopeColumn>,
     /// Whether it is the work table of a recursive query.
     pub(super) is_work_table: bool,
+    /// Whether it may be missing from a row: it stands on the padded side of an outer join.
+    pub(super) is_padded: bool,
 }
 
 /// The relations of one FROM clause.
@@ -90,6 +92,7 @@ impl Relation {
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
             is_work_table: false,
+            is_padded: false,
         }
     }
 
@@ -112,6 +115,7 @@ impl Relation {
             columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
             is_work_table: false,
+            is_padded: false,
         }
     }
 

@@ -100,6 +100,9 @@ pub(super) enum Category {
     Timespan,
     Array,
     Enum,
+    BitString,
+    Internal,
+    Pseudo,
     User,
     Unknown,
 }
@@ -117,9 +120,14 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::Oid
         | DataType::Reg(_) => Category::Number,
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Name => Category::String,
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
-            Category::DateTime
-        }
+        DataType::Date
+        | DataType::Time
+        | DataType::Timetz
+        | DataType::Timestamp
+        | DataType::Timestamptz => Category::DateTime,
+        DataType::Bit | DataType::Varbit => Category::BitString,
+        DataType::InternalChar => Category::Internal,
+        DataType::Record => Category::Pseudo,
         DataType::Interval => Category::Timespan,
         DataType::Array(_)
         | DataType::Int2Vector
@@ -142,6 +150,7 @@ pub(super) fn is_preferred(data_type: DataType) -> bool {
             | DataType::Text
             | DataType::Timestamptz
             | DataType::Interval
+            | DataType::Varbit
     )
 }
 

@@ -1,4 +1,4 @@
-//! `ARRAY[…]` and subscripts.
+//! `ARRAY[…]`, subscripts, and fields of rows.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{AccessExpr, Expr as Parsed};
@@ -30,12 +30,40 @@ impl Cursor<'_> {
         Ok(Placed { expr: Expr::Array { elements, position }, start: position })
     }
 
-    /// Lowers `[1][2:3]`.
-    pub(super) fn subscripts(
+    /// Lowers `[1][2:3].name`.
+    pub(super) fn accesses(
         &mut self,
+        operand: Expr,
         chain: Vec<AccessExpr>,
         start: usize,
-    ) -> Result<Vec<Subscript>> {
+    ) -> Result<Expr> {
+        let mut value = operand;
+        let mut subscripts = Vec::new();
+        for access in chain {
+            let AccessExpr::Dot(field) = access else {
+                subscripts.push(access);
+                continue;
+            };
+            value = self.subscripted(value, std::mem::take(&mut subscripts), start)?;
+            let name = match field {
+                Parsed::Identifier(name) => self.ident(&name),
+                _ => return Err(ParseError::unsupported("this field of a row value", start)),
+            };
+            value = Expr::Field { operand: Box::new(value), name };
+        }
+        self.subscripted(value, subscripts, start)
+    }
+
+    fn subscripted(&mut self, operand: Expr, chain: Vec<AccessExpr>, start: usize) -> Result<Expr> {
+        if chain.is_empty() {
+            return Ok(operand);
+        }
+        let subscripts = self.subscripts(chain, start)?;
+        Ok(Expr::Subscript { operand: Box::new(operand), subscripts })
+    }
+
+    /// Lowers `[1][2:3]`.
+    fn subscripts(&mut self, chain: Vec<AccessExpr>, start: usize) -> Result<Vec<Subscript>> {
         let mut subscripts = Vec::with_capacity(chain.len());
         for access in chain {
             subscripts.push(match access {
@@ -50,10 +78,7 @@ impl Cursor<'_> {
                     lower: lower_bound.map(|bound| self.lower(bound)).transpose()?,
                     upper: upper_bound.map(|bound| self.lower(bound)).transpose()?,
                 },
-                AccessExpr::Subscript(_) => return Err(self.syntax_error_near(start)),
-                AccessExpr::Dot(_) => {
-                    return Err(ParseError::unsupported("a field of a row value", start));
-                }
+                _ => return Err(self.syntax_error_near(start)),
             });
         }
         Ok(subscripts)

@@ -181,8 +181,9 @@ impl Cursor<'_> {
                     let value = self.lower(value)?;
                     arguments.list.push(FunctionArgument { name, value });
                 }
-                parsed::FunctionArgExpr::QualifiedWildcard(_) => {
-                    return Err(ParseError::unsupported("a whole row as argument", start));
+                parsed::FunctionArgExpr::QualifiedWildcard(relation) => {
+                    let value = Expr::WholeRow(self.object_name(&relation)?);
+                    arguments.list.push(FunctionArgument { name, value });
                 }
                 _ => return Err(ParseError::syntax("a call takes * alone", start)),
             }
@@ -406,10 +407,7 @@ impl Cursor<'_> {
             Parsed::Lambda(_) => "a lambda expression",
             Parsed::Wildcard(token) => return self.syntax_error_at(&token.0),
             Parsed::QualifiedWildcard(_, token) => {
-                return ParseError::unsupported(
-                    "a whole row as a value",
-                    self.position_of(&token.0),
-                );
+                return ParseError::unsupported("t.* here", self.position_of(&token.0));
             }
             Parsed::UnaryOp { .. } => "the factorial operator",
             _ => "this expression",

@@ -124,6 +124,12 @@ impl Cursor<'_> {
             Some(type_name) => type_name,
             None => self.type_name()?,
         };
+        let base = type_name.sql_type.base;
+        if base.element().unwrap_or(base) == types::DataType::Record {
+            let message =
+                format!("column \"{}\" has pseudo-type {}", name.name.value, base.sql_name());
+            return Err(ParseError::new("42P16", message, type_name.position));
+        }
         let mut column = ColumnDefinition {
             name,
             type_name,

@@ -191,8 +191,7 @@ impl Cursor<'_> {
                 Ok(*operand)
             }
             Parsed::CompoundFieldAccess { access_chain, .. } => {
-                let subscripts = self.subscripts(access_chain, start)?;
-                Ok(Expr::Subscript { operand, subscripts })
+                self.accesses(*operand, access_chain, start)
             }
             Parsed::JsonAccess { .. } => Err(ParseError::unsupported("access to JSON", start)),
             Parsed::IsJson { .. } => Err(ParseError::unsupported("IS JSON", start)),
@@ -491,10 +490,8 @@ impl Cursor<'_> {
             Value::Placeholder(text) => {
                 parameter(&text, position).ok_or_else(|| self.bad_placeholder(&text, position))?
             }
-            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
-                return Err(ParseError::unsupported("a bit string constant", position)
-                    .with_hint("Write binary data as '\\x…'::bytea."));
-            }
+            Value::SingleQuotedByteStringLiteral(digits) => bit_string('b', &digits, position),
+            Value::HexStringLiteral(digits) => bit_string('x', &digits, position),
             Value::NationalStringLiteral(_) => {
                 return Err(ParseError::unsupported("a national character string", position)
                     .with_hint("Write the string without the N before it."));
@@ -647,4 +644,11 @@ fn check_collation(collation: &parsed::ObjectName, position: usize) -> Result<()
             Err(ParseError::unsupported(what, position).with_hint(hint))
         }
     }
+}
+
+/// Returns the constant that `B'…'` or `X'…'` is.
+fn bit_string(form: char, digits: &str, position: usize) -> Expr {
+    let sql_type = types::DataType::Bit.into();
+    let type_name = crate::ast::TypeName { sql_type, named: None, position };
+    Expr::TypedString { type_name, value: format!("{form}{digits}"), position }
 }

@@ -52,6 +52,8 @@ pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
         Parsed::HashArrow => BinaryOperator::HashArrow,
         Parsed::HashLongArrow => BinaryOperator::HashLongArrow,
         Parsed::HashMinus => BinaryOperator::HashMinus,
+        Parsed::AtQuestion => BinaryOperator::PathExists,
+        Parsed::AtAt => BinaryOperator::PathMatches,
         Parsed::Question => BinaryOperator::HasKey,
         Parsed::QuestionPipe => BinaryOperator::HasAnyKey,
         Parsed::QuestionAnd => BinaryOperator::HasAllKeys,

@@ -18,14 +18,12 @@ const MAX_PRECISION: u64 = 1_000;
 
 /// Types of PostgreSQL that bennu does not have.
 const KNOWN_TYPES: &[&str] = &[
-    "bit",
     "box",
     "cidr",
     "circle",
     "hstore",
     "inet",
     "int4range",
-    "jsonpath",
     "line",
     "lseg",
     "macaddr",
@@ -36,10 +34,8 @@ const KNOWN_TYPES: &[&str] = &[
     "polygon",
     "regconfig",
     "tid",
-    "timetz",
     "tsquery",
     "tsvector",
-    "varbit",
     "xid",
     "xml",
     "citext",
@@ -91,8 +87,12 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             seconds(DataType::Time, *digits, position)
         }
-        Parsed::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            Err(unsupported_type("time with time zone", position))
+        Parsed::Time(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            seconds(DataType::Timetz, *digits, position)
+        }
+        Parsed::Bit(length) => bits(DataType::Bit, Some(length.unwrap_or(1)), position),
+        Parsed::BitVarying(length) | Parsed::VarBit(length) => {
+            bits(DataType::Varbit, *length, position)
         }
         Parsed::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             seconds(DataType::Timestamp, *digits, position)
@@ -182,9 +182,6 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
             position,
         ));
     }
-    if quoted && spelling == "char" {
-        return Err(unsupported_type("\"char\"", position));
-    }
     let Some(base) = DataType::from_name(spelling) else {
         if parts.len() == 1 && modifiers.is_empty() && (quoted || !is_foreign(spelling)) {
             return Ok(user_type(None, spelling, position));
@@ -199,6 +196,7 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         )
     };
     let sql_type = match (base, modifiers) {
+        (DataType::Bit, []) => bits(base, Some(1), position)?,
         (_, []) => SqlType::from(base),
         (DataType::Char | DataType::Varchar, [length]) => {
             let length = number(length).ok_or_else(bad)?;
@@ -213,9 +211,16 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
             numeric(ExactNumberInfo::Precision(number(precision).ok_or_else(bad)?), position)?
         }
         (
-            DataType::Time | DataType::Timestamp | DataType::Timestamptz | DataType::Interval,
+            DataType::Time
+            | DataType::Timetz
+            | DataType::Timestamp
+            | DataType::Timestamptz
+            | DataType::Interval,
             [digits],
         ) => seconds(base, Some(number(digits).ok_or_else(bad)?), position)?,
+        (DataType::Bit | DataType::Varbit, [length]) => {
+            bits(base, Some(number(length).ok_or_else(bad)?), position)?
+        }
         _ => return Err(bad()),
     };
     Ok(TypeName { sql_type, named: None, position })
@@ -307,6 +312,23 @@ fn characters(
     Ok(SqlType { base, modifier })
 }
 
+/// The number of bits; `None`: any.
+fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType> {
+    /// PostgreSQL's `MaxAttrSize` in bits.
+    const BITS_MAX: u64 = 83_886_080;
+    let Some(length) = length else { return Ok(SqlType::from(base)) };
+    let name = base.internal_name();
+    if length < 1 {
+        return Err(invalid(format!("length for type {name} must be at least 1"), position));
+    }
+    if length > BITS_MAX {
+        let message = format!("length for type {name} cannot exceed {BITS_MAX}");
+        return Err(invalid(message, position));
+    }
+    let modifier = i32::try_from(length).expect("at most BITS_MAX");
+    Ok(SqlType { base, modifier })
+}
+
 /// Digits of the second; more than 6 mean 6, as in PostgreSQL.
 fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlType> {
     let Some(digits) = digits else { return Ok(SqlType::from(base)) };
@@ -343,7 +365,6 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
         "unsigned_float" | "unsigned_double" => "Use double precision with CHECK (column >= 0).",
         "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
         "binary" | "blob" => "Use bytea.",
-        "timetz" => "Use time, or timestamp with time zone.",
         _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
         _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the types that there are.",
         _ => return undefined_type(name, position),

@@ -1,10 +1,13 @@
 //! `bit_and`, `bit_or`, `bit_xor` and `any_value`.
 
-use super::Accumulator;
+use std::sync::Arc;
+
 use super::sum::{each_valid, expect_argument, unexpected};
+use super::{Accumulator, AggregateKind};
 use crate::datatype::DataType;
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::error::Result;
+use crate::function::combined;
 use crate::vector::{Vector, VectorData};
 
 /// How two integers become one.
@@ -77,6 +80,67 @@ impl Accumulator for Bits {
 
     fn byte_count(&self) -> usize {
         self.states.capacity() * size_of::<Option<i64>>()
+    }
+}
+
+/// Bit strings of one length of which each bit is computed apart.
+pub(super) struct BitStrings {
+    /// What errors call it, and how two bytes become one.
+    operation: (&'static str, fn(u8, u8) -> u8),
+    states: Vec<Datum>,
+    heap_bytes: usize,
+}
+
+impl BitStrings {
+    pub(super) fn new(kind: AggregateKind) -> BitStrings {
+        let operation: (_, fn(u8, u8) -> u8) = match kind {
+            AggregateKind::BitAnd => ("AND", |a, b| a & b),
+            AggregateKind::BitOr => ("OR", |a, b| a | b),
+            _ => ("XOR", |a, b| a ^ b),
+        };
+        BitStrings { operation, states: Vec::new(), heap_bytes: 0 }
+    }
+
+    fn add(&mut self, group: usize, value: Datum) -> Result<()> {
+        let Datum::Nested(Nested::Bits(added)) = &value else { return Ok(()) };
+        let (name, of) = self.operation;
+        let state = &mut self.states[group];
+        if let Datum::Nested(Nested::Bits(before)) = state {
+            let bits = combined(before, added, name, of)?;
+            *state = Datum::Nested(Nested::Bits(Arc::new(bits)));
+        } else {
+            self.heap_bytes += value.heap_bytes();
+            *state = value;
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for BitStrings {
+    fn resize(&mut self, group_count: usize) {
+        self.states.resize(group_count, Datum::Null);
+    }
+
+    fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
+        let argument = expect_argument(arguments);
+        let mut rows = groups.iter().enumerate();
+        rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
+    }
+
+    fn partial(&self, group: usize) -> Vec<Datum> {
+        vec![self.states[group].clone()]
+    }
+
+    fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
+        self.add(group, partial[0].clone())
+    }
+
+    fn finish(&self, group: usize) -> Result<Datum> {
+        Ok(self.states[group].clone())
+    }
+
+    fn byte_count(&self) -> usize {
+        self.states.capacity() * size_of::<Datum>() + self.heap_bytes
     }
 }
 

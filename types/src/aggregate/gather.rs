@@ -232,7 +232,7 @@ impl JsonTexts {
     pub(super) fn new(argument: DataType, of_pairs: bool, context: &EvalContext) -> JsonTexts {
         JsonTexts {
             of_pairs,
-            by_line: !of_pairs && argument.element().is_some(),
+            by_line: !of_pairs && (argument.element().is_some() || argument == DataType::Record),
             context: zone_of(context),
             states: Vec::new(),
             byte_count: 0,

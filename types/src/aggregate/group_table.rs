@@ -9,6 +9,7 @@ use ahash::{AHashMap, RandomState};
 use crate::datatype::DataType;
 use crate::datum::{Datum, Json, Nested, without_blanks};
 use crate::numeric::Numeric;
+use crate::text::{self, TextStyle};
 use crate::vector::{Vector, VectorData};
 
 /// Groups rows by the values of key columns: a hash table from key to group number.
@@ -337,6 +338,26 @@ fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
         }
         Nested::Json(text) => write_bytes(text.as_bytes(), key),
         Nested::Jsonb(json) => write_json(json, key),
+        Nested::JsonPath(_) => {
+            let mut text = Vec::new();
+            let path = Datum::Nested(nested.clone());
+            text::write(&path, data_type, &TextStyle::default(), &mut text);
+            write_bytes(&text, key);
+        }
+        Nested::Record(record) => {
+            write_length(record.values.len(), key);
+            for (value, (_, data_type)) in record.values.iter().zip(record.fields.iter()) {
+                write_key(&Vector::constant(value, *data_type, 1), 0, *data_type, key);
+            }
+        }
+        Nested::Bits(bits) => {
+            write_length(bits.len(), key);
+            key.extend_from_slice(bits.bytes());
+        }
+        Nested::Timetz { time, west } => {
+            key.extend(time.to_le_bytes());
+            key.extend(west.to_le_bytes());
+        }
     }
 }
 

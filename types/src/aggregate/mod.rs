@@ -41,7 +41,7 @@ pub use pairs::PairStatistic;
 pub use resolve::{Resolved, resolve, resolve_ordered};
 pub use states::{AggregateStates, PartialStates};
 
-use bits::{AnyValue, Bits};
+use bits::{AnyValue, BitStrings, Bits};
 use extreme::{Extreme, Truth};
 use gather::{Arrays, JsonTexts, JsonValues, Strings};
 use ordered::{Question, Sorted, Standings};
@@ -289,6 +289,11 @@ impl Aggregate {
             }
             AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),
             AggregateKind::ApproxPercentile => Box::new(Percentiles::default()),
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor
+                if argument == DataType::Bit =>
+            {
+                Box::new(BitStrings::new(self.kind))
+            }
             AggregateKind::BitAnd => Box::new(Bits::new(argument, |a, b| a & b)),
             AggregateKind::BitOr => Box::new(Bits::new(argument, |a, b| a | b)),
             AggregateKind::BitXor => Box::new(Bits::new(argument, |a, b| a ^ b)),
@@ -441,7 +446,7 @@ impl Aggregate {
             AggregateKind::Hypothetical(_) => vec![DataType::Int8; 3],
             AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
-                vec![DataType::Int8]
+                vec![if argument == DataType::Bit { argument } else { DataType::Int8 }]
             }
             AggregateKind::ApproxPercentile => vec![DataType::Float8, DataType::Bytea],
             AggregateKind::Pairs(_) => [&[DataType::Int8][..], &[DataType::Float8; 5]].concat(),

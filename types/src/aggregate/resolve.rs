@@ -99,7 +99,9 @@ pub fn resolve_ordered(name: &str, direct: &[DataType], sorted: &[DataType]) -> 
 fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType)> {
     Some(match kind {
         AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
-            DataType::Int2 | DataType::Int4 | DataType::Int8 => (argument, argument),
+            DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Bit => {
+                (argument, argument)
+            }
             _ => return None,
         },
         AggregateKind::AnyValue => (known(argument), known(argument)),
@@ -179,9 +181,16 @@ fn average_type(argument: DataType) -> Option<DataType> {
 /// Returns the type as which `min` and `max` compare an argument.
 fn ordered_type(argument: DataType) -> Option<DataType> {
     match argument {
-        DataType::Bool | DataType::Bytea | DataType::Uuid | DataType::Json | DataType::Jsonb => {
-            None
-        }
+        DataType::Bool
+        | DataType::Bytea
+        | DataType::Uuid
+        | DataType::Bit
+        | DataType::Varbit
+        | DataType::InternalChar
+        | DataType::Record
+        | DataType::Json
+        | DataType::JsonPath
+        | DataType::Jsonb => None,
         DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
         other => Some(other),
     }

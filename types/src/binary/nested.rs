@@ -1,18 +1,23 @@
-//! The binary form of arrays, `json` and `jsonb`.
+//! The binary form of arrays, `json`, `jsonb`, and what else is [`Nested`].
 //!
 //! An array is: number of dimensions, whether there are NULLs, OID of the element type, all of 4
 //! bytes; length and lower bound of each dimension; each element behind its length, -1 for NULL. A
-//! `jsonb` is its text behind a version byte, a `json` its text.
+//! `jsonb` is its text behind a version byte, a `json` its text, a `jsonpath` as a `jsonb`. A
+//! record is the number of fields; of each the OID of its type and the value as an element. A bit
+//! string is the number of bits (4 bytes), then the bytes; a `timetz` the microseconds (8 bytes)
+//! and the seconds west of Greenwich (4 bytes).
 
 use std::sync::Arc;
 
 use super::bad;
 use crate::datatype::DataType;
-use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
+use crate::datetime::MICROS_PER_DAY;
+use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
 use crate::error::{Error, Result};
 use crate::text::{self, TextStyle};
 
-const JSONB_VERSION: u8 = 1;
+/// The version of the binary forms of `jsonb` and `jsonpath`.
+const JSON_VERSION: u8 = 1;
 
 pub(super) fn write(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) {
     match nested {
@@ -20,10 +25,19 @@ pub(super) fn write(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) {
             write_array(array, data_type.element().unwrap_or(DataType::Unknown), out);
         }
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
-        Nested::Jsonb(_) => {
-            out.push(JSONB_VERSION);
+        Nested::Jsonb(_) | Nested::JsonPath(_) => {
+            out.push(JSON_VERSION);
             let value = Datum::Nested(nested.clone());
-            text::write(&value, DataType::Jsonb, &TextStyle::default(), out);
+            text::write(&value, data_type, &TextStyle::default(), out);
+        }
+        Nested::Record(record) => write_record(record, out),
+        Nested::Bits(bits) => {
+            out.extend_from_slice(&(bits.len() as u32).to_be_bytes());
+            out.extend_from_slice(bits.bytes());
+        }
+        Nested::Timetz { time, west } => {
+            out.extend_from_slice(&time.to_be_bytes());
+            out.extend_from_slice(&west.to_be_bytes());
         }
     }
 }
@@ -37,31 +51,68 @@ fn write_array(array: &Array, element: DataType, out: &mut Vec<u8>) {
         out.extend_from_slice(&(dimension.length as u32).to_be_bytes());
         out.extend_from_slice(&dimension.lower.to_be_bytes());
     }
-    for value in &array.elements {
-        if value.is_null() {
-            out.extend_from_slice(&(-1_i32).to_be_bytes());
-            continue;
-        }
-        let at = out.len();
-        out.extend_from_slice(&[0; 4]);
-        super::write(value, element, out);
-        let length = (out.len() - at - 4) as u32;
-        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    array.elements.iter().for_each(|value| write_element(value, element, out));
+}
+
+/// Appends a value behind its length.
+fn write_element(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
+    if value.is_null() {
+        return out.extend_from_slice(&(-1_i32).to_be_bytes());
+    }
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    super::write(value, data_type, out);
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn write_record(record: &Record, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
+    for (value, (_, data_type)) in record.values.iter().zip(record.fields.iter()) {
+        out.extend_from_slice(&data_type.oid().to_be_bytes());
+        write_element(value, *data_type, out);
     }
 }
 
 pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
     let nested = match data_type {
-        DataType::Jsonb => {
-            let Some((&JSONB_VERSION, json)) = bytes.split_first() else {
+        DataType::Jsonb | DataType::JsonPath => {
+            let Some((&JSON_VERSION, json)) = bytes.split_first() else {
                 let version = bytes.first().copied().unwrap_or_default();
-                let message = format!("unsupported jsonb version number {version}");
+                let name = data_type.sql_name();
+                let message = format!("unsupported {name} version number {version}");
                 return Err(Error::new("XX000", message));
             };
-            return text::parse(utf8(json)?, DataType::Jsonb, &TextStyle::default());
+            return text::parse(utf8(json)?, data_type, &TextStyle::default());
         }
         DataType::Json => {
             return text::parse(utf8(bytes)?, DataType::Json, &TextStyle::default());
+        }
+        DataType::Record => {
+            let message = "input of anonymous composite types is not implemented";
+            return Err(Error::new("0A000", message));
+        }
+        DataType::Bit | DataType::Varbit => {
+            let mut reader = Reader { bytes };
+            let length = usize::try_from(reader.word()?)
+                .map_err(|_| bad("invalid length in external bit string"))?;
+            let bits = Bits::from_bytes(length, reader.bytes);
+            let bits = bits.ok_or_else(|| bad("insufficient data left in message"))?;
+            Nested::Bits(Arc::new(bits))
+        }
+        DataType::Timetz => {
+            let value: [u8; 12] = super::fixed(bytes, data_type)?;
+            let (time, west) = value.split_at(8);
+            let time = i64::from_be_bytes(time.try_into().unwrap_or_default());
+            let west = i32::from_be_bytes(west.try_into().unwrap_or_default());
+            if !(0..=MICROS_PER_DAY).contains(&time) {
+                return Err(Error::new("22008", "time out of range"));
+            }
+            // PostgreSQL's TZDISP_LIMIT: less than 16 hours.
+            if west.unsigned_abs() >= 16 * 3600 {
+                return Err(Error::new("22009", "time zone displacement out of range"));
+            }
+            Nested::Timetz { time, west }
         }
         other => {
             let Some(element) = other.element() else {

@@ -10,6 +10,7 @@ use super::arithmetic::timestamptz_to_local;
 use super::calendar::{CivilTime, civil_from_days, civil_from_timestamp, day_of_week};
 use super::calendar::{iso_week, iso_year_start, julian_day, timestamp_from_civil};
 use super::interval::Interval;
+use super::timetz::TimeWest;
 use super::zone::TimeZone;
 use super::{DATE_INFINITY, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use super::{MICROS_PER_SECOND, TIMESTAMP_INFINITY, UNIX_EPOCH_DAYS, UNIX_EPOCH_SECONDS};
@@ -286,6 +287,18 @@ pub fn extract_from_time(field: Field, time: i64) -> Result<Option<Numeric>> {
         return Ok(Some(seconds(time)));
     }
     time_field(field, time).map(Some).ok_or_else(|| field.not_supported(DataType::Time))
+}
+
+/// Returns a field of a time with time zone.
+pub fn extract_from_timetz(field: Field, (time, west): TimeWest) -> Result<Option<Numeric>> {
+    let value = match field {
+        Field::Epoch => seconds(time + i64::from(west) * MICROS_PER_SECOND),
+        Field::Timezone => whole(i64::from(-west)),
+        Field::TimezoneHour => whole(i64::from(-west / 3600)),
+        Field::TimezoneMinute => whole(i64::from(-west / 60 % 60)),
+        _ => time_field(field, time).ok_or_else(|| field.not_supported(DataType::Timetz))?,
+    };
+    Ok(Some(value))
 }
 
 /// Returns a field of a local timestamp that needs no zone.

@@ -7,6 +7,7 @@
 use super::arithmetic::{date_plus_days, date_to_timestamp, local_to_timestamptz};
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
 use super::calendar::{days_from_civil, days_in_month};
+use super::timetz::{TimeWest, offset_today, only_offset, timestamptz_to_timetz};
 use super::token::{Shape, Token, is_day_name, month_of, tokens};
 use super::zone::{TimeZone, abbreviation_offset};
 use super::{DATE_INFINITY, DATE_MAX, DATE_MIN, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
@@ -559,6 +560,46 @@ pub(crate) fn parse_time(text: &str, reading: &Reading<'_>) -> Result<i64> {
         found.time_of_day()
     };
     read().map_err(|failure| failure.error("time", text))
+}
+
+/// Reads a time of day with time zone: the time, and the seconds west of Greenwich. Without an
+/// offset or zone it is that of the session, on the date that is given or today.
+pub(crate) fn parse_timetz(text: &str, reading: &Reading<'_>) -> Result<TimeWest> {
+    let read = || {
+        let found = decode(text, true, reading)?;
+        match found.special {
+            Some(Special::Now) => {
+                let now = reading.now.ok_or(Failure::NoClock)?;
+                let now = timestamptz_to_timetz(now, reading.zone);
+                return now.ok().flatten().ok_or(Failure::FieldOverflow);
+            }
+            Some(_) => return Err(Failure::BadFormat),
+            None => {}
+        }
+        if found.time.is_none() {
+            return Err(Failure::BadFormat);
+        }
+        let time = found.time_of_day()?;
+        let date = match found.year.is_some() || found.days.is_some() {
+            true => Some(found.date()?),
+            false => None,
+        };
+        let on_date = |zone: &TimeZone| {
+            let midnight = date.and_then(|date| date_to_timestamp(date).ok());
+            midnight.map(|midnight| zone.offset_of_local(midnight.saturating_add(time)))
+        };
+        let east = match (found.offset, &found.zone) {
+            (Some(offset), _) => offset,
+            (None, Some(zone)) => {
+                on_date(zone).or_else(|| only_offset(zone)).ok_or(Failure::BadFormat)?
+            }
+            (None, None) => on_date(reading.zone)
+                .or_else(|| offset_today(time, reading.zone, reading.now))
+                .ok_or(Failure::NoClock)?,
+        };
+        Ok((time, -east))
+    };
+    read().map_err(|failure: Failure| failure.error("time with time zone", text))
 }
 
 /// Reads a timestamp; an offset or zone is checked and dropped.

@@ -59,6 +59,21 @@ pub(crate) fn write_time(time: i64, out: &mut Vec<u8>) {
     put_seconds(time % MICROS_PER_MINUTE, out);
 }
 
+/// Appends a time of day with the offset of its zone.
+pub(crate) fn write_timetz(time: i64, west: i32, out: &mut Vec<u8>) {
+    write_time(time, out);
+    put_offset(-west, out);
+}
+
+/// Appends the offset of a zone, in seconds east.
+fn put_offset(offset: i32, out: &mut Vec<u8>) {
+    if offset == 0 {
+        out.extend_from_slice(b"+00");
+    } else {
+        let _ = write!(out, "{}", OffsetText(offset));
+    }
+}
+
 /// Appends a date.
 pub(crate) fn write_date(date: i32, out: &mut Vec<u8>) {
     match date {
@@ -78,11 +93,7 @@ fn put_timestamp(timestamp: i64, offset: Option<i32>, out: &mut Vec<u8>) {
     out.push(b' ');
     write_time(timestamp.rem_euclid(MICROS_PER_DAY), out);
     if let Some(offset) = offset {
-        if offset == 0 {
-            out.extend_from_slice(b"+00");
-        } else {
-            let _ = write!(out, "{}", OffsetText(offset));
-        }
+        put_offset(offset, out);
     }
     if before_christ {
         out.extend_from_slice(b" BC");

@@ -1,14 +1,17 @@
-//! Values made of values: arrays, `json` and `jsonb`.
+//! Values made of values: arrays, `json` and `jsonb`, records; and others that are rare.
 //!
 //! One variant of [`Datum`](crate::Datum) and of vectors for all of them: they are compared,
-//! hashed, copied and stored one by one, behind a pointer.
+//! hashed, copied and stored one by one, most behind a pointer.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::array::Array;
+use super::bits::Bits;
 use super::json::Json;
+use super::json_path::JsonPath;
+use super::record::Record;
 use crate::datatype::DataType;
 
 /// A value made of values. Cheap to clone.
@@ -20,6 +23,19 @@ pub enum Nested {
     Json(Arc<String>),
     /// `jsonb`
     Jsonb(Arc<Json>),
+    /// `jsonpath`
+    JsonPath(Arc<JsonPath>),
+    /// `record`
+    Record(Arc<Record>),
+    /// `bit` and `bit varying`
+    Bits(Arc<Bits>),
+    /// `timetz`
+    Timetz {
+        /// Microseconds since midnight, 0..=86,400,000,000.
+        time: i64,
+        /// Seconds west of Greenwich.
+        west: i32,
+    },
 }
 
 const _: () = assert!(size_of::<Nested>() == 16);
@@ -41,10 +57,15 @@ impl Nested {
             },
             Nested::Json(_) => data_type == DataType::Json,
             Nested::Jsonb(_) => data_type == DataType::Jsonb,
+            Nested::JsonPath(_) => data_type == DataType::JsonPath,
+            Nested::Record(_) => data_type == DataType::Record,
+            Nested::Bits(_) => matches!(data_type, DataType::Bit | DataType::Varbit),
+            Nested::Timetz { .. } => data_type == DataType::Timetz,
         }
     }
 
-    /// Compares in SQL's order. `json` has none there; here it is that of its text.
+    /// Compares in SQL's order. `json` and `jsonpath` have none there; here all paths are equal,
+    /// and the order of `json` is that of its text.
     pub fn compare(&self, other: &Nested, data_type: DataType) -> Ordering {
         match (self, other) {
             (Nested::Array(a), Nested::Array(b)) => {
@@ -52,6 +73,13 @@ impl Nested {
             }
             (Nested::Json(a), Nested::Json(b)) => a.cmp(b),
             (Nested::Jsonb(a), Nested::Jsonb(b)) => a.compare(b),
+            (Nested::Record(a), Nested::Record(b)) => a.compare(b),
+            (Nested::Bits(a), Nested::Bits(b)) => a.compare(b),
+            (
+                Nested::Timetz { time, west },
+                Nested::Timetz { time: other_time, west: other_west },
+            ) => (utc_order(*time, *west), west)
+                .cmp(&(utc_order(*other_time, *other_west), other_west)),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -64,6 +92,10 @@ impl Nested {
             }
             Nested::Json(text) => text.hash(state),
             Nested::Jsonb(json) => json.hash_into(state),
+            Nested::JsonPath(_) => {}
+            Nested::Record(record) => record.hash_into(state),
+            Nested::Bits(bits) => bits.hash(state),
+            Nested::Timetz { time, west } => (time, west).hash(state),
         }
     }
 
@@ -73,6 +105,10 @@ impl Nested {
             Nested::Array(array) => array.heap_bytes(),
             Nested::Json(text) => text.len() + 40,
             Nested::Jsonb(json) => json.heap_bytes(),
+            Nested::JsonPath(path) => path.heap_bytes(),
+            Nested::Record(record) => record.heap_bytes(),
+            Nested::Bits(bits) => bits.bytes().len() + 48,
+            Nested::Timetz { .. } => 0,
         }
     }
 
@@ -81,6 +117,15 @@ impl Nested {
             Nested::Array(_) => 0,
             Nested::Json(_) => 1,
             Nested::Jsonb(_) => 2,
+            Nested::JsonPath(_) => 3,
+            Nested::Record(_) => 4,
+            Nested::Bits(_) => 5,
+            Nested::Timetz { .. } => 6,
         }
     }
+}
+
+/// Returns what times with time zone are compared by first: the moment, in microseconds.
+pub(crate) fn utc_order(time: i64, west: i32) -> i64 {
+    time + i64::from(west) * 1_000_000
 }

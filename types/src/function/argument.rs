@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::datetime::Interval;
-use crate::datum::{Array, Datum, Json, MAX_JSON_DEPTH, Nested};
+use crate::datetime::{Interval, TimeWest};
+use crate::datum::{Array, Bits, Datum, Json, JsonPath, MAX_JSON_DEPTH, Nested};
 use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::text::json_too_deep;
@@ -67,6 +67,40 @@ pub(super) fn array(datum: &Datum) -> &Array {
     match datum {
         Datum::Nested(Nested::Array(value)) => value,
         other => mismatch("an array", other),
+    }
+}
+
+/// Returns whether a boolean is true.
+pub(super) fn bool_of(datum: &Datum) -> bool {
+    datum.as_bool() == Some(true)
+}
+
+/// Returns the value of a `timetz`.
+pub(super) fn timetz(datum: &Datum) -> TimeWest {
+    match datum {
+        Datum::Nested(Nested::Timetz { time, west }) => (*time, *west),
+        other => mismatch("a timetz", other),
+    }
+}
+
+/// Returns the value of a bit string.
+pub(super) fn bits(datum: &Datum) -> &Bits {
+    match datum {
+        Datum::Nested(Nested::Bits(value)) => value,
+        other => mismatch("a bit string", other),
+    }
+}
+
+/// Returns a bit string datum.
+pub(super) fn bits_datum(bits: Bits) -> Datum {
+    Datum::Nested(Nested::Bits(Arc::new(bits)))
+}
+
+/// Returns the value of a `jsonpath`.
+pub(super) fn json_path(datum: &Datum) -> &JsonPath {
+    match datum {
+        Datum::Nested(Nested::JsonPath(value)) => value,
+        other => mismatch("a jsonpath", other),
     }
 }
 

@@ -8,8 +8,9 @@ use std::cmp::Ordering;
 use super::{Row, Shape, Volatility, argument, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, AnyEnum, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval,
-    Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid,
+    self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
+    InternalChar, Interval, Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Timetz,
+    Uuid, Varbit,
 };
 use crate::datetime::{self, MICROS_PER_DAY};
 use crate::datum::{Datum, compare_floats};
@@ -114,6 +115,10 @@ const PAIRS: &[[DataType; 2]] = &[
     [Bytea, Bytea],
     [Date, Date],
     [Time, Time],
+    [Timetz, Timetz],
+    [InternalChar, InternalChar],
+    [Bit, Bit],
+    [Varbit, Varbit],
     [Timestamp, Timestamp],
     [Timestamptz, Timestamptz],
     [Date, Timestamp],

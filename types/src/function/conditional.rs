@@ -8,8 +8,9 @@ use std::cmp::Ordering;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, AnyEnum, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval,
-    Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Uuid, Varchar,
+    self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
+    InternalChar, Interval, Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Timetz,
+    Uuid, Varbit, Varchar,
 };
 use crate::datum::Datum;
 use crate::error::Result;
@@ -30,6 +31,10 @@ const PAIRS: &[[DataType; 2]] = &[
     [Bytea, Bytea],
     [Date, Date],
     [Time, Time],
+    [Timetz, Timetz],
+    [InternalChar, InternalChar],
+    [Bit, Bit],
+    [Varbit, Varbit],
     [Timestamp, Timestamp],
     [Timestamptz, Timestamptz],
     [Interval, Interval],

@@ -40,7 +40,8 @@ fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(Datum::Date(days))
 }
 
-fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+/// `to_timestamp(text, text)`
+pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let moment = moment(text(&arguments[0]), text(&arguments[1]))?;
     let midnight = datetime::civil_from_days(days(&moment));
     let civil =

@@ -2,11 +2,13 @@
 //!
 //! The arithmetic itself is that of [`crate::datetime`]; here it gets names and types.
 
-use super::argument::{date, float8, int4, interval, text as string, time, timestamp, timestamptz};
+use super::argument::{
+    date, float8, int4, interval, text as string, time, timestamp, timestamptz, timetz,
+};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, Bool, Date, Float8, Int4, Interval, Numeric, Text, Time, Timestamp, Timestamptz,
+    self, Bool, Date, Float8, Int4, Interval, Numeric, Text, Time, Timestamp, Timestamptz, Timetz,
 };
 use crate::datetime::{self, Field, MICROS_PER_DAY, MICROS_PER_SECOND, TimeZone};
 use crate::datum::Datum;
@@ -47,11 +49,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("/", &[Interval, Float8], Interval, interval_divided),
     row("extract", &[Text, Date], Numeric, extract),
     row("extract", &[Text, Time], Numeric, extract),
+    row("extract", &[Text, Timetz], Numeric, extract),
     row("extract", &[Text, Timestamp], Numeric, extract),
     row("extract", &[Text, Timestamptz], Numeric, extract).stable(),
     row("extract", &[Text, Interval], Numeric, extract),
     row("date_part", &[Text, Date], Float8, date_part),
     row("date_part", &[Text, Time], Float8, date_part),
+    row("date_part", &[Text, Timetz], Float8, date_part),
     row("date_part", &[Text, Timestamp], Float8, date_part),
     row("date_part", &[Text, Timestamptz], Float8, date_part).stable(),
     row("date_part", &[Text, Interval], Float8, date_part),
@@ -225,6 +229,7 @@ fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         Datum::Timestamptz(value) => {
             datetime::extract_from_timestamptz(field(Timestamptz)?, *value, &context.time_zone)
         }
+        other @ Datum::Nested(_) => datetime::extract_from_timetz(field(Timetz)?, timetz(other)),
         other => datetime::extract_from_interval(field(Interval)?, interval(other)),
     }?;
     Ok(value.map_or(Datum::Null, Datum::Numeric))
@@ -366,7 +371,8 @@ fn to_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 /// Returns the zone that the first argument of `timezone` names.
-fn zone_of(argument: &Datum) -> Result<TimeZone> {
+/// Returns the zone that a name or an interval means.
+pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
         Datum::Interval(offset) if offset.months != 0 || offset.days != 0 => {
             let mut written = Vec::new();

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use super::argument::{array, grown_jsonb, json_datum, json_text, jsonb, jsonb_datum, text_datum};
+use super::records::jsonb_of_record;
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Json as JsonType, Jsonb, Text};
 use crate::datetime;
-use crate::datum::{Array, Datum, Json, Nested};
+use crate::datum::{Array, Datum, Json, Nested, Record};
 use crate::error::{Error, Result};
 use crate::text::{self, JsonParts, TextStyle, json_parts, write_json_string};
 
@@ -133,8 +134,18 @@ fn to_json(value: &Datum, line: &str, context: &EvalContext) -> String {
             let mut elements = array.elements.iter();
             array_json(array, 0, &mut elements, line, context)
         }
+        Datum::Nested(Nested::Record(record)) => json_of_record(record, "", context),
         other => bare(other, context).unwrap_or_else(|| quoted(&string_of(other, context))),
     }
+}
+
+/// Returns a record as the text of a JSON object; `line` stands between its fields.
+pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext) -> String {
+    let pair = |(value, (name, _)): (&Datum, &(Arc<str>, DataType))| {
+        format!("{}:{}", quoted(name), to_json(value, "", context))
+    };
+    let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
+    format!("{{{}}}", pairs.collect::<Vec<String>>().join(&format!(",{line}")))
 }
 
 /// Returns the JSON text of a value, as `to_json` makes it.
@@ -159,7 +170,9 @@ pub(crate) fn jsonb_of(value: &Datum, context: &EvalContext) -> Result<Json> {
 pub(crate) fn json_key(value: &Datum, context: &EvalContext) -> Result<Datum> {
     match value {
         Datum::Null => Ok(Datum::Null),
-        Datum::Nested(_) => Err(no_scalar()),
+        Datum::Nested(
+            Nested::Array(_) | Nested::Json(_) | Nested::Jsonb(_) | Nested::Record(_),
+        ) => Err(no_scalar()),
         value => {
             let text = bare(value, context).unwrap_or_else(|| string_of(value, context));
             Ok(Datum::text(text))
@@ -199,6 +212,7 @@ fn to_jsonb(value: &Datum, context: &EvalContext) -> Result<Json> {
             let mut elements = array.elements.iter();
             array_jsonb(array, 0, &mut elements, context)?
         }
+        Datum::Nested(Nested::Record(record)) => jsonb_of_record(record, context)?,
         other => match bare(other, context) {
             Some(number) => Json::Number(crate::numeric::Numeric::parse(&number)?),
             None => Json::String(string_of(other, context).into()),

@@ -24,6 +24,7 @@ mod arithmetic;
 mod array;
 mod array_search;
 mod array_text;
+mod bit_strings;
 mod bits;
 mod bytes;
 mod clock;
@@ -37,10 +38,13 @@ mod datetime;
 mod digest;
 mod encoding;
 mod enumeration;
+mod identifiers;
 mod interval_format;
 mod json_access;
 mod json_build;
 mod json_change;
+mod json_path;
+mod json_path_value;
 mod like;
 mod mathematics;
 mod number_format;
@@ -48,6 +52,7 @@ mod number_parse;
 mod number_template;
 mod overlaps;
 mod quoting;
+mod records;
 mod regular_expression;
 mod regular_expression_functions;
 mod sequence;
@@ -57,6 +62,7 @@ mod sizes;
 mod strings;
 mod substrings;
 mod system;
+mod timetz;
 mod trigonometry;
 mod unicode;
 
@@ -70,6 +76,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 
 pub use arithmetic::ArithmeticOp;
+pub(crate) use bit_strings::combined;
 pub use comparison::CompareOp;
 pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
@@ -202,7 +209,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 34] = [
+    let families: [&[Row]; 37] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -210,6 +217,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         array::FUNCTIONS,
         array_search::FUNCTIONS,
         array_text::FUNCTIONS,
+        bit_strings::FUNCTIONS,
         bits::FUNCTIONS,
         bytes::FUNCTIONS,
         clock::FUNCTIONS,
@@ -218,6 +226,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         datetime::FUNCTIONS,
         digest::FUNCTIONS,
         encoding::FUNCTIONS,
+        identifiers::FUNCTIONS,
         like::FUNCTIONS,
         mathematics::FUNCTIONS,
         number_format::FUNCTIONS,
@@ -235,6 +244,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         system::LOCKS,
         system::PRIVILEGES,
         system::VISIBLE,
+        timetz::FUNCTIONS,
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
     ];
@@ -242,6 +252,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     rows.extend(arithmetic::functions());
     rows.extend(comparison::functions());
     rows.extend(conditional::functions());
+    rows.extend(json_path::functions());
+    rows.extend(records::functions());
     rows.sort_by_key(|row| row.name);
     let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();
     Table { signatures, rows }

@@ -6,9 +6,9 @@
 use super::argument::interval;
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{self, Bool, Interval, Time, Timestamp, Timestamptz};
+use crate::datatype::DataType::{self, Bool, Interval, Time, Timestamp, Timestamptz, Timetz};
 use crate::datetime;
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested, utc_order};
 use crate::error::Result;
 
 /// The rows of this family: for each type both ends, or lengths in the place of either.
@@ -17,6 +17,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     overlapping(&[Time, Interval, Time, Time]),
     overlapping(&[Time, Time, Time, Interval]),
     overlapping(&[Time, Interval, Time, Interval]),
+    overlapping(&[Timetz, Timetz, Timetz, Timetz]),
     overlapping(&[Timestamp, Timestamp, Timestamp, Timestamp]),
     overlapping(&[Timestamp, Interval, Timestamp, Timestamp]),
     overlapping(&[Timestamp, Timestamp, Timestamp, Interval]),
@@ -74,6 +75,7 @@ fn span(start: &Datum, end: &Datum, context: &EvalContext) -> Result<Option<(i64
 fn instant(datum: &Datum) -> Option<i64> {
     match datum {
         Datum::Time(at) | Datum::Timestamp(at) | Datum::Timestamptz(at) => Some(*at),
+        Datum::Nested(Nested::Timetz { time, west }) => Some(utc_order(*time, *west)),
         _ => None,
     }
 }

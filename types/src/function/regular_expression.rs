@@ -52,6 +52,10 @@ pub(super) struct Flags {
     newline_sensitive: bool,
     expanded: bool,
     literal: bool,
+    /// `.` does not match a newline.
+    stops_at_lines: bool,
+    /// `^` and `$` match at line ends.
+    matches_lines: bool,
     /// All matches, not the first only.
     pub(super) global: bool,
 }
@@ -60,6 +64,18 @@ impl Flags {
     /// Returns the flags without `g`, which compiles to the same pattern.
     pub(super) fn without_global(self) -> Flags {
         Flags { global: false, ..self }
+    }
+
+    /// Returns the flags of `like_regex`. A dot stops at the end of a line unless `s` is there.
+    pub(super) fn of_path(letters: &str) -> Flags {
+        let literal = letters.contains('q');
+        Flags {
+            ignore_case: letters.contains('i'),
+            literal,
+            stops_at_lines: !literal && !letters.contains('s'),
+            matches_lines: !literal && letters.contains('m'),
+            ..Flags::default()
+        }
     }
 
     pub(super) fn parse(letters: &str) -> Result<Flags> {
@@ -121,8 +137,8 @@ fn compile(pattern: &str, flags: Flags) -> Result<Regex> {
     let translated = if literal { regex::escape(pattern) } else { translate(pattern) };
     RegexBuilder::new(&translated)
         .case_insensitive(flags.ignore_case)
-        .multi_line(flags.newline_sensitive)
-        .dot_matches_new_line(!flags.newline_sensitive)
+        .multi_line(flags.newline_sensitive || flags.matches_lines)
+        .dot_matches_new_line(!flags.newline_sensitive && !flags.stops_at_lines)
         .ignore_whitespace(flags.expanded)
         .size_limit(8 << 20)
         .build()

@@ -9,6 +9,7 @@ use super::argument::{array, array_datum, int4, json_datum, json_text, jsonb, js
 use super::argument::{text_datum, text_or_null};
 use super::array_text::{pieces, split_pieces};
 use super::json_access::{plain, written};
+use super::json_path::query;
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::for_each_match;
 pub use super::series::Series;
@@ -16,8 +17,8 @@ use super::strings::invalid_parameter;
 use super::{FunctionId, Signature, Volatility};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, Jsonb, Numeric, Text,
-    Timestamp, Timestamptz,
+    self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, JsonPath, Jsonb,
+    Numeric, Text, Timestamp, Timestamptz,
 };
 use crate::datum::{Array, Datum, Json};
 use crate::error::Result;
@@ -141,6 +142,14 @@ const FUNCTIONS: &[Row] = &[
         Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
         _ => Err(no_object("jsonb_object_keys", "a scalar")),
     }),
+    row("jsonb_path_query", &[Jsonb, JsonPath], &[("jsonb_path_query", Jsonb)], path_query),
+    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], &[("jsonb_path_query", Jsonb)], path_query),
+    row(
+        "jsonb_path_query",
+        &[Jsonb, JsonPath, Jsonb, Bool],
+        &[("jsonb_path_query", Jsonb)],
+        path_query,
+    ),
     row("regexp_matches", &[Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_split_to_table", &[Text, Text], &[("regexp_split_to_table", Text)], split),
@@ -228,6 +237,11 @@ pub fn signature(id: FunctionId) -> &'static Signature {
 
 fn single(values: Option<Vec<Datum>>) -> Vec<Vec<Datum>> {
     values.into_iter().flatten().map(|value| vec![value]).collect()
+}
+
+fn path_query(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let found = query(arguments)?;
+    Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
 }
 
 fn text_of(key: &std::sync::Arc<str>) -> Datum {

@@ -25,6 +25,9 @@ const TYPES: &[DataType] = &[
     DataType::Interval,
     DataType::Uuid,
     DataType::Oid,
+    DataType::InternalChar,
+    DataType::Timetz,
+    DataType::Varbit,
 ];
 
 fn any_numeric() -> impl Strategy<Value = Datum> {
@@ -87,6 +90,13 @@ pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
         DataType::Timestamptz => any::<i64>().prop_map(Datum::Timestamptz).boxed(),
         DataType::Interval => any_interval().boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Datum::Uuid).boxed(),
+        DataType::Timetz => (0i64..=86_400_000_000, -57_599..57_600)
+            .prop_map(|(time, west)| Datum::Nested(Nested::Timetz { time, west }))
+            .boxed(),
+        DataType::Bit | DataType::Varbit => proptest::collection::vec(any::<bool>(), 0..20)
+            .prop_map(|bits| Datum::Nested(Nested::Bits(Arc::new(Bits::from_bits(bits)))))
+            .boxed(),
+        DataType::InternalChar => any::<u8>().prop_map(crate::text::char_of).boxed(),
         _ => any_text().boxed(),
     };
     prop_oneof![1 => Just(Datum::Null), 9 => value].boxed()

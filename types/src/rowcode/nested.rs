@@ -1,12 +1,14 @@
-//! Arrays, `json` and `jsonb` within a packed row. Byte by byte: `docs/formats/packed-row.md`.
+//! Arrays, `json`, `jsonb` and what else is [`Nested`] within a packed row. Byte by byte:
+//! `docs/formats/packed-row.md`.
 
 use std::sync::Arc;
 
 use super::{corrupt, value};
 use crate::datatype::DataType;
-use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, Nested};
+use crate::datum::{Array, Bits, Datum, Dimension, Json, MAX_DIMENSIONS, Nested, Record};
 use crate::error::Result;
 use crate::numeric::Numeric;
+use crate::text::{self, TextStyle};
 
 const NULL: u8 = 0;
 const FALSE: u8 = 1;
@@ -25,6 +27,41 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
         Nested::Array(array) => write_array(array, out),
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(json) => write_json(json, out),
+        Nested::JsonPath(_) => {
+            text::write(
+                &Datum::Nested(nested.clone()),
+                DataType::JsonPath,
+                &TextStyle::default(),
+                out,
+            );
+        }
+        Nested::Record(record) => write_record(record, out),
+        Nested::Bits(bits) => {
+            put_varint(bits.len(), out);
+            out.extend_from_slice(bits.bytes());
+        }
+        Nested::Timetz { time, west } => {
+            out.extend_from_slice(&time.to_le_bytes());
+            out.extend_from_slice(&west.to_le_bytes());
+        }
+    }
+}
+
+/// Fields bring names and types along: the type of the record says nothing of them.
+fn write_record(record: &Record, out: &mut Vec<u8>) {
+    put_varint(record.values.len(), out);
+    let mut bytes = Vec::new();
+    for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
+        put_bytes(name.as_bytes(), out);
+        out.extend_from_slice(&data_type.oid().to_le_bytes());
+        if datum.is_null() {
+            out.push(0);
+            continue;
+        }
+        bytes.clear();
+        value::write(datum, &mut bytes);
+        put_varint(bytes.len() + 1, out);
+        out.extend_from_slice(&bytes);
     }
 }
 
@@ -37,6 +74,26 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             return Ok(Nested::Json(Arc::new(text.to_owned())));
         }
         DataType::Jsonb => Nested::Jsonb(Arc::new(reader.json(0)?)),
+        DataType::JsonPath => {
+            let path = std::str::from_utf8(bytes).ok();
+            let path = path.map(|path| text::parse(path, data_type, &TextStyle::default()));
+            return match path {
+                Some(Ok(Datum::Nested(path))) => Ok(path),
+                _ => Err(corrupt("a jsonpath is none")),
+            };
+        }
+        DataType::Record => Nested::Record(Arc::new(reader.record()?)),
+        DataType::Bit | DataType::Varbit => {
+            let length = reader.varint()?;
+            let bytes = std::mem::take(&mut reader.bytes);
+            let bits = Bits::from_bytes(length, bytes);
+            Nested::Bits(Arc::new(bits.ok_or_else(|| corrupt("a bit string is cut off"))?))
+        }
+        DataType::Timetz => {
+            let time = reader.take(8)?.first_chunk().copied().unwrap_or_default();
+            let west = reader.take(4)?.first_chunk().copied().unwrap_or_default();
+            Nested::Timetz { time: i64::from_le_bytes(time), west: i32::from_le_bytes(west) }
+        }
         _ => match data_type.element() {
             Some(element) => Nested::Array(Arc::new(reader.array(element)?)),
             None => return Err(corrupt("a value is not made of values")),
@@ -171,6 +228,24 @@ impl<'a> Reader<'a> {
             elements.push(datum);
         }
         Ok(Array { dimensions, elements })
+    }
+
+    fn record(&mut self) -> Result<Record> {
+        let count = self.varint()?;
+        let (mut fields, mut values) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let name = self.text()?;
+            let oid = self.take(4)?.first_chunk().copied().unwrap_or_default();
+            let data_type = DataType::from_oid(u32::from_le_bytes(oid))
+                .ok_or_else(|| corrupt("a field is of a type that is not known"))?;
+            let mut datum = Datum::Null;
+            if let Some(length) = self.varint()?.checked_sub(1) {
+                value::read(self.take(length)?, data_type, &mut datum)?;
+            }
+            fields.push((name, data_type));
+            values.push(datum);
+        }
+        Ok(Record { fields: fields.into(), values })
     }
 
     fn json(&mut self, depth: usize) -> Result<Json> {

@@ -24,6 +24,9 @@ const KINDS: &[DataType] = &[
     DataType::Timestamptz,
     DataType::Interval,
     DataType::Uuid,
+    DataType::InternalChar,
+    DataType::Timetz,
+    DataType::Varbit,
 ];
 
 fn column(data_type: DataType, place: Place) -> LayoutColumn {

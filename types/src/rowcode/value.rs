@@ -39,9 +39,15 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::Name
         | DataType::Void
         | DataType::Unknown
+        | DataType::InternalChar
         | DataType::Bytea
+        | DataType::Bit
+        | DataType::Varbit
+        | DataType::Timetz
         | DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
+        | DataType::Record
         | DataType::Array(_)
         | DataType::Int2Vector
         | DataType::OidVector
@@ -173,6 +179,11 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         DataType::Bytea => sink.put_bytea(bytes),
         DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
+        | DataType::Record
+        | DataType::Bit
+        | DataType::Varbit
+        | DataType::Timetz
         | DataType::Array(_)
         | DataType::Int2Vector
         | DataType::OidVector
@@ -189,6 +200,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
+        | DataType::InternalChar
         | DataType::Void
         | DataType::Unknown => {
             let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;

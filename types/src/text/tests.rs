@@ -23,7 +23,7 @@ fn again(text: &str, data_type: DataType) -> String {
             let mut vector = Vector::new(data_type, 1);
             vector.push(&value);
             let mut row = Vec::new();
-            write_row(&vector, 0, &style, &mut row);
+            write_row(&vector, 0, data_type, &style, &mut row);
             assert_eq!(row, out, "write and write_row of {text:?}");
             String::from_utf8(out).unwrap()
         }
@@ -89,6 +89,9 @@ const KINDS: &[DataType] = &[
     DataType::Timestamptz,
     DataType::Interval,
     DataType::Uuid,
+    DataType::InternalChar,
+    DataType::Timetz,
+    DataType::Varbit,
 ];
 
 fn likely_text() -> impl Strategy<Value = String> {

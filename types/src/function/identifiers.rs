@@ -1,0 +1,87 @@
+//! `parse_ident`: the parts of a qualified name, as SQL reads them.
+
+use super::argument::{array_datum, bool_of, text};
+use super::strings::invalid_parameter;
+use super::{Row, row};
+use crate::datatype::DataType::{self, Bool, Text};
+use crate::datum::{Array, Datum};
+use crate::error::{Error, Result};
+
+const TEXTS: DataType = DataType::Array(&Text);
+const NAMES: &[&str] = &["str", "strict"];
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("parse_ident", &[Text], TEXTS, |a, _| parts(text(&a[0]), true)).named(NAMES),
+    row("parse_ident", &[Text, Bool], TEXTS, |a, _| parts(text(&a[0]), bool_of(&a[1])))
+        .named(NAMES),
+];
+
+fn bad(name: &str, detail: &str) -> Error {
+    let error = invalid_parameter(format!("string is not a valid identifier: \"{name}\""));
+    if detail.is_empty() { error } else { error.with_detail(detail) }
+}
+
+fn blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+/// Returns the parts; what stands behind them is an error if `strict`.
+fn parts(name: &str, strict: bool) -> Result<Datum> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim_start_matches(blank);
+    loop {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (part, behind) =
+                unquoted(quoted).ok_or_else(|| bad(name, "String has unclosed double quotes."))?;
+            if part.is_empty() {
+                return Err(bad(name, "Quoted identifier must not be empty."));
+            }
+            parts.push(Datum::text(part));
+            rest = behind;
+        } else {
+            let starts =
+                |first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii();
+            let goes_on = |next: char| starts(next) || next.is_ascii_digit() || next == '$';
+            if !rest.starts_with(starts) {
+                return Err(bad(
+                    name,
+                    match rest.starts_with('.') {
+                        true => "No valid identifier before \".\".",
+                        false if !parts.is_empty() => "No valid identifier after \".\".",
+                        false => "",
+                    },
+                ));
+            }
+            let end = rest.find(|next| !goes_on(next)).unwrap_or(rest.len());
+            parts.push(Datum::text(rest[..end].to_ascii_lowercase()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start_matches(blank);
+        match rest.strip_prefix('.') {
+            Some(next) => rest = next.trim_start_matches(blank),
+            None if rest.is_empty() || !strict => {
+                return Ok(array_datum(Array::from_elements(parts)));
+            }
+            None => return Err(bad(name, "")),
+        }
+    }
+}
+
+/// Returns what stands before the closing quote, and what is behind it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"')?;
+        part.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(behind) => {
+                part.push('"');
+                rest = behind;
+            }
+            None => return Some((part, rest)),
+        }
+    }
+}

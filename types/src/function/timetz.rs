@@ -1,0 +1,81 @@
+//! Times with time zone. Their comparisons are with the others', reading and writing in
+//! [`crate::datetime`].
+
+use super::argument::{date, int4, interval, text as string, time, timetz};
+use super::datetime::zone_of;
+use super::{Row, row};
+use crate::cast::round_second;
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Date, Int4, Interval, Text, Time, Timestamptz, Timetz};
+use crate::datetime::{self, MICROS_PER_SECOND, TimeWest};
+use crate::datum::{Datum, Nested};
+use crate::error::{Error, Result, sqlstate};
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row("+", &[Timetz, Interval], Timetz, |a, _| plus(&a[0], &a[1], 1)),
+    row("+", &[Interval, Timetz], Timetz, |a, _| plus(&a[1], &a[0], 1)),
+    row("-", &[Timetz, Interval], Timetz, |a, _| plus(&a[0], &a[1], -1)),
+    row("+", &[Date, Timetz], Timestamptz, |a, _| on_date(&a[0], &a[1])),
+    row("+", &[Timetz, Date], Timestamptz, |a, _| on_date(&a[1], &a[0])),
+    row("timestamptz", &[Date, Timetz], Timestamptz, |a, _| on_date(&a[0], &a[1])),
+    row("timetz", &[Timetz, Int4], Timetz, |a, _| {
+        let (time, west) = timetz(&a[0]);
+        Ok(datum((round_second(time, int4(&a[1])), west)))
+    }),
+    row("timetz", &[Time], Timetz, |a, c| {
+        datetime::time_to_timetz(time(&a[0]), &c.time_zone, c.transaction_timestamp).map(datum)
+    })
+    .stable(),
+    row("time", &[Timetz], Time, |a, _| Ok(Datum::Time(timetz(&a[0]).0))),
+    row("current_time", &[], Timetz, |_, c| now(c)).stable(),
+    row("current_time", &[Int4], Timetz, |a, c| {
+        let (time, west) = timetz(&now(c)?);
+        Ok(datum((round_second(time, int4(&a[0])), west)))
+    })
+    .stable(),
+    row("timezone", &[Text, Timetz], Timetz, |a, c| {
+        let zone = datetime::TimeZone::parse(string(&a[0]))?;
+        let west = -zone.offset_at(c.transaction_timestamp);
+        Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
+    })
+    .stable(),
+    row("timezone", &[Interval, Timetz], Timetz, |a, c| {
+        let west = -zone_of(&a[0])?.offset_at(c.transaction_timestamp);
+        Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
+    }),
+];
+
+fn datum((time, west): TimeWest) -> Datum {
+    Datum::Nested(Nested::Timetz { time, west })
+}
+
+fn now(context: &EvalContext) -> Result<Datum> {
+    let now = context.transaction_timestamp;
+    let time = datetime::timestamptz_to_timetz(now, &context.time_zone)?;
+    Ok(time.map_or(Datum::Null, datum))
+}
+
+/// Adds the time of an interval, or takes it off; its days do not count.
+fn plus(value: &Datum, length: &Datum, sign: i64) -> Result<Datum> {
+    let (time, west) = timetz(value);
+    let within_day = interval(length).microseconds % datetime::MICROS_PER_DAY;
+    let shift = datetime::Interval::new(0, 0, sign * within_day);
+    Ok(datum((datetime::time_plus_interval(time, shift), west)))
+}
+
+fn on_date(day: &Datum, value: &Datum) -> Result<Datum> {
+    let (time, west) = timetz(value);
+    let midnight = datetime::date_to_timestamp(date(day))?;
+    if !datetime::is_finite_timestamp(midnight) {
+        return Ok(Datum::Timestamptz(midnight));
+    }
+    let shift = time + i64::from(west) * MICROS_PER_SECOND;
+    let at = midnight
+        .checked_add(shift)
+        .filter(|at| (datetime::TIMESTAMP_MIN..datetime::TIMESTAMP_END).contains(at));
+    at.map(Datum::Timestamptz).ok_or_else(|| {
+        let message = "date out of range for timestamp";
+        Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+    })
+}

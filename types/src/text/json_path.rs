@@ -1,0 +1,460 @@
+//! The text of `jsonpath`: tokens, then a tree by precedence; and back in PostgreSQL's spelling.
+//!
+//! Source: PostgreSQL's `jsonpath_scan.l`, `jsonpath_gram.y` and `jsonpath.c`.
+
+mod scan;
+mod write;
+
+use std::sync::Arc;
+
+use crate::datum::JsonPath;
+use crate::datum::json_path::{
+    Arithmetic, Comparison, Item, Kind, MAX_PATH_DEPTH as MAX_DEPTH, Method,
+};
+use crate::error::{Error, Result};
+use crate::numeric::Numeric;
+
+use self::scan::{Placed, Scanner, Token, at, syntax};
+pub(super) use self::write::write;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Placed>,
+    at: usize,
+    depth: usize,
+}
+
+/// Reads a path.
+///
+/// # Errors
+///
+/// 42601 for what is none, 22P02 for nothing at all.
+pub(super) fn parse(text: &str) -> Result<JsonPath> {
+    let mut scanner = Scanner { text, at: 0 };
+    let mut tokens = Vec::new();
+    while let Some(token) = scanner.next()? {
+        tokens.push(token);
+    }
+    if tokens.is_empty() {
+        return Err(Error::bad_text("jsonpath", text));
+    }
+    let mut parser = Parser { text, tokens, at: 0, depth: 0 };
+    let lax = !parser.take_word("strict");
+    if lax {
+        parser.take_word("lax");
+    }
+    let root = parser.any()?;
+    if parser.at < parser.tokens.len() {
+        return Err(parser.unexpected());
+    }
+    check(&root, false, false)?;
+    Ok(JsonPath { lax, root })
+}
+
+/// Refuses `@` outside of filters and `last` outside of subscripts.
+fn check(item: &Item, in_filter: bool, in_subscript: bool) -> Result<()> {
+    match &item.kind {
+        Kind::Current if !in_filter => {
+            return Err(syntax("@ is not allowed in root expressions"));
+        }
+        Kind::Last if !in_subscript => {
+            return Err(syntax("LAST is allowed only in array subscripts"));
+        }
+        _ => {}
+    }
+    let in_filter_below = in_filter || matches!(item.kind, Kind::Filter(_));
+    let in_subscript_below = in_subscript || matches!(item.kind, Kind::Subscripts(_));
+    let mut result = Ok(());
+    item.kind.for_each_item(&mut |below| {
+        if result.is_ok() {
+            result = check(below, in_filter_below, in_subscript_below);
+        }
+    });
+    result?;
+    item.next.as_deref().map_or(Ok(()), |next| check(next, in_filter, in_subscript))
+}
+
+fn item(kind: Kind) -> Item {
+    Item { kind, next: None }
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|placed| &placed.token)
+    }
+
+    fn unexpected(&self) -> Error {
+        let near = self.tokens.get(self.at).map_or("", |placed| {
+            // The scanner has seen a name that ends the text as the end.
+            let ends = placed.end == self.text.len();
+            let name = matches!(placed.token, Token::Word(_) | Token::Variable(_));
+            if ends && name { "" } else { &self.text[placed.start..placed.end] }
+        });
+        at("syntax error", near)
+    }
+
+    fn take_sign(&mut self, sign: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Sign(found)) if *found == sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect_sign(&mut self, sign: &str) -> Result<()> {
+        if self.take_sign(sign) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn is_word(&self, ahead: usize, word: &str) -> bool {
+        let exact = matches!(word, "true" | "false" | "null");
+        matches!(self.tokens.get(self.at + ahead).map(|placed| &placed.token),
+            Some(Token::Word(found)) if found == word
+                || (!exact && found.eq_ignore_ascii_case(word)))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(0, word);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Reads a sequence or a predicate.
+    fn any(&mut self) -> Result<Item> {
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new("54001", "stack depth limit exceeded"));
+        }
+        self.depth += 1;
+        let found = self.disjunction();
+        self.depth -= 1;
+        found
+    }
+
+    fn predicate(&mut self) -> Result<Item> {
+        let found = self.any()?;
+        self.expect_predicate(found)
+    }
+
+    fn expect_predicate(&self, found: Item) -> Result<Item> {
+        let is_one = found.kind.is_predicate() && found.next.is_none();
+        if is_one { Ok(found) } else { Err(self.unexpected()) }
+    }
+
+    fn expect_value(&self, found: Item) -> Result<Item> {
+        let is_value = !found.kind.is_predicate() || found.next.is_some();
+        if is_value { Ok(found) } else { Err(self.unexpected()) }
+    }
+
+    fn disjunction(&mut self) -> Result<Item> {
+        let mut left = self.conjunction()?;
+        while self.take_sign("||") {
+            let before = self.expect_predicate(left)?;
+            let right = self.conjunction()?;
+            let right = self.expect_predicate(right)?;
+            left = item(Kind::Or(Box::new(before), Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    fn conjunction(&mut self) -> Result<Item> {
+        let mut left = self.comparison()?;
+        while self.take_sign("&&") {
+            let before = self.expect_predicate(left)?;
+            let right = self.comparison()?;
+            let right = self.expect_predicate(right)?;
+            left = item(Kind::And(Box::new(before), Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    fn comparison(&mut self) -> Result<Item> {
+        if self.take_sign("!") {
+            let starts = matches!(self.peek(), Some(Token::Sign("("))) || self.is_word(0, "exists");
+            if !starts {
+                return Err(self.unexpected());
+            }
+            let operand = self.primary()?;
+            let operand = self.expect_predicate(operand)?;
+            return Ok(item(Kind::Not(Box::new(operand))));
+        }
+        let left = self.sum()?;
+        let comparison = match self.peek() {
+            Some(Token::Sign("==")) => Comparison::Equal,
+            Some(Token::Sign("!=" | "<>")) => Comparison::NotEqual,
+            Some(Token::Sign("<")) => Comparison::Less,
+            Some(Token::Sign("<=")) => Comparison::LessOrEqual,
+            Some(Token::Sign(">")) => Comparison::Greater,
+            Some(Token::Sign(">=")) => Comparison::GreaterOrEqual,
+            Some(Token::Word(_)) => return self.tested(left),
+            _ => return Ok(left),
+        };
+        let left = self.expect_value(left)?;
+        self.at += 1;
+        let right = self.sum()?;
+        let right = self.expect_value(right)?;
+        Ok(item(Kind::Compare(comparison, Box::new(left), Box::new(right))))
+    }
+
+    /// Reads what is tested with words behind it, if they are there.
+    fn tested(&mut self, left: Item) -> Result<Item> {
+        if self.is_word(0, "starts") && self.is_word(1, "with") {
+            let left = self.expect_value(left)?;
+            self.at += 2;
+            let initial = match self.tokens.get(self.at).map(|placed| placed.token.clone()) {
+                Some(Token::String(text)) => Kind::String(text.into()),
+                Some(Token::Variable(name)) => Kind::Variable(name.into()),
+                _ => return Err(self.unexpected()),
+            };
+            self.at += 1;
+            return Ok(item(Kind::StartsWith(Box::new(left), Box::new(item(initial)))));
+        }
+        if self.take_word("like_regex") {
+            let operand = self.expect_value(left)?;
+            let pattern = self.string()?;
+            let mut flags = String::new();
+            if self.take_word("flag") {
+                for flag in self.string()?.chars() {
+                    if !"ismxq".contains(flag) {
+                        let detail = format!(
+                            "Unrecognized flag character \"{flag}\" in LIKE_REGEX predicate."
+                        );
+                        let message = "invalid input syntax for type jsonpath";
+                        return Err(syntax(message).with_detail(detail));
+                    }
+                    if !flags.contains(flag) {
+                        flags.push(flag);
+                    }
+                }
+            }
+            if flags.contains('x') && !flags.contains('q') {
+                let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
+                return Err(Error::new("0A000", message));
+            }
+            let ordered: String = "ismxq".chars().filter(|flag| flags.contains(*flag)).collect();
+            let operand = Box::new(operand);
+            return Ok(item(Kind::LikeRegex {
+                operand,
+                pattern: pattern.into(),
+                flags: ordered.into(),
+            }));
+        }
+        if self.is_word(0, "is") && self.is_word(1, "unknown") {
+            let operand = self.expect_predicate(left)?;
+            self.at += 2;
+            return Ok(item(Kind::IsUnknown(Box::new(operand))));
+        }
+        Ok(left)
+    }
+
+    fn string(&mut self) -> Result<String> {
+        match self.tokens.get(self.at).map(|placed| placed.token.clone()) {
+            Some(Token::String(text)) => {
+                self.at += 1;
+                Ok(text)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn sum(&mut self) -> Result<Item> {
+        let mut left = self.product()?;
+        loop {
+            let operator = match self.peek() {
+                Some(Token::Sign("+")) => Arithmetic::Add,
+                Some(Token::Sign("-")) => Arithmetic::Subtract,
+                _ => return Ok(left),
+            };
+            left = self.expect_value(left)?;
+            self.at += 1;
+            let right = self.product()?;
+            let right = self.expect_value(right)?;
+            left = item(Kind::Arithmetic(operator, Box::new(left), Box::new(right)));
+        }
+    }
+
+    fn product(&mut self) -> Result<Item> {
+        let mut left = self.signed()?;
+        loop {
+            let operator = match self.peek() {
+                Some(Token::Sign("*")) => Arithmetic::Multiply,
+                Some(Token::Sign("/")) => Arithmetic::Divide,
+                Some(Token::Sign("%")) => Arithmetic::Modulo,
+                _ => return Ok(left),
+            };
+            left = self.expect_value(left)?;
+            self.at += 1;
+            let right = self.signed()?;
+            let right = self.expect_value(right)?;
+            left = item(Kind::Arithmetic(operator, Box::new(left), Box::new(right)));
+        }
+    }
+
+    fn signed(&mut self) -> Result<Item> {
+        let mut signs = Vec::new();
+        loop {
+            match self.peek() {
+                Some(Token::Sign("-")) => signs.push(true),
+                Some(Token::Sign("+")) => signs.push(false),
+                _ => break,
+            }
+            self.at += 1;
+        }
+        if signs.len() > MAX_DEPTH {
+            return Err(Error::new("54001", "stack depth limit exceeded"));
+        }
+        let mut operand = self.primary()?;
+        for negative in signs.into_iter().rev() {
+            operand = self.expect_value(operand)?;
+            operand = match operand {
+                Item { kind: Kind::Number(number), next: None } => {
+                    item(Kind::Number(if negative { number.neg() } else { number }))
+                }
+                operand => item(Kind::Sign { negative, operand: Box::new(operand) }),
+            };
+        }
+        Ok(operand)
+    }
+
+    fn primary(&mut self) -> Result<Item> {
+        let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
+        let mut first = match token {
+            Token::Sign("(") => {
+                self.at += 1;
+                let within = self.any()?;
+                self.expect_sign(")")?;
+                within
+            }
+            Token::Word(_) if self.is_word(0, "exists") => {
+                self.at += 1;
+                self.expect_sign("(")?;
+                let within = self.any()?;
+                let within = self.expect_value(within)?;
+                self.expect_sign(")")?;
+                return Ok(item(Kind::Exists(Box::new(within))));
+            }
+            token => {
+                let kind = match token {
+                    Token::Sign("$") => Kind::Root,
+                    Token::Sign("@") => Kind::Current,
+                    Token::Variable(name) => Kind::Variable(name.into()),
+                    Token::String(text) => Kind::String(text.into()),
+                    Token::Number(text) | Token::Integer(text) => {
+                        Kind::Number(Numeric::parse(&text)?)
+                    }
+                    Token::Word(_) if self.is_word(0, "true") => Kind::Bool(true),
+                    Token::Word(_) if self.is_word(0, "false") => Kind::Bool(false),
+                    Token::Word(_) if self.is_word(0, "null") => Kind::Null,
+                    Token::Word(_) if self.is_word(0, "last") => Kind::Last,
+                    _ => return Err(self.unexpected()),
+                };
+                self.at += 1;
+                item(kind)
+            }
+        };
+        let mut length = 0;
+        while let Some(next) = self.accessor()? {
+            length += 1;
+            if length > MAX_DEPTH {
+                return Err(Error::new("54001", "stack depth limit exceeded"));
+            }
+            first.last_mut().next = Some(Box::new(next));
+        }
+        Ok(first)
+    }
+
+    fn accessor(&mut self) -> Result<Option<Item>> {
+        let kind = if self.take_sign("[") {
+            self.subscripts()?
+        } else if self.take_sign("?") {
+            self.expect_sign("(")?;
+            let within = self.predicate()?;
+            self.expect_sign(")")?;
+            Kind::Filter(Box::new(within))
+        } else if self.take_sign(".") {
+            self.member()?
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(item(kind)))
+    }
+
+    fn subscripts(&mut self) -> Result<Kind> {
+        if self.take_sign("*") {
+            self.expect_sign("]")?;
+            return Ok(Kind::AnyArray);
+        }
+        let mut list = Vec::new();
+        loop {
+            let from = self.any()?;
+            let from = self.expect_value(from)?;
+            let to = match self.take_word("to") {
+                false => None,
+                true => {
+                    let to = self.any()?;
+                    Some(self.expect_value(to)?)
+                }
+            };
+            list.push((from, to));
+            if !self.take_sign(",") {
+                self.expect_sign("]")?;
+                return Ok(Kind::Subscripts(list));
+            }
+        }
+    }
+
+    fn level(&mut self) -> Result<u32> {
+        if self.take_word("last") {
+            return Ok(u32::MAX);
+        }
+        match self.peek() {
+            Some(Token::Integer(digits)) => {
+                let level = digits.parse().unwrap_or(u32::MAX);
+                self.at += 1;
+                Ok(level)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn member(&mut self) -> Result<Kind> {
+        if self.take_sign("**") {
+            if !self.take_sign("{") {
+                return Ok(Kind::AnyLevel { first: 0, last: u32::MAX });
+            }
+            let first = self.level()?;
+            let last = if self.take_word("to") { self.level()? } else { first };
+            self.expect_sign("}")?;
+            return Ok(Kind::AnyLevel { first, last });
+        }
+        if self.take_sign("*") {
+            return Ok(Kind::AnyKey);
+        }
+        let called = matches!(
+            self.tokens.get(self.at + 1).map(|placed| &placed.token),
+            Some(Token::Sign("("))
+        );
+        let kind = match self.peek().cloned() {
+            Some(Token::String(key)) => Kind::Key(key.into()),
+            Some(Token::Word(word)) if called => {
+                let lower = word.to_ascii_lowercase();
+                self.at += 2;
+                if lower == "datetime" {
+                    let template = match self.peek() {
+                        Some(Token::String(_)) => Some(Arc::from(self.string()?)),
+                        _ => None,
+                    };
+                    self.expect_sign(")")?;
+                    return Ok(Kind::Datetime(template));
+                }
+                let method = Method::ALL.into_iter().find(|method| method.name() == lower);
+                let Some(method) = method else {
+                    self.at -= 1;
+                    return Err(self.unexpected());
+                };
+                self.expect_sign(")")?;
+                return Ok(Kind::Method(method));
+            }
+            Some(Token::Word(word)) => Kind::Key(word.into()),
+            _ => return Err(self.unexpected()),
+        };
+        self.at += 1;
+        Ok(kind)
+    }
+}

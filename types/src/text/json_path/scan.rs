@@ -1,0 +1,246 @@
+//! The tokens of `jsonpath`.
+
+use crate::error::{Error, Result};
+
+/// A token.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token {
+    /// A name without quotes; a keyword or a key.
+    Word(String),
+    /// A string in quotes.
+    String(String),
+    Variable(String),
+    Number(String),
+    Integer(String),
+    /// An operator or a bracket.
+    Sign(&'static str),
+}
+
+/// A token and where it ends.
+pub(super) struct Placed {
+    pub(super) token: Token,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+const SIGNS: [&str; 30] = [
+    "**", "&&", "||", "==", "!=", "<>", "<=", ">=", "<", ">", "!", "?", "$", "@", "*", "+", "-",
+    "/", "%", ".", ",", "(", ")", "[", "]", "{", "}", "=", ":", "#",
+];
+
+/// Returns a syntax error.
+pub(super) fn syntax(message: impl Into<String>) -> Error {
+    Error::new("42601", message.into())
+}
+
+/// Returns a syntax error near some text; at the end, if there is none.
+pub(super) fn at(message: &str, near: &str) -> Error {
+    match near {
+        "" => syntax(format!("{message} at end of jsonpath input")),
+        near => syntax(format!("{message} at or near \"{near}\" of jsonpath input")),
+    }
+}
+
+/// Reads tokens.
+pub(super) struct Scanner<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Returns the next token; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Placed>> {
+        self.skip_blanks()?;
+        let start = self.at;
+        let Some(first) = self.rest().chars().next() else { return Ok(None) };
+        let token = match first {
+            '"' => Token::String(self.quoted()?),
+            '$' if self.rest()[1..].starts_with('"') => {
+                self.at += 1;
+                Token::Variable(self.quoted()?)
+            }
+            '$' if self.rest()[1..].chars().next().is_some_and(is_name) => {
+                self.at += 1;
+                Token::Variable(self.name()?)
+            }
+            '0'..='9' => self.number()?,
+            '.' if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number()?,
+            first if is_name(first) => Token::Word(self.name()?),
+            _ => {
+                let sign = SIGNS.iter().find(|sign| self.rest().starts_with(**sign));
+                match sign {
+                    Some(sign) => {
+                        self.at += sign.len();
+                        Token::Sign(sign)
+                    }
+                    None => return Err(at("syntax error", &first.to_string())),
+                }
+            }
+        };
+        Ok(Some(Placed { token, start, end: self.at }))
+    }
+
+    fn skip_blanks(&mut self) -> Result<()> {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+            self.at += rest.len() - trimmed.len();
+            let Some(comment) = trimmed.strip_prefix("/*") else { return Ok(()) };
+            let end = comment.find("*/").ok_or_else(|| at("unexpected end of comment", ""))?;
+            self.at += end + 4;
+        }
+    }
+
+    fn number(&mut self) -> Result<Token> {
+        let rest = self.rest();
+        let digits =
+            |from: usize| from + rest[from..].bytes().take_while(u8::is_ascii_digit).count();
+        let mut end = digits(0);
+        let leading_zero = end > 1 && rest.starts_with('0');
+        let mut whole = true;
+        if rest[end..].starts_with('.') {
+            whole = false;
+            end = digits(end + 1);
+        }
+        if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
+            let sign = usize::from(exponent.starts_with(['+', '-']));
+            let last = digits(end + 1 + sign);
+            if last > end + 1 + sign {
+                whole = false;
+                end = last;
+            } else {
+                self.at += end + 1;
+                let near = &self.text[..self.at][self.at - end - 1..];
+                return Err(at("trailing junk after numeric literal", near));
+            }
+        }
+        let junk = rest[end..].chars().next().filter(|next| is_name(*next));
+        if leading_zero || junk.is_some() {
+            let end = if leading_zero { 2 } else { end + junk.map_or(0, char::len_utf8) };
+            return Err(at("trailing junk after numeric literal", &rest[..end]));
+        }
+        self.at += end;
+        let number = rest[..end].to_owned();
+        Ok(if whole { Token::Integer(number) } else { Token::Number(number) })
+    }
+
+    fn name(&mut self) -> Result<String> {
+        let mut name = String::new();
+        while let Some(next) = self.rest().chars().next() {
+            match next {
+                '\\' => self.escape(&mut name)?,
+                next if is_name(next) => {
+                    name.push(next);
+                    self.at += next.len_utf8();
+                }
+                _ => break,
+            }
+        }
+        Ok(name)
+    }
+
+    fn quoted(&mut self) -> Result<String> {
+        let mut string = String::new();
+        self.at += 1;
+        loop {
+            match self.rest().chars().next() {
+                None => return Err(at("unexpected end of quoted string", "")),
+                Some('"') => {
+                    self.at += 1;
+                    return Ok(string);
+                }
+                Some('\\') => self.escape(&mut string)?,
+                Some(other) => {
+                    string.push(other);
+                    self.at += other.len_utf8();
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Result<()> {
+        let rest = self.rest();
+        let mut characters = rest.chars();
+        characters.next();
+        let Some(kind) = characters.next() else {
+            return Err(at("unexpected end after backslash", ""));
+        };
+        let plain = match kind {
+            'b' => '\x08',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\x0b',
+            'x' => {
+                let code = rest.get(2..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                let code = code.ok_or_else(|| at("invalid hexadecimal character sequence", ""))?;
+                self.at += 4;
+                return push_code(code, out);
+            }
+            'u' => return self.unicode(out),
+            other => other,
+        };
+        out.push(plain);
+        self.at += 1 + kind.len_utf8();
+        Ok(())
+    }
+
+    /// Reads `\uXXXX` or `\u{X…}`, two of them for a surrogate pair.
+    fn unicode(&mut self, out: &mut String) -> Result<()> {
+        let bad = || at("invalid Unicode escape sequence", "");
+        let mut one = || {
+            let rest = self.rest().strip_prefix("\\u").ok_or_else(bad)?;
+            let (digits, taken) = match rest.strip_prefix('{') {
+                Some(braced) => {
+                    let end = braced.find('}').ok_or_else(bad)?;
+                    (&braced[..end], end + 4)
+                }
+                None => (rest.get(..4).ok_or_else(bad)?, 6),
+            };
+            let code = u32::from_str_radix(digits, 16).map_err(|_| bad())?;
+            self.at += taken;
+            Ok(code)
+        };
+        let first: u32 = one()?;
+        let surrogates = |message: &str| {
+            Error::new("22P02", "invalid input syntax for type jsonpath").with_detail(message)
+        };
+        match first {
+            0xd800..=0xdbff => {
+                let second = one().map_err(|_: Error| {
+                    surrogates("Unicode low surrogate must follow a high surrogate.")
+                })?;
+                if !(0xdc00..=0xdfff).contains(&second) {
+                    let message = "Unicode low surrogate must follow a high surrogate.";
+                    return Err(surrogates(message));
+                }
+                push_code(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00), out)
+            }
+            0xdc00..=0xdfff => {
+                Err(surrogates("Unicode low surrogate must follow a high surrogate."))
+            }
+            code => push_code(code, out),
+        }
+    }
+}
+
+fn push_code(code: u32, out: &mut String) -> Result<()> {
+    match char::from_u32(code) {
+        Some('\0') => Err(Error::new("22P05", "unsupported Unicode escape sequence")
+            .with_detail("\\u0000 cannot be converted to text.")),
+        Some(character) => {
+            out.push(character);
+            Ok(())
+        }
+        None => Err(at("invalid Unicode escape sequence", "")),
+    }
+}
+
+fn is_name(character: char) -> bool {
+    !character.is_ascii_whitespace() && !"?%$.[]{}()|&!=<>@#,*:-+/\"".contains(character)
+}
