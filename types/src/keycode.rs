@@ -296,14 +296,7 @@ fn decode_value(
             sink.put_f64(f64::from_bits((bits ^ flip) as u64));
             Ok(8)
         }
-        DataType::Interval => {
-            let mut span = [0u8; 16];
-            let low: [u8; INTERVAL_BYTES] = fixed(bytes, mask)?;
-            span[16 - INTERVAL_BYTES..].copy_from_slice(&low);
-            let interval = Interval::from_span(i128::from_be_bytes(span) - INTERVAL_BIAS);
-            sink.put_interval(interval.ok_or_else(|| corrupt("an interval is out of range"))?);
-            Ok(INTERVAL_BYTES)
-        }
+        DataType::Interval => decode_interval(bytes, mask, sink),
         DataType::Uuid => {
             sink.put_uuid(fixed(bytes, mask)?);
             Ok(16)
@@ -333,6 +326,15 @@ fn decode_value(
         }),
         _ => Err(corrupt("a value is of a type that no key has")),
     }
+}
+
+fn decode_interval(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usize> {
+    let mut span = [0u8; 16];
+    let low: [u8; INTERVAL_BYTES] = fixed(bytes, mask)?;
+    span[16 - INTERVAL_BYTES..].copy_from_slice(&low);
+    let interval = Interval::from_span(i128::from_be_bytes(span) - INTERVAL_BIAS);
+    sink.put_interval(interval.ok_or_else(|| corrupt("an interval is out of range"))?);
+    Ok(INTERVAL_BYTES)
 }
 
 fn decode_timetz(bytes: &[u8], mask: u8, sink: &mut impl ValueSink) -> Result<usize> {

@@ -217,12 +217,15 @@ impl Binder<'_> {
         );
         let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
         let place = if pads_right { Some("within an outer join") } else { None };
-        let (right_rows, right, bindings) = match place {
+        let (right_rows, mut right, bindings) = match place {
             None => self.bind_beside(sides.1, &left, pads_left)?,
             Some(place) => {
                 self.without_recursion(place, |b| b.bind_beside(sides.1, &left, pads_left))?
             }
         };
+        if pads_right {
+            right.relations.iter_mut().for_each(|relation| relation.is_padded = true);
+        }
         let bindings = rows.bind(bindings);
         let width = rows.types.len();
         let kind = match kind {

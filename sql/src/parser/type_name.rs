@@ -188,6 +188,17 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         }
         return Err(foreign_type(spelling, position));
     };
+    let sql_type = modified(base, modifiers, spelling, position)?;
+    Ok(TypeName { sql_type, named: None, position })
+}
+
+/// Returns a type with what stands in parentheses behind its name.
+fn modified(
+    base: DataType,
+    modifiers: &[String],
+    spelling: &str,
+    position: usize,
+) -> Result<SqlType> {
     let number = |text: &String| text.trim().parse::<u64>().ok();
     let bad = || {
         ParseError::syntax(
@@ -195,7 +206,7 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
             position,
         )
     };
-    let sql_type = match (base, modifiers) {
+    Ok(match (base, modifiers) {
         (DataType::Bit, []) => bits(base, Some(1), position)?,
         (_, []) => SqlType::from(base),
         (DataType::Char | DataType::Varchar, [length]) => {
@@ -222,8 +233,7 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
             bits(base, Some(number(length).ok_or_else(bad)?), position)?
         }
         _ => return Err(bad()),
-    };
-    Ok(TypeName { sql_type, named: None, position })
+    })
 }
 
 /// A type that only the catalog can know.
