@@ -57,6 +57,7 @@ fn answer(server: &TestServer, arguments: &[&str], input: &str) -> String {
 
 /// What psql asks the catalog for its commands, which PostgreSQL answers with the same text.
 #[test]
+#[expect(clippy::too_many_lines, reason = "what psql asks, one after the other")]
 fn psql_describes_what_there_is() {
     if !installed("psql") {
         return;
