@@ -500,8 +500,10 @@ fn in_order(windows: &[BoundWindow]) -> Vec<usize> {
     left.sort_by_key(|window| std::cmp::Reverse(keys[*window].len()));
     let mut order = Vec::new();
     while let Some(longest) = left.first().copied() {
-        let (shared, rest): (Vec<usize>, Vec<usize>) =
-            left.into_iter().partition(|window| keys[longest].starts_with(&keys[*window]));
+        // A key with a NaN is not equal to itself.
+        let shares =
+            |window: &usize| *window == longest || keys[longest].starts_with(&keys[*window]);
+        let (shared, rest): (Vec<usize>, Vec<usize>) = left.into_iter().partition(shares);
         order.extend(shared);
         left = rest;
     }
