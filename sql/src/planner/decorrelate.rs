@@ -8,7 +8,7 @@
 //!
 //! All that the subquery takes from its row must stand in equalities. A row whose outer values are
 //! NULL, or that has no group, gets what the aggregate makes of no rows. EXISTS and IN that decide
-//! whether a row is wanted are for [`semi_join`](super::semi_join), which comes first.
+//! whether a row is wanted are for [`semi_join`], which comes first.
 //!
 //! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
 //! are remembered by the outer values, so there are no more than different values.

@@ -2,7 +2,7 @@
 //!
 //! A plan is kept once its text came twice, so that a client that puts values into its texts does
 //! not fill the cache, nor pay for it. Whether a plan still holds is the caller's to ask
-//! ([`Prepared::is_current`]).
+//! (`Planned::is_current`).
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ pub struct Record {
 
 impl Record {
     /// Compares field by field, then by number, as PostgreSQL's `record_cmp` does. Fields of
-    /// different types are refused before ([`Record::is_comparable`]).
+    /// different types are refused before.
     pub fn compare(&self, other: &Record) -> Ordering {
         let pairs = self.values.iter().zip(&other.values).zip(self.fields.iter());
         let mut orderings = pairs.map(|((a, b), (_, data_type))| a.compare_typed(b, *data_type));
