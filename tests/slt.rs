@@ -95,6 +95,7 @@ const PORTABLE: &[&str] = &[
     "alter_columns",
     "alter_table",
     "create_table",
+    "create_table_as",
     "delete",
     "distinct",
     "distinct_on",

@@ -3,7 +3,7 @@
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::sequence::Identity;
-use super::{ColumnName, Ident, TableName};
+use super::{ColumnName, Ident, Statement, TableName};
 
 /// `CREATE TABLE`
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,25 @@ pub struct CreateTable {
     pub options: Vec<TableOption>,
     /// `SPLIT ON`: each point gives values of the leading key columns.
     pub splits: Vec<Vec<Expr>>,
+}
+
+/// `CREATE TABLE … AS` and `SELECT … INTO`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTableAs {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The table.
+    pub name: TableName,
+    /// Names of its first columns.
+    pub columns: Vec<Ident>,
+    /// `WITH (…)`, as of CREATE TABLE.
+    pub options: Vec<TableOption>,
+    /// Its columns and rows: a query.
+    pub query: Box<Statement>,
+    /// False for `WITH NO DATA`.
+    pub with_data: bool,
+    /// It was written as `SELECT … INTO`.
+    pub is_select_into: bool,
 }
 
 /// A column of CREATE TABLE.

@@ -26,7 +26,8 @@ pub mod with;
 
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable, CreateView, Drop,
+    ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable,
+    CreateTableAs, CreateView, Drop,
     IndexKey, KeyColumn, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction,
     Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
 };
@@ -109,6 +110,8 @@ pub enum Statement {
     Merge(Box<Merge>),
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
+    /// `CREATE TABLE … AS`, `SELECT … INTO`
+    CreateTableAs(Box<CreateTableAs>),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
     /// `ALTER SCHEMA … RENAME TO`
@@ -226,6 +229,8 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::CreateTableAs(create) if create.is_select_into => "SELECT INTO",
+            Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::RenameSchema(_) => "ALTER SCHEMA",
             Statement::Drop(drop) => match drop.kind {

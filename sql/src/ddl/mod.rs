@@ -191,14 +191,16 @@ pub struct Ddl<'a> {
 }
 
 impl Ddl<'_> {
-    /// Creates a table; only says so if it exists and the statement allows that.
-    pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<()> {
+    /// Creates a table and returns it; only says so if it exists and the statement allows that.
+    pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
         let catalog = self.lock_catalog()?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
         if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
-            return Ok(());
+            return Ok(None);
         }
-        self.create_new_table(statement, &schema, &[])
+        self.create_new_table(statement, &schema, &[])?;
+        let catalog = self.changes.catalog(self.engine);
+        Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }
 
     /// Creates a table whose name is free. The columns in `nullable` take NULL although they are in

@@ -6,6 +6,7 @@
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::create_as::Into;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
@@ -23,6 +24,8 @@ pub(crate) struct Cursor<'a> {
     pub(super) table_names: Vec<String>,
     /// EXCLUDE of the frames, which was taken out of the tokens.
     pub(super) exclusions: Exclusions,
+    /// What becomes of INTO in a SELECT.
+    pub(super) into: Into,
 }
 
 impl Cursor<'_> {

@@ -55,10 +55,12 @@ impl Cursor<'_> {
         self.expect_words(&["table"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
         let name = self.table_name()?;
+        if self.begins_table_as() {
+            return self.create_table_as(if_not_exists, name);
+        }
         for (words, construct) in [
-            (&["as"][..], "CREATE TABLE … AS"),
             (&["partition"][..], "PARTITION OF"),
-            (&["of"][..], "CREATE TABLE … OF"),
+            (&["of"], "CREATE TABLE … OF"),
         ] {
             if self.is_words(words) {
                 return Err(ParseError::unsupported(construct, self.position()));
@@ -89,7 +91,6 @@ impl Cursor<'_> {
             ("partition", "PARTITION BY"),
             ("using", "a table access method"),
             ("tablespace", "TABLESPACE"),
-            ("as", "CREATE TABLE … AS"),
         ] {
             if self.is_word(word) {
                 return Err(ParseError::unsupported(construct, self.position()));

@@ -32,6 +32,7 @@ mod window;
 mod table;
 mod dml;
 mod merge;
+mod create_as;
 mod ddl;
 mod drop;
 mod view;
@@ -218,7 +219,8 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
     let table_names = Vec::new();
-    parse(&mut Cursor { parser, source: &source, token_count, table_names, exclusions })
+    let into = create_as::Into::Refused;
+    parse(&mut Cursor { parser, source: &source, token_count, table_names, exclusions, into })
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
@@ -306,13 +308,17 @@ impl Cursor<'_> {
             "update" => cursor.update(),
             "delete" => cursor.delete(),
             "merge" => cursor.merge(),
-            _ => Ok(Statement::Query(Box::new(cursor.query_body()?))),
+            _ => cursor.query_or_into(Self::query_body),
         })?;
         let place = match &mut statement {
             Statement::Query(query) if query.with.is_some() => {
                 return Err(ParseError::syntax("multiple WITH clauses not allowed", with.position));
             }
             Statement::Query(query) => &mut query.with,
+            Statement::CreateTableAs(create) => match create.query.as_mut() {
+                Statement::Query(query) => &mut query.with,
+                _ => return Err(self.unexpected()),
+            },
             Statement::Insert(insert) => &mut insert.with,
             Statement::Update(update) => &mut update.with,
             Statement::Delete(delete) => &mut delete.with,
@@ -324,7 +330,7 @@ impl Cursor<'_> {
     }
 
     fn query_statement(&mut self) -> Result<Statement> {
-        Ok(Statement::Query(Box::new(self.query()?)))
+        self.query_or_into(Self::query)
     }
 }
 

@@ -235,6 +235,9 @@ impl Cursor<'_> {
     fn select(&mut self, select: parsed::Select) -> Result<Select> {
         let position = self.position_of(&select.select_token.0);
         self.refuse_foreign_clauses(&select, position)?;
+        if let Some(into) = &select.into {
+            self.take_into(into, position)?;
+        }
         let distinct = match select.distinct {
             None | Some(parsed::Distinct::All) => None,
             Some(parsed::Distinct::Distinct) => Some(Distinct::All),
@@ -286,7 +289,7 @@ impl Cursor<'_> {
             top_before_distinct: _,
             projection: _,
             exclude,
-            into,
+            into: _,
             from: _,
             lateral_views,
             prewhere,
@@ -307,7 +310,6 @@ impl Cursor<'_> {
             (select_modifiers.is_some(), "this modifier of SELECT"),
             (top.is_some(), "TOP"),
             (exclude.is_some(), "EXCLUDE"),
-            (into.is_some(), "SELECT INTO"),
             (!lateral_views.is_empty(), "LATERAL VIEW"),
             (prewhere.is_some(), "PREWHERE"),
             (!connect_by.is_empty(), "CONNECT BY"),

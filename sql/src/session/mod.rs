@@ -9,6 +9,7 @@
 //! After an error it calls [`Session::fail`].
 
 mod analyze;
+mod create_as;
 mod plan_cache;
 mod prepared;
 mod regions;

@@ -55,6 +55,7 @@ impl Session {
             | Statement::Type(_)
             | Statement::CreateIndex(_)
             | Statement::AlterQuota(_) => self.run_ddl(statement)?,
+            Statement::CreateTableAs(create) => return self.run_create_as(create),
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
                 self.assign(&name.value, Some(&option_text(value)), SetScope::Session)?;
@@ -188,13 +189,7 @@ impl Session {
     }
 
     fn run_ddl(&mut self, statement: &Statement) -> Result<()> {
-        self.begin_statement();
-        let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
-        let eval = eval.unwrap_or_default();
-        let open = self.open.as_mut().expect("a statement was begun");
-        if open.modes.read_only {
-            return Err(read_only(statement.tag()));
-        }
+        let open = self.begin_statement();
         let repeatable = open.modes.isolation == Isolation::RepeatableRead;
         // They read what is there, and must see all of it.
         if repeatable && matches!(statement, Statement::CreateIndex(_) | Statement::AlterTable(_)) {
@@ -202,6 +197,50 @@ impl Session {
                 format!("{} at REPEATABLE READ", statement.tag()),
                 "Use a READ COMMITTED transaction.",
             ));
+        }
+        let (system, constants) = (Arc::clone(&self.engine), self.constants.clone());
+        self.in_ddl(statement.tag(), |ddl| match statement {
+            Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
+            Statement::CreateSchema(create) => ddl.create_schema(create),
+            Statement::RenameSchema(rename) => ddl.rename_schema(rename),
+            Statement::Drop(drop) => ddl.drop(drop),
+            Statement::Rename(rename) => ddl.rename(rename),
+            Statement::Truncate(truncate) => ddl.truncate(truncate),
+            Statement::AlterTable(alter) => match &alter.action {
+                AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
+                _ => ddl.alter_coprocessors(alter),
+            },
+            Statement::CreateView(create) => {
+                let catalog = ddl.lock_catalog()?;
+                let definition = binder::bind_view_definition(
+                    &create.query,
+                    &catalog,
+                    &SystemNames::of(&system),
+                    &constants,
+                )?;
+                ddl.create_view(create, definition)
+            }
+            Statement::Type(statement) => ddl.change_types(statement),
+            Statement::CreateSequence(create) => ddl.create_sequence(create),
+            Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
+            Statement::CreateIndex(create) => ddl.create_index(create),
+            Statement::AlterQuota(alter) => ddl.alter_quota(alter),
+            _ => unreachable!("the caller passes DDL statements only"),
+        })
+    }
+
+    /// Does a part of a statement that changes the catalog.
+    pub(super) fn in_ddl<T>(
+        &mut self,
+        tag: &str,
+        run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.begin_statement();
+        let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
+        let eval = eval.unwrap_or_default();
+        let open = self.open.as_mut().expect("a statement was begun");
+        if open.modes.read_only {
+            return Err(read_only(tag));
         }
         let mut ddl = Ddl {
             engine: &self.engine,
@@ -211,38 +250,11 @@ impl Session {
             path: Arc::clone(self.constants.search_path()),
             notices: Vec::new(),
         };
-        match statement {
-            Statement::CreateTable(create) => ddl.create_table(create)?,
-            Statement::CreateSchema(create) => ddl.create_schema(create)?,
-            Statement::RenameSchema(rename) => ddl.rename_schema(rename)?,
-            Statement::Drop(drop) => ddl.drop(drop)?,
-            Statement::Rename(rename) => ddl.rename(rename)?,
-            Statement::Truncate(truncate) => ddl.truncate(truncate)?,
-            Statement::AlterTable(alter) => match &alter.action {
-                AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes)?,
-                _ => ddl.alter_coprocessors(alter)?,
-            },
-            Statement::CreateView(create) => {
-                let catalog = ddl.lock_catalog()?;
-                let definition = binder::bind_view_definition(
-                    &create.query,
-                    &catalog,
-                    &SystemNames::of(&self.engine),
-                    &self.constants,
-                )?;
-                ddl.create_view(create, definition)?;
-            }
-            Statement::Type(statement) => ddl.change_types(statement)?,
-            Statement::CreateSequence(create) => ddl.create_sequence(create)?,
-            Statement::AlterSequence(alter) => ddl.alter_sequence(alter)?,
-            Statement::CreateIndex(create) => ddl.create_index(create)?,
-            Statement::AlterQuota(alter) => ddl.alter_quota(alter)?,
-            _ => unreachable!("the caller passes DDL statements only"),
-        }
+        let done = run(&mut ddl)?;
         for notice in std::mem::take(&mut ddl.notices) {
             self.notice("NOTICE", notice);
         }
-        Ok(())
+        Ok(done)
     }
 
     fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {

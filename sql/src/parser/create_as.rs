@@ -1,0 +1,144 @@
+//! CREATE TABLE … AS and SELECT … INTO, which are one statement.
+
+use sqlparser::ast as parsed;
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{CreateTableAs, Query, Statement, TableName};
+
+/// What becomes of INTO in a SELECT: only the first one of a statement may have it.
+#[derive(Debug, Clone)]
+pub(super) enum Into {
+    /// It has no place here.
+    Refused,
+    /// The SELECT that begins here may have it.
+    AllowedAt(usize),
+    /// It was there.
+    Found(TableName),
+}
+
+impl Cursor<'_> {
+    /// Returns whether what follows the name of a table makes it one from a query.
+    pub(super) fn begins_table_as(&self) -> bool {
+        if self.is_word("as") || self.is_words(&["with"]) {
+            return true;
+        }
+        // A list of bare names.
+        self.peek() == &Token::LParen
+            && matches!(self.parser.peek_nth_token_ref(1).token, Token::Word(_))
+            && matches!(self.parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen)
+    }
+
+    /// Reads CREATE TABLE … AS from behind the table's name.
+    pub(super) fn create_table_as(
+        &mut self,
+        if_not_exists: bool,
+        name: TableName,
+    ) -> Result<Statement> {
+        let columns = match self.peek() {
+            Token::LParen => self.parenthesized(Self::name)?,
+            _ => Vec::new(),
+        };
+        let options = match self.take_word("with") {
+            true => self.parenthesized(Self::option)?,
+            false => Vec::new(),
+        };
+        self.expect_words(&["as"])?;
+        if self.is_word("execute") {
+            return Err(ParseError::unsupported("CREATE TABLE … AS EXECUTE", self.position())
+                .with_hint("Write the query of the prepared statement."));
+        }
+        let query = Box::new(Statement::Query(Box::new(self.source_query()?.query)));
+        let with_data = self.with_data()?;
+        let is_select_into = false;
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            if_not_exists,
+            name,
+            columns,
+            options,
+            query,
+            with_data,
+            is_select_into,
+        })))
+    }
+
+    /// Reads `[WITH [NO] DATA]`.
+    pub(super) fn with_data(&mut self) -> Result<bool> {
+        if self.take_words(&["with", "no", "data"]) {
+            return Ok(false);
+        }
+        if self.take_word("with") {
+            self.expect_words(&["data"])?;
+        }
+        Ok(true)
+    }
+
+    /// Reads a query whose first SELECT may have INTO.
+    pub(super) fn query_or_into(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Query>,
+    ) -> Result<Statement> {
+        self.into = self.first_select();
+        let query = read(self)?;
+        let query = Statement::Query(Box::new(query));
+        let Into::Found(name) = std::mem::replace(&mut self.into, Into::Refused) else {
+            return Ok(query);
+        };
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            if_not_exists: false,
+            name,
+            columns: Vec::new(),
+            options: Vec::new(),
+            query: Box::new(query),
+            with_data: true,
+            is_select_into: true,
+        })))
+    }
+
+    /// Returns where the next SELECT begins, behind opening parentheses.
+    fn first_select(&self) -> Into {
+        let mut ahead = 0;
+        while self.parser.peek_nth_token_ref(ahead).token == Token::LParen {
+            ahead += 1;
+        }
+        let token = self.parser.peek_nth_token_ref(ahead);
+        match &token.token {
+            Token::Word(word) if word.value.eq_ignore_ascii_case("select") => {
+                Into::AllowedAt(self.position_of(token))
+            }
+            _ => Into::Refused,
+        }
+    }
+
+    /// Notes the table that the SELECT at a position makes.
+    pub(super) fn take_into(&mut self, into: &parsed::SelectInto, select: usize) -> Result<()> {
+        let parsed::SelectInto { temporary, unlogged, table: _, targets } = into;
+        let parts = match targets.as_slice() {
+            [parsed::Expr::Identifier(name)] => std::slice::from_ref(name),
+            [parsed::Expr::CompoundIdentifier(parts)] => parts,
+            _ => return Err(self.syntax_error_near(select)),
+        };
+        let mut parts = parts.iter().map(|part| self.declared(part)).collect::<Result<Vec<_>>>()?;
+        let position = parts.first().map_or(select, |part| part.position);
+        if !matches!(self.into, Into::AllowedAt(at) if at == select) {
+            return Err(ParseError::syntax("SELECT ... INTO is not allowed here", position));
+        }
+        if *temporary {
+            return Err(ParseError::unsupported("a temporary table", position)
+                .with_hint("Create a permanent one and drop it."));
+        }
+        if *unlogged {
+            return Err(ParseError::unsupported("an unlogged table", position)
+                .with_hint("Use WITH (durability = 'SKIP_WAL')."));
+        }
+        let (Some(name), schema) = (parts.pop(), parts.pop()) else {
+            return Err(self.unexpected());
+        };
+        if !parts.is_empty() {
+            return Err(ParseError::unsupported("a cross-database reference", position));
+        }
+        self.into = Into::Found(TableName { schema, name });
+        Ok(())
+    }
+}
