@@ -96,6 +96,7 @@ const PORTABLE: &[&str] = &[
     "alter_table",
     "create_table",
     "create_table_as",
+    "create_table_like",
     "delete",
     "distinct",
     "distinct_on",

@@ -17,10 +17,66 @@ pub struct CreateTable {
     /// The constraints of the table and, in their place, those of its columns: PRIMARY KEY,
     /// UNIQUE and CHECK of a column are moved here.
     pub constraints: Vec<TableConstraint>,
+    /// The tables that it is LIKE, in order.
+    pub likes: Vec<LikeTable>,
     /// `WITH (…)` and Phoenix's options after the column list, in order; names not yet checked.
     pub options: Vec<TableOption>,
     /// `SPLIT ON`: each point gives values of the leading key columns.
     pub splits: Vec<Vec<Expr>>,
+}
+
+/// `LIKE t [INCLUDING …] [EXCLUDING …]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LikeTable {
+    /// The table or view.
+    pub table: TableName,
+    /// How many columns of the statement come before those of the table.
+    pub after: usize,
+    /// What comes with the columns.
+    pub including: LikeParts,
+}
+
+/// What LIKE takes over beside names, types and NOT NULL of columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LikeParts {
+    /// `DEFAULTS`
+    pub defaults: bool,
+    /// `CONSTRAINTS`: CHECK
+    pub constraints: bool,
+    /// `INDEXES`, and the constraints that they stand for.
+    pub indexes: bool,
+    /// `IDENTITY`
+    pub identity: bool,
+}
+
+impl CreateTable {
+    /// Returns the definition of a table without columns.
+    pub fn new(name: TableName) -> CreateTable {
+        CreateTable {
+            if_not_exists: false,
+            name,
+            columns: Vec::new(),
+            constraints: Vec::new(),
+            likes: Vec::new(),
+            options: Vec::new(),
+            splits: Vec::new(),
+        }
+    }
+}
+
+impl ColumnDefinition {
+    /// Returns the definition of a column of which nothing else is said.
+    pub fn new(name: ColumnName, type_name: TypeName) -> ColumnDefinition {
+        ColumnDefinition {
+            name,
+            type_name,
+            not_null: false,
+            explicit_null: false,
+            default: None,
+            serial: false,
+            identity: None,
+        }
+    }
 }
 
 /// `CREATE TABLE … AS` and `SELECT … INTO`

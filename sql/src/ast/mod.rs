@@ -28,7 +28,7 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable,
     CreateTableAs, CreateView, Drop,
-    IndexKey, KeyColumn, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction,
+    IndexKey, KeyColumn, LikeParts, LikeTable, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, RegionAction,
     Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{

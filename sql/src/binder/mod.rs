@@ -66,6 +66,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
+pub use names::index_column_name;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog};
 pub use view::{ViewDefinition, bind_view_definition};
 

@@ -16,6 +16,11 @@ pub(super) fn output_name(expr: &Expr) -> String {
     figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
+/// Returns the name of a column of an index over an expression: PostgreSQL's `FigureIndexColname`.
+pub fn index_column_name(expr: &Expr) -> String {
+    figure(expr).map_or_else(|| "expr".to_owned(), |(name, _)| name)
+}
+
 fn strong(name: &str) -> Option<(String, Strength)> {
     Some((name.to_owned(), Strength::Strong))
 }

@@ -260,14 +260,11 @@ impl Ddl<'_> {
     /// Creates the table that a coprocessor needs.
     fn create_target(&mut self, definition: &TableDefinition) -> Result<()> {
         let ident = |name: &str| Ident { value: name.to_owned(), position: 1 };
-        let columns = definition.columns.iter().map(|column| ast::ColumnDefinition {
-            serial: false,
-            identity: None,
-            name: ast::ColumnName { family: None, name: ident(&column.name) },
-            type_name: ast::TypeName { sql_type: column.sql_type, named: None, position: 1 },
-            not_null: column.not_null,
-            explicit_null: false,
-            default: None,
+        let columns = definition.columns.iter().map(|column| {
+            let name = ast::ColumnName { family: None, name: ident(&column.name) };
+            let type_name = ast::TypeName { sql_type: column.sql_type, named: None, position: 1 };
+            let not_null = column.not_null;
+            ast::ColumnDefinition { not_null, ..ast::ColumnDefinition::new(name, type_name) }
         });
         let key = definition.columns.iter().take(definition.key_count);
         let key_columns = key.clone().map(|column| ast::KeyColumn {
@@ -276,16 +273,13 @@ impl Ddl<'_> {
             nulls: None,
         });
         let statement = ast::CreateTable {
-            if_not_exists: false,
-            name: TableName { schema: None, name: ident(&definition.name) },
             columns: columns.collect(),
             constraints: vec![ast::TableConstraint {
                 name: None,
                 kind: ast::ConstraintKind::PrimaryKey(key_columns.collect()),
                 position: 1,
             }],
-            options: Vec::new(),
-            splits: Vec::new(),
+            ..ast::CreateTable::new(TableName { schema: None, name: ident(&definition.name) })
         };
         let nullable: Vec<usize> = key
             .enumerate()

@@ -53,7 +53,7 @@ pub fn record(
         types::keycode::check_type(data_type)?;
         parts.push(match bound {
             types::expr::Expr::Column { index, .. } => names[index].0.clone(),
-            _ => "expr".to_owned(),
+            _ => binder::index_column_name(&key.source.expr),
         });
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
@@ -100,8 +100,14 @@ fn chosen_name(
 ) -> Result<String> {
     let taken = name::Taken::of(catalog, &table.schema);
     let Some(written) = &statement.name else {
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let stem = name::index(&table.name, &parts);
+        let included = statement.include.iter().map(|column| &column.name.value);
+        let mut columns: Vec<String> = Vec::new();
+        for part in parts.iter().chain(included) {
+            let column = name::numbered(part, |one| columns.iter().any(|column| column == one));
+            columns.push(column);
+        }
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let stem = name::index(&table.name, &columns);
         return Ok(name::numbered(&stem, |candidate| taken.contains(candidate)));
     };
     if taken.contains(&written.value) {

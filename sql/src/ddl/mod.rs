@@ -20,6 +20,7 @@ mod alter_type;
 mod alter_table;
 mod dependency;
 mod enumeration;
+mod like;
 mod drop;
 mod schema;
 mod rename;
@@ -198,7 +199,16 @@ impl Ddl<'_> {
         if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
             return Ok(None);
         }
+        let (expanded, indexes);
+        let mut statement = statement;
+        if !statement.likes.is_empty() {
+            (expanded, indexes) = self.expanded(&catalog, statement)?;
+            statement = &expanded;
+        } else {
+            indexes = Vec::new();
+        }
         self.create_new_table(statement, &schema, &[])?;
+        indexes.iter().try_for_each(|index| self.create_index(index))?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }

@@ -74,14 +74,7 @@ impl Cursor<'_> {
     fn add_column(&mut self, table: &TableName) -> Result<TableChange> {
         self.take_word("column");
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
-        let mut holder = CreateTable {
-            if_not_exists: false,
-            name: table.clone(),
-            columns: Vec::new(),
-            constraints: Vec::new(),
-            options: Vec::new(),
-            splits: Vec::new(),
-        };
+        let mut holder = CreateTable::new(table.clone());
         self.table_element(&mut holder)?;
         let column = holder.columns.pop().ok_or_else(|| self.unexpected())?;
         let (column, constraints) = (Box::new(column), holder.constraints);

@@ -13,7 +13,7 @@ use crate::ast::{
 
 /// The words that start a constraint of a table.
 pub(super) const CONSTRAINT_WORDS: &[&str] =
-    &["constraint", "primary", "unique", "check", "foreign", "exclude", "like"];
+    &["constraint", "primary", "unique", "check", "foreign", "exclude"];
 
 impl Cursor<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -66,18 +66,14 @@ impl Cursor<'_> {
                 return Err(ParseError::unsupported(construct, self.position()));
             }
         }
-        let mut table = CreateTable {
-            if_not_exists,
-            name,
-            columns: Vec::new(),
-            constraints: Vec::new(),
-            options: Vec::new(),
-            splits: Vec::new(),
-        };
+        let mut table = CreateTable { if_not_exists, ..CreateTable::new(name) };
         self.expect(&Token::LParen)?;
         if !self.take(&Token::RParen) {
             loop {
-                self.table_element(&mut table)?;
+                match self.take_word("like") {
+                    true => self.like_table(&mut table)?,
+                    false => self.table_element(&mut table)?,
+                }
                 // Phoenix lets the constraint follow the last column without a comma.
                 if self.take(&Token::Comma) || self.is_word("constraint") {
                     continue;
@@ -132,13 +128,9 @@ impl Cursor<'_> {
             return Err(ParseError::new("42P16", message, type_name.position));
         }
         let mut column = ColumnDefinition {
-            name,
-            type_name,
             not_null: serial.is_some(),
-            explicit_null: false,
-            default: None,
             serial: serial.is_some(),
-            identity: None,
+            ..ColumnDefinition::new(name, type_name)
         };
         while self.column_constraint(&mut column, table)? {}
         self.check_generated(&column, &table.name.name.value)?;
@@ -272,7 +264,6 @@ impl Cursor<'_> {
             let construct = match self.peek_word().as_str() {
                 "foreign" => "a foreign key",
                 "exclude" => "an exclusion constraint",
-                "like" => "LIKE in CREATE TABLE",
                 _ => return Err(self.unexpected()),
             };
             return Err(ParseError::unsupported(construct, self.position()));

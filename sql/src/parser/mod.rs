@@ -33,6 +33,7 @@ mod table;
 mod dml;
 mod merge;
 mod create_as;
+mod like;
 mod ddl;
 mod drop;
 mod view;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use store::admission::Work;
 use types::{Batch, DataType};
 
-use crate::ast;
 use crate::ast::{ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, TypeName};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -106,21 +105,15 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
         }
     }
     let position = statement.name.position();
-    let column = |(name, column): (&String, &OutputColumn)| ColumnDefinition {
-        name: ColumnName { family: None, name: Ident { value: name.clone(), position } },
-        type_name: TypeName { sql_type: column.sql_type, named: None, position },
-        not_null: false,
-        explicit_null: false,
-        default: None,
-        serial: false,
-        identity: None,
+    let column = |(name, column): (&String, &OutputColumn)| {
+        let name = ColumnName { family: None, name: Ident { value: name.clone(), position } };
+        let type_name = TypeName { sql_type: column.sql_type, named: None, position };
+        ColumnDefinition::new(name, type_name)
     };
     Ok(CreateTable {
         if_not_exists: statement.if_not_exists,
-        name: ast::TableName::clone(&statement.name),
         columns: names.into_iter().zip(columns).map(column).collect(),
-        constraints: Vec::new(),
         options: statement.options.clone(),
-        splits: Vec::new(),
+        ..CreateTable::new(statement.name.clone())
     })
 }

@@ -1,0 +1,221 @@
+//! LIKE in CREATE TABLE: the columns of other tables, as the statement could have written them.
+
+use std::sync::Arc;
+
+use crate::ast;
+use crate::ast::{
+    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Ident, IndexKey,
+    KeyColumn, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr, TableConstraint,
+    TableOption, TypeName,
+};
+use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::create_table::DEFAULT_FAMILY;
+use crate::ddl::{Ddl, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+impl Ddl<'_> {
+    /// Returns a statement with columns and constraints in the place of LIKE, and the indexes that
+    /// the table gets once it is there.
+    pub(super) fn expanded(
+        &self,
+        catalog: &Catalog,
+        statement: &CreateTable,
+    ) -> Result<(CreateTable, Vec<CreateIndex>)> {
+        let mut table = statement.clone();
+        let mut indexes = Vec::new();
+        for like in table.likes.drain(..).rev().collect::<Vec<_>>() {
+            let columns = match self.find(catalog, &like.table) {
+                Some(Relation::View(view)) => {
+                    let columns = view.columns.iter();
+                    columns.map(|c| definition(&like, &c.name, c.sql_type)).collect()
+                }
+                Some(Relation::Table(source)) => {
+                    let record = self.record_of(catalog, source)?;
+                    let source = Source { like: &like, catalog, table: source, record: &record };
+                    source.constraints(&mut table.constraints)?;
+                    if like.including.indexes {
+                        source.indexes(&statement.name, &mut indexes)?;
+                    }
+                    source.columns()?
+                }
+                Some(other) => return Err(wrong_kind(&like, other)),
+                None => return Err(undefined_table(&like.table)),
+            };
+            // From the last LIKE to the first, so that places stay what they are.
+            table.columns.splice(like.after..like.after, columns);
+        }
+        indexes.reverse();
+        Ok((table, indexes))
+    }
+}
+
+/// A table that another one is to be like.
+struct Source<'a> {
+    like: &'a LikeTable,
+    catalog: &'a Catalog,
+    table: &'a Arc<Table>,
+    record: &'a TableRecord,
+}
+
+impl Source<'_> {
+    fn columns(&self) -> Result<Vec<ColumnDefinition>> {
+        self.table.visible_columns().map(|position| self.column(position)).collect()
+    }
+
+    fn column(&self, position: usize) -> Result<ColumnDefinition> {
+        let (column, record) = (&self.table.columns[position], &self.record.columns[position]);
+        let including = self.like.including;
+        let mut definition = definition(self.like, &column.name, column.sql_type);
+        definition.name.family = self.family(position);
+        definition.not_null = column.not_null;
+        match (column.identity, &record.default) {
+            (Some(kind), _) if including.identity => {
+                definition.identity = Some(self.identity(position, kind));
+            }
+            (None, Some(default)) if including.defaults => {
+                definition.default = Some(source(default)?);
+            }
+            _ => {}
+        }
+        Ok(definition)
+    }
+
+    /// Returns the family of a column, if it is not the one of columns that name none.
+    fn family(&self, position: usize) -> Option<Ident> {
+        if self.table.key_columns().any(|key| key == position) {
+            return None;
+        }
+        let family = usize::from(self.record.columns[position].family);
+        let name = &self.record.descriptor.families.get(family)?.name;
+        (name != DEFAULT_FAMILY).then(|| self.named(name))
+    }
+
+    /// Returns an identity whose sequence is like that of a column.
+    fn identity(&self, position: usize, kind: IdentityRecord) -> ast::Identity {
+        let kind = match kind {
+            IdentityRecord::Always => ast::IdentityKind::Always,
+            IdentityRecord::ByDefault => ast::IdentityKind::ByDefault,
+        };
+        let owner = Some((self.table.oid, position as u32));
+        let sequence = self.catalog.sequences().find(|one| one.owned_by == owner);
+        let options = sequence.map(|sequence| ast::SequenceOptions {
+            increment: Some(sequence.increment),
+            min: Some(Some(sequence.min)),
+            max: Some(Some(sequence.max)),
+            start: Some(sequence.start),
+            cache: Some(sequence.cache),
+            cycle: Some(sequence.cycle),
+            ..ast::SequenceOptions::default()
+        });
+        ast::Identity { kind, options: options.unwrap_or_default() }
+    }
+
+    fn constraints(&self, into: &mut Vec<TableConstraint>) -> Result<()> {
+        let including = self.like.including;
+        if including.constraints {
+            for CheckRecord { name, predicate, .. } in &self.record.checks {
+                let kind = ConstraintKind::Check(source(predicate)?);
+                into.push(self.constraint(Some(self.named(name)), kind));
+            }
+        }
+        if !including.indexes {
+            return Ok(());
+        }
+        if !self.record.primary_key_name.is_empty() {
+            let key = self.record.primary_key.iter().map(|key| self.key_column(key)).collect();
+            into.push(self.constraint(None, ConstraintKind::PrimaryKey(key)));
+        }
+        for index in self.record.indexes.iter().filter(|index| index.constraint) {
+            let mut key = Vec::with_capacity(index.keys.len());
+            for one in &index.keys {
+                let column = parser::parse_relation_name(&one.expression)?.name;
+                let name = ColumnName { family: None, name: self.named(&column.value) };
+                let (order, nulls) = direction(one.descending, one.nulls_first);
+                key.push(KeyColumn { name, order, nulls });
+            }
+            into.push(self.constraint(None, ConstraintKind::Unique(key)));
+        }
+        Ok(())
+    }
+
+    /// Finds the indexes that stand for no constraint, newest first.
+    fn indexes(&self, table: &ast::TableName, into: &mut Vec<CreateIndex>) -> Result<()> {
+        for index in self.record.indexes.iter().rev().filter(|index| !index.constraint) {
+            into.push(self.index(table, index)?);
+        }
+        Ok(())
+    }
+
+    fn index(&self, table: &ast::TableName, index: &IndexRecord) -> Result<CreateIndex> {
+        let mut keys = Vec::with_capacity(index.keys.len());
+        for key in &index.keys {
+            let (order, nulls) = direction(key.descending, key.nulls_first);
+            keys.push(IndexKey { source: source(&key.expression)?, order, nulls });
+        }
+        let include = index.include.iter().map(|column| {
+            let name = &self.record.columns[*column as usize].name;
+            ColumnName { family: None, name: self.named(name) }
+        });
+        let salted = (index.salt_buckets > 0).then(|| TableOption {
+            family: None,
+            name: self.named("salt_buckets"),
+            value: OptionValue::Number(index.salt_buckets.to_string()),
+        });
+        Ok(CreateIndex {
+            unique: index.unique,
+            if_not_exists: false,
+            name: None,
+            table: table.clone(),
+            keys,
+            include: include.collect(),
+            predicate: None,
+            options: salted.into_iter().collect(),
+            splits: Vec::new(),
+        })
+    }
+
+    fn key_column(&self, key: &KeyRecord) -> KeyColumn {
+        let name = &self.record.columns[key.column as usize].name;
+        let (order, nulls) = direction(key.descending, key.nulls_first);
+        KeyColumn { name: ColumnName { family: None, name: self.named(name) }, order, nulls }
+    }
+
+    fn constraint(&self, name: Option<Ident>, kind: ConstraintKind) -> TableConstraint {
+        TableConstraint { name, kind, position: self.like.table.position() }
+    }
+
+    /// Returns a name that stands where LIKE names its table.
+    fn named(&self, name: &str) -> Ident {
+        Ident { value: name.to_owned(), position: self.like.table.position() }
+    }
+}
+
+fn definition(like: &LikeTable, name: &str, sql_type: types::SqlType) -> ColumnDefinition {
+    let position = like.table.position();
+    let name = ColumnName { family: None, name: Ident { value: name.to_owned(), position } };
+    ColumnDefinition::new(name, TypeName { sql_type, named: None, position })
+}
+
+fn direction(descending: bool, nulls_first: bool) -> (SortOrder, Option<NullsOrder>) {
+    let order = if descending { SortOrder::Descending } else { SortOrder::Ascending };
+    (order, Some(if nulls_first { NullsOrder::First } else { NullsOrder::Last }))
+}
+
+/// Returns an expression of the catalog as a statement has it.
+fn source(text: &str) -> Result<SourceExpr> {
+    Ok(SourceExpr { expr: parser::parse_expression(text)?, text: text.to_owned() })
+}
+
+fn wrong_kind(like: &LikeTable, relation: Relation<'_>) -> Error {
+    let message = format!("relation \"{}\" is invalid in LIKE clause", like.table.name.value);
+    let kind = match relation {
+        Relation::Sequence(_) => "sequences",
+        _ => "indexes",
+    };
+    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        .with_detail(format!("This operation is not supported for {kind}."))
+        .at(like.table.position())
+}

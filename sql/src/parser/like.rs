@@ -1,0 +1,38 @@
+//! LIKE in CREATE TABLE.
+
+use super::cursor::Cursor;
+use super::error::Result;
+use crate::ast::{CreateTable, LikeParts, LikeTable};
+
+impl Cursor<'_> {
+    /// Reads what follows LIKE.
+    pub(super) fn like_table(&mut self, into: &mut CreateTable) -> Result<()> {
+        let table = self.table_name()?;
+        let mut including = LikeParts::default();
+        loop {
+            let on = match self.peek_word().as_str() {
+                "including" => true,
+                "excluding" => false,
+                _ => break,
+            };
+            self.advance();
+            match self.peek_word().as_str() {
+                "defaults" => including.defaults = on,
+                "constraints" => including.constraints = on,
+                "indexes" => including.indexes = on,
+                "identity" => including.identity = on,
+                "all" => {
+                    including =
+                        LikeParts { defaults: on, constraints: on, indexes: on, identity: on };
+                }
+                // Tables have none of these.
+                "comments" | "compression" | "generated" | "statistics" | "storage" => {}
+                _ => return Err(self.unexpected()),
+            }
+            self.advance();
+        }
+        let after = into.columns.len();
+        into.likes.push(LikeTable { table, after, including });
+        Ok(())
+    }
+}
