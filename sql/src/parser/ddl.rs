@@ -58,10 +58,9 @@ impl Cursor<'_> {
         if self.begins_table_as() {
             return self.create_table_as(if_not_exists, name);
         }
-        for (words, construct) in [
-            (&["partition"][..], "PARTITION OF"),
-            (&["of"], "CREATE TABLE … OF"),
-        ] {
+        for (words, construct) in
+            [(&["partition"][..], "PARTITION OF"), (&["of"], "CREATE TABLE … OF")]
+        {
             if self.is_words(words) {
                 return Err(ParseError::unsupported(construct, self.position()));
             }

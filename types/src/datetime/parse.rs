@@ -393,11 +393,14 @@ pub(super) fn fraction_micros(digits: &str) -> Step<i64> {
 
 /// Returns the microseconds of a clock reading.
 fn clock(hour: u32, minute: u32, second: u32, micros: i64) -> Step<i64> {
+    if hour > 24 || minute > 59 || second > 60 {
+        return Err(Failure::FieldOverflow);
+    }
     let time = i64::from(hour) * MICROS_PER_HOUR
         + i64::from(minute) * MICROS_PER_MINUTE
         + i64::from(second) * MICROS_PER_SECOND
         + micros;
-    if hour > 24 || minute > 59 || second > 60 || time > MICROS_PER_DAY {
+    if time > MICROS_PER_DAY {
         return Err(Failure::FieldOverflow);
     }
     Ok(time)
