@@ -19,8 +19,7 @@ use crate::binder::tree::{for_each_column, map_columns};
 use crate::binder::typed::{Typed, can_coerce, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Exclusion, Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction,
-    WindowKind,
+    Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction, WindowKind,
 };
 
 /// Partitions, order and frame as OVER says them, with what they inherit.
@@ -305,10 +304,11 @@ impl Binder<'_> {
         frame: &ast::Frame,
         (first, key_count, key): (Option<Typed>, usize, Option<&SortKey>),
     ) -> Result<Frame> {
-        let (units, clause) = match frame.units {
-            ast::FrameUnits::Rows => (FrameUnits::Rows, "ROWS"),
-            ast::FrameUnits::Range => (FrameUnits::Range, "RANGE"),
-            ast::FrameUnits::Groups => (FrameUnits::Groups, "GROUPS"),
+        let units = frame.units;
+        let clause = match units {
+            FrameUnits::Rows => "ROWS",
+            FrameUnits::Range => "RANGE",
+            FrameUnits::Groups => "GROUPS",
         };
         if units == FrameUnits::Groups && key_count == 0 {
             return Err(windowing_error("GROUPS mode requires an ORDER BY clause"));
@@ -340,13 +340,7 @@ impl Binder<'_> {
             Ok(FrameBound::Offset { offset, following, reach: Some(reach) })
         };
         let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
-        let exclusion = match frame.exclusion {
-            ast::Exclusion::NoOthers => Exclusion::NoOthers,
-            ast::Exclusion::CurrentRow => Exclusion::CurrentRow,
-            ast::Exclusion::Group => Exclusion::Group,
-            ast::Exclusion::Ties => Exclusion::Ties,
-        };
-        Ok(Frame { units, start, end, exclusion })
+        Ok(Frame { units, start, end, exclusion: frame.exclusion })
     }
 
     fn bind_offset(&mut self, offset: &ast::Expr, clause: &str) -> Result<Typed> {

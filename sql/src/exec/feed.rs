@@ -125,7 +125,7 @@ pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRa
 }
 
 /// Returns the ranges of rows that a path reads, salt bytes included, ascending.
-pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
+fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     let ranges = match resolve(path, &context.eval)? {
         Keys::Ranges(ranges) => ranges,
         Keys::Points(points) => points
@@ -134,6 +134,15 @@ pub(super) fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<Row
             .collect(),
     };
     Ok(with_salts(&path.layout, ranges))
+}
+
+/// Returns [`row_ranges`] as an endpoint is called with them: from, and up to.
+pub(super) fn endpoint_ranges(
+    path: &AccessPath,
+    context: &Context,
+) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+    let ranges = row_ranges(path, context)?.into_iter();
+    Ok(ranges.map(|range| (range.start, range.stop)).collect())
 }
 
 impl RowFeed {

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use types::vector::BATCH_ROWS;
-use types::{Batch, Datum, Vector};
+use types::{Batch, Datum};
 
 use crate::error::Result;
+use crate::exec::widened::Widened;
 use crate::exec::{Context, Operator, build};
 use crate::logical::ApplyKind;
 use crate::plan::ApplyNode;
@@ -33,14 +33,6 @@ struct InputRows {
     matched: bool,
 }
 
-/// Rows in the making.
-struct Output {
-    /// The input row of each.
-    rows: Vec<u32>,
-    /// The subquery's columns.
-    columns: Vec<Vector>,
-}
-
 impl LateralJoin {
     /// Opens it and its input.
     pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<LateralJoin> {
@@ -61,11 +53,11 @@ impl LateralJoin {
     }
 
     /// Adds rows until there are enough; returns whether the input's rows have come to their end.
-    fn fill(&self, input: &mut InputRows, output: &mut Output) -> Result<bool> {
+    fn fill(&self, input: &mut InputRows, output: &mut Widened) -> Result<bool> {
         let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
         while input.row < input.batch.row_count {
             self.context.check()?;
-            if output.rows.len() >= BATCH_ROWS {
+            if output.is_full() {
                 return Ok(false);
             }
             let mut subquery = match input.subquery.take() {
@@ -110,18 +102,14 @@ impl Operator for LateralJoin {
                     Some(batch) => InputRows { batch, row: 0, subquery: None, matched: false },
                 },
             };
-            let types = self.node.subquery_types.iter();
-            let columns = types.map(|&data_type| Vector::new(data_type, 0)).collect();
-            let mut output = Output { rows: Vec::new(), columns };
+            let mut output = Widened::new(self.node.subquery_types.iter().copied());
             let ended = self.fill(&mut input, &mut output)?;
-            let row_count = output.rows.len();
-            let mut columns = input.batch.take(&output.rows).columns;
-            columns.extend(output.columns.into_iter().map(Arc::new));
+            let batch = output.into_batch(&input.batch);
             if !ended {
                 self.batch = Some(input);
             }
-            if row_count > 0 {
-                return Ok(Some(Batch { columns, row_count }));
+            if batch.is_some() {
+                return Ok(batch);
             }
         }
     }

@@ -23,6 +23,7 @@ mod system_rows;
 mod values;
 mod filter;
 mod project;
+mod widened;
 mod project_set;
 mod pairs;
 mod partitions;

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use types::function::sets::{self, SetRows};
-use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
 use crate::exec::project::columns_of;
+use crate::exec::widened::Widened;
 use crate::exec::{Context, Operator, build};
 use crate::logical::{SetCall, SetFunction};
 use crate::plan::ProjectSetNode;
@@ -64,14 +64,6 @@ impl Source {
     }
 }
 
-/// Rows in the making.
-struct Output {
-    /// The input row of each.
-    rows: Vec<u32>,
-    /// The columns of the functions, then the ordinality.
-    columns: Vec<Vector>,
-}
-
 impl InputRows {
     fn new(node: &ProjectSetNode, batch: Batch, context: &Context) -> Result<InputRows> {
         let compute =
@@ -98,7 +90,7 @@ impl InputRows {
         &mut self,
         node: &ProjectSetNode,
         context: &Context,
-        output: &mut Output,
+        output: &mut Widened,
     ) -> Result<bool> {
         while self.row < self.batch.row_count {
             let mut calls = match self.calls.take() {
@@ -106,7 +98,7 @@ impl InputRows {
                 None => self.call(node)?,
             };
             loop {
-                if output.rows.len() >= BATCH_ROWS {
+                if output.is_full() {
                     self.calls = Some(calls);
                     return Ok(false);
                 }
@@ -127,7 +119,7 @@ impl Calls {
         node: &ProjectSetNode,
         context: &Context,
         input_row: usize,
-        output: &mut Output,
+        output: &mut Widened,
     ) -> Result<bool> {
         let mut rows = Vec::with_capacity(self.functions.len());
         for function in &mut self.functions {
@@ -159,12 +151,12 @@ impl ProjectSet {
         Ok(ProjectSet { node: Arc::clone(node), context: Arc::clone(context), input, batch: None })
     }
 
-    fn output(&self) -> Output {
+    /// The columns of the functions, then the ordinality.
+    fn output(&self) -> Widened {
         let types = self.node.functions.iter().flat_map(|function| &function.columns);
         let types = types.map(|column| column.sql_type.base);
         let ordinality = self.node.ordinality.then_some(DataType::Int8);
-        let column = |data_type| Vector::new(data_type, BATCH_ROWS);
-        Output { rows: Vec::new(), columns: types.chain(ordinality).map(column).collect() }
+        Widened::new(types.chain(ordinality))
     }
 }
 
@@ -181,14 +173,12 @@ impl Operator for ProjectSet {
             };
             let mut output = self.output();
             let ended = input.fill(&self.node, &self.context, &mut output)?;
-            let row_count = output.rows.len();
-            let mut columns = input.batch.take(&output.rows).columns;
-            columns.extend(output.columns.into_iter().map(Arc::new));
+            let batch = output.into_batch(&input.batch);
             if !ended {
                 self.batch = Some(input);
             }
-            if row_count > 0 {
-                return Ok(Some(Batch { columns, row_count }));
+            if batch.is_some() {
+                return Ok(batch);
             }
         }
     }

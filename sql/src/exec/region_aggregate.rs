@@ -8,7 +8,7 @@ use types::Batch;
 use types::aggregate::PartialGroups;
 
 use crate::error::Result;
-use crate::exec::feed::row_ranges;
+use crate::exec::feed::endpoint_ranges;
 use crate::exec::spilling_groups::SpillingGroups;
 use crate::exec::{Context, Operator};
 use crate::plan::RegionAggregateNode;
@@ -51,10 +51,7 @@ pub(super) fn call(
         time_range: TimeRange::ALL,
         context: context.eval.clone(),
     };
-    let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
-        .into_iter()
-        .map(|range| (range.start, range.stop))
-        .collect();
+    let ranges = endpoint_ranges(&node.path, context)?;
     if !ranges.is_empty() {
         context.transaction.call_endpoint(
             &context.reader(node.path.store_table)?,

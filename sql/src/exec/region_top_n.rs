@@ -9,7 +9,7 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
-use crate::exec::feed::row_ranges;
+use crate::exec::feed::endpoint_ranges;
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
 use crate::plan::RegionTopNNode;
@@ -106,10 +106,7 @@ impl RegionTopN {
             time_range: TimeRange::ALL,
             context: context.eval.clone(),
         };
-        let ranges: Vec<(Vec<u8>, Option<Vec<u8>>)> = row_ranges(&node.path, context)?
-            .into_iter()
-            .map(|range| (range.start, range.stop))
-            .collect();
+        let ranges = endpoint_ranges(&node.path, context)?;
         let mut merger = Merger::new(&request);
         if !ranges.is_empty() {
             let take = |response| {

@@ -6,6 +6,8 @@ use types::expr::Expr;
 
 use super::{Logical, SortKey};
 
+pub use crate::ast::{Exclusion, FrameUnits};
+
 /// Window functions over one order of the rows. Output: the input's columns, then one for each
 /// function. Rows come sorted by [`sort_keys`].
 #[derive(Debug, Clone)]
@@ -75,17 +77,6 @@ pub struct Frame {
     pub exclusion: Exclusion,
 }
 
-/// What the bounds of a frame count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrameUnits {
-    /// Rows.
-    Rows,
-    /// Values of the only key of the order.
-    Range,
-    /// Groups of peers: rows that the order does not tell apart.
-    Groups,
-}
-
 /// A bound of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameBound {
@@ -113,19 +104,6 @@ pub struct Reach {
     pub key: Expr,
     /// The key up to which the row's frame reaches, of the same type.
     pub limit: Expr,
-}
-
-/// Which rows of a frame are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exclusion {
-    /// None.
-    NoOthers,
-    /// The row itself.
-    CurrentRow,
-    /// The row and its peers.
-    Group,
-    /// The row's peers.
-    Ties,
 }
 
 impl Default for Frame {

@@ -8,7 +8,6 @@ use crate::analyze;
 use crate::ast;
 use crate::catalog::Catalog;
 use crate::catalog::table::Table;
-use crate::ddl::Ddl;
 use crate::engine::Engine;
 use crate::error::{Result, sqlstate};
 use crate::session::{Session, read_only};
@@ -79,14 +78,7 @@ impl Session {
         drop(turn);
         let eval = self.eval_context(open, Vec::new());
         let open = self.open.as_mut().expect("a statement was begun");
-        let mut ddl = Ddl {
-            engine: &self.engine,
-            transaction: &open.transaction,
-            changes: &mut open.changes,
-            eval,
-            path: Arc::clone(self.constants.search_path()),
-            notices: Vec::new(),
-        };
+        let mut ddl = open.ddl(&self.engine, self.constants.search_path(), eval);
         ddl.set_statistics(table.id, statistics)
     }
 }

@@ -7,10 +7,12 @@ use store::descriptor::Durability;
 use store::transaction::{Consistency, Isolation, LockMode, Savepoint, TransactionOptions};
 use store::wal::DurableTicket;
 use store::{TableId, Transaction};
+use types::context::EvalContext;
 
 use crate::ast::IsolationLevel;
 use crate::attach::Attached;
-use crate::ddl;
+use crate::catalog::name::SearchPath;
+use crate::ddl::{self, Ddl};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -114,6 +116,23 @@ impl Open {
             local: Vec::new(),
             savepoints: Vec::new(),
             locked_tables: Vec::new(),
+        }
+    }
+
+    /// Returns what defines things in it; `path`: where names without a schema are looked for.
+    pub(super) fn ddl<'a>(
+        &'a mut self,
+        engine: &'a Engine,
+        path: &Arc<SearchPath>,
+        eval: EvalContext,
+    ) -> Ddl<'a> {
+        Ddl {
+            engine,
+            transaction: &self.transaction,
+            changes: &mut self.changes,
+            eval,
+            path: Arc::clone(path),
+            notices: Vec::new(),
         }
     }
 

@@ -242,14 +242,7 @@ impl Session {
         if open.modes.read_only {
             return Err(read_only(tag));
         }
-        let mut ddl = Ddl {
-            engine: &self.engine,
-            transaction: &open.transaction,
-            changes: &mut open.changes,
-            eval,
-            path: Arc::clone(self.constants.search_path()),
-            notices: Vec::new(),
-        };
+        let mut ddl = open.ddl(&self.engine, self.constants.search_path(), eval);
         let done = run(&mut ddl)?;
         for notice in std::mem::take(&mut ddl.notices) {
             self.notice("NOTICE", notice);
