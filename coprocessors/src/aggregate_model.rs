@@ -164,7 +164,12 @@ proptest! {
     ) {
         let directory = tempfile::tempdir().unwrap();
         let options =
-            Options { endpoint_page_rows, parallel_after_rows, ..Options::default() };
+            Options {
+            endpoint_page_rows,
+            parallel_after_rows,
+            parallel_piece_bytes: 1,
+            ..Options::default()
+        };
         let store = Store::open(directory.path(), options).unwrap();
         let layout = base_layout(family_count);
         three_regions(&store, &layout);

@@ -99,7 +99,12 @@ proptest! {
         (endpoint_page_rows, parallel_after_rows) in (1..200_u64, 0..300_u64),
     ) {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { endpoint_page_rows, parallel_after_rows, ..Options::default() };
+        let options = Options {
+            endpoint_page_rows,
+            parallel_after_rows,
+            parallel_piece_bytes: 1,
+            ..Options::default()
+        };
         let store = Store::open(directory.path(), options).unwrap();
         let layout = base_layout(family_count);
         three_regions(&store, &layout);

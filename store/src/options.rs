@@ -28,6 +28,9 @@ pub struct Options {
     /// Rows that a caller reads by itself before region threads join in: what is shorter costs no
     /// other thread. Default 4,096: about what is read while a thread wakes up.
     pub parallel_after_rows: u64,
+    /// Bytes of files after which a region is cut for threads that work on it side by side; a
+    /// region has 64 pieces at most. Default 1 MiB: some milliseconds of work.
+    pub parallel_piece_bytes: u64,
     /// Threads that flush memstores; apart from those that compact, so that no compaction delays a
     /// flush. Default 1: a flush is bound by one disk, and its length by the size of a memstore.
     pub flush_threads: usize,
@@ -173,6 +176,7 @@ impl Default for Options {
             wal_archive: None,
             endpoint_page_rows: 256 << 10,
             parallel_after_rows: 4_096,
+            parallel_piece_bytes: 1 << 20,
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             snapshot_age_max: None,
             snapshot_count_max: None,

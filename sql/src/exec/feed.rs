@@ -253,7 +253,7 @@ impl RowFeed {
                 let rest = ranges.rest()?;
                 let rest: Vec<_> =
                     rest.into_iter().map(|range| (range.start, range.stop)).collect();
-                let mut parts = self.table.cut(&rest);
+                let mut parts = self.table.cut(&rest, joining.parallelism);
                 if parts.len() < 2 {
                     return Ok(());
                 }

@@ -33,7 +33,12 @@ struct Pair {
 }
 
 fn database(region_threads: usize, parallel_after_rows: u64) -> Database {
-    let options = Options { region_threads, parallel_after_rows, ..Options::default() };
+    let options = Options {
+        region_threads,
+        parallel_after_rows,
+        parallel_piece_bytes: 1,
+        ..Options::default()
+    };
     let mut database = Database::with(options);
     let answer = database.script(SCRIPT);
     assert!(!answer.contains("error"), "{answer}");

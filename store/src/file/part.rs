@@ -5,6 +5,8 @@
 //! cursor stops there. What the file says of itself (its first and last row, its size, its cells)
 //! is said of the part.
 
+use std::ops::Range;
+
 use crate::cell::{row_of, row_start_key};
 use crate::descriptor::RowRange;
 use crate::error::Result;
@@ -44,10 +46,7 @@ impl StoreFile {
     ///
     /// Those of reading the index and a block.
     pub fn middle_row(&self) -> Result<Option<Vec<u8>>> {
-        let (from, to) = match self.part() {
-            Some(part) => (part.from, part.to),
-            None => (0, self.offset_of(None)?),
-        };
+        let Range { start: from, end: to } = self.extent()?;
         let mut index = IndexCursor::default();
         index.seek_offset(self, from.midpoint(to), Caching::Keep)?;
         let Some(end) = index.key(self).map(|key| row_of(key).to_vec()) else { return Ok(None) };
@@ -67,6 +66,39 @@ impl StoreFile {
         }
         let middle = rows.len() / 2;
         Ok((!rows.is_empty()).then(|| rows.swap_remove(middle)))
+    }
+
+    /// Returns where the first and the last block begin of what lies from row `start` to before row
+    /// `stop`.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the index.
+    pub fn offsets(&self, start: &[u8], stop: Option<&[u8]>) -> Result<Range<u64>> {
+        let extent = self.extent()?;
+        let within = |offset: u64| offset.clamp(extent.start, extent.end);
+        let start = within(self.offset_of(Some(start))?);
+        let end = stop.map_or(Ok(extent.end), |stop| self.offset_of(Some(stop)).map(within))?;
+        Ok(start..end.max(start))
+    }
+
+    /// Returns the last row of the block that begins at an offset, or after it.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the index.
+    pub fn row_at(&self, offset: u64) -> Result<Option<Vec<u8>>> {
+        let mut index = IndexCursor::default();
+        index.seek_offset(self, offset, Caching::Keep)?;
+        Ok(index.key(self).map(|key| row_of(key).to_vec()))
+    }
+
+    /// Returns where the first and the last block begin of the file, or of the part of it.
+    fn extent(&self) -> Result<Range<u64>> {
+        Ok(match self.part() {
+            Some(part) => part.from..part.to,
+            None => 0..self.offset_of(None)?,
+        })
     }
 
     /// Returns where the block begins that holds a row; `None` or no such row: the last block.

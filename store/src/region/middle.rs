@@ -1,11 +1,17 @@
-//! Where a region is cut, whether it can be, and what tells whether it is to be.
+//! Where a region is cut, by a split or for threads that share it; whether it can be split, and what
+//! tells whether it is to be.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::read_view::ReadView;
 use crate::region::{Region, SplitFacts};
+use crate::run::Run;
+
+/// Pieces that a region is cut into for threads, at most.
+const PIECES_MAX: u64 = 64;
 
 fn file_bytes(view: &ReadView) -> u64 {
     view.files().map(|live| live.file.byte_count()).sum()
@@ -31,6 +37,48 @@ impl Region {
             age: Duration::from_micros(u64::try_from(age).unwrap_or(0)),
             blocked_share: self.blocked_share.lock().note(now_micros, counts),
         }
+    }
+
+    /// Returns rows at which what lies from `start` to before `stop` is cut into pieces of about so
+    /// many bytes of the largest run of files, ascending; few where that would be many pieces.
+    /// Costs a look into the index for each.
+    pub(crate) fn piece_starts(
+        &self,
+        start: &[u8],
+        stop: Option<&[u8]>,
+        piece_bytes: u64,
+    ) -> Result<Vec<Vec<u8>>> {
+        let families = self.families.load();
+        let views: Vec<_> = families.iter().map(|family| family.view()).collect();
+        let runs = views.iter().flat_map(|view| &view.runs);
+        let bytes = |run: &Run| run.files().iter().map(|live| live.file.byte_count()).sum::<u64>();
+        let Some(largest) = runs.max_by_key(|run| bytes(run)) else { return Ok(Vec::new()) };
+        if bytes(largest) < 2 * piece_bytes {
+            return Ok(Vec::new());
+        }
+        let files = largest.files().iter().map(|live| &live.file);
+        let files = files.filter(|file| {
+            let properties = file.properties();
+            properties.last_row.as_slice() >= start
+                && stop.is_none_or(|stop| properties.first_row.as_slice() < stop)
+        });
+        let spans = files.map(|file| Ok((file, file.offsets(start, stop)?)));
+        let spans: Vec<(_, Range<u64>)> = spans.collect::<Result<_>>()?;
+        let total: u64 = spans.iter().map(|(_, span)| span.end - span.start).sum();
+        let step = piece_bytes.max(total / PIECES_MAX).max(1);
+        let mut starts: Vec<Vec<u8>> = Vec::new();
+        let (mut passed, mut next) = (0, step);
+        for (file, span) in spans {
+            let length = span.end - span.start;
+            while next < passed + length {
+                let row = file.row_at(span.start + (next - passed))?;
+                let ahead = |row: &Vec<u8>| starts.last().is_none_or(|last| last < row);
+                starts.extend(row.filter(ahead));
+                next += step;
+            }
+            passed += length;
+        }
+        Ok(starts)
     }
 
     /// Returns a row in the middle of the largest file of the largest family; `None` if the region

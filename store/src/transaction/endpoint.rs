@@ -1,6 +1,6 @@
 //! Calls of endpoints: over ranges of rows, page by page, regions side by side.
 //!
-//! The ranges are cut at the regions that the table has when the call begins; each part is asked
+//! The ranges are cut when the call begins ([`parts`](super::parts)); each part is asked
 //! for page after page, and each page of the region that holds its first row by then. So a call
 //! stays right whatever becomes of the regions meanwhile: it is a call of rows, not of regions.
 //!
@@ -17,13 +17,11 @@ use crate::endpoint_calls::{EndpointCallStatus, Progress};
 use crate::error::{Error, Result, Veto};
 use crate::observer::{EndpointWatch, HookContext, guarded, no_endpoint};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::region::{Region, RegionMap};
+use crate::region::Region;
 use crate::scan::Scan;
 use crate::scanner::Scanner;
+use crate::transaction::parts::{self, Parts, RowRange, cut, earlier_stop, within};
 use crate::transaction::{TableReader, Transaction};
-
-/// A half-open range of rows; `None` at the end means open.
-pub type RowRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// How long a page holds its thread, about.
 const PAGE_MICROS: i64 = 50_000;
@@ -55,10 +53,10 @@ pub struct AttachedEndpoint<'t> {
     watch: EndpointWatch,
 }
 
-/// What is left of a call in what was a region when it began.
+/// What is left of a call in one of its parts.
 struct Part<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
-    rest: Vec<RowRange>,
+    rest: parts::Part,
 }
 
 /// One page.
@@ -118,7 +116,9 @@ impl Transaction {
     ) -> std::result::Result<(), F> {
         let stopped = Arc::new(AtomicBool::new(false));
         let reader = reader.clone().until(&stopped);
-        let parts = cut(ranges, &reader.regions());
+        let options = self.engine.options();
+        let piece_bytes = (options.region_threads > 1).then_some(options.parallel_piece_bytes);
+        let Parts { parts, region_count } = cut(ranges, &reader.regions(), piece_bytes);
         let running = self.engine.endpoint_calls.begin(EndpointCallStatus {
             call: 0,
             table: reader.table(),
@@ -128,7 +128,7 @@ impl Transaction {
             rows: 0,
             pages: 0,
             regions_done: 0,
-            regions: parts.len() as u64,
+            regions: region_count as u64,
         });
         let pool = self.engine.pool().filter(|_| parts.len() > 1);
         let call = Call {
@@ -192,18 +192,19 @@ impl<E: Endpoint> Producer for Part<'_, E> {
     type Error = Error;
 
     fn next(&mut self) -> Result<Option<E::Response>> {
-        let Some((first, _)) = self.rest.first() else { return Ok(None) };
+        let Some((first, _)) = self.rest.ranges.first() else { return Ok(None) };
         let call = self.call;
         let _turn = call.reader.turn()?;
         let region = call.reader.region_of(first);
-        let Page { response, rest } = call.page(&region, &self.rest)?;
+        let Page { response, rest } = call.page(&region, &self.rest.ranges)?;
         let from = match rest {
             Some(row) => Some(row),
             None => region.stop().map(<[u8]>::to_vec),
         };
-        self.rest = from.map_or_else(Vec::new, |from| within(&self.rest, &from, None));
+        let rest = |from: Vec<u8>| within(&self.rest.ranges, &from, None);
+        self.rest.ranges = from.map_or_else(Vec::new, rest);
         call.progress.add_page();
-        if self.rest.is_empty() {
+        if self.rest.ranges.is_empty() && self.rest.is_last() {
             call.progress.add_region();
         }
         Ok(Some(response))
@@ -342,34 +343,5 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
             true => Err(Error::Cancelled),
             false => Ok(()),
         }
-    }
-}
-
-/// Returns the parts of the ranges by the regions in which they lie; none without any.
-pub(super) fn cut(ranges: &[RowRange], map: &RegionMap) -> Vec<Vec<RowRange>> {
-    let regions = map.all().iter();
-    let parts = regions.map(|region| within(ranges, region.start(), region.stop()));
-    parts.filter(|part| !part.is_empty()).collect()
-}
-
-/// Returns what of the ranges lies from `start` to before `stop`.
-fn within(ranges: &[RowRange], start: &[u8], stop: Option<&[u8]>) -> Vec<RowRange> {
-    let mut clipped = Vec::new();
-    for (first, end) in ranges {
-        let first = first.as_slice().max(start).to_vec();
-        let end = earlier_stop(end.clone(), stop);
-        if end.as_ref().is_none_or(|end| first < *end) {
-            clipped.push((first, end));
-        }
-    }
-    clipped
-}
-
-/// Returns the earlier of two stops, `None` being the latest of all.
-fn earlier_stop(stop: Option<Vec<u8>>, limit: Option<&[u8]>) -> Option<Vec<u8>> {
-    match (stop, limit) {
-        (Some(stop), Some(limit)) if limit < stop.as_slice() => Some(limit.to_vec()),
-        (None, Some(limit)) => Some(limit.to_vec()),
-        (stop, _) => stop,
     }
 }

@@ -11,6 +11,7 @@ mod staging;
 mod collapse;
 mod write;
 mod row;
+mod parts;
 mod endpoint;
 mod reader;
 
@@ -45,7 +46,8 @@ pub use crate::mutation::{
     Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
 };
 pub use crate::scanner::Scanner;
-pub use endpoint::{AttachedEndpoint, RowRange};
+pub use endpoint::AttachedEndpoint;
+pub use parts::RowRange;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 
 /// Which snapshot statements read.

@@ -21,7 +21,7 @@ use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
-use crate::transaction::endpoint::{RowRange, cut};
+use crate::transaction::parts::{RowRange, cut};
 use crate::transaction::{Transaction, show_scan};
 
 /// Flags that end a read.
@@ -60,6 +60,8 @@ pub struct Parallelism {
     pub threads: usize,
     /// Rows that a statement is to read by itself first.
     pub after_rows: u64,
+    /// Bytes of files that one thread takes at a time.
+    pub piece_bytes: u64,
 }
 
 /// Parts of a statement's work that region threads do ahead of it; see
@@ -171,14 +173,16 @@ impl TableReader {
         Arc::clone(self.table.regions().of_row(row))
     }
 
-    /// Returns the ranges (half-open, ascending, disjoint) by the regions in which they lie now. A
-    /// hint for sharing work: a scan of a part is right whatever becomes of the regions. One part
-    /// if observers of the table see scans: what they see as one stays one.
-    pub fn cut(&self, ranges: &[RowRange]) -> Vec<Vec<RowRange>> {
-        match self.table.observers().chain_for(Hooks::SCAN) {
-            Some(_) => vec![ranges.to_vec()],
-            None => cut(ranges, &self.table.regions()),
+    /// Returns the ranges (half-open, ascending, disjoint) in parts that can be read side by side:
+    /// by the regions in which they lie now, large regions in several. A hint for sharing work: a
+    /// scan of a part is right whatever becomes of the regions. One part if observers of the table
+    /// see scans: what they see as one stays one.
+    pub fn cut(&self, ranges: &[RowRange], parallelism: Parallelism) -> Vec<Vec<RowRange>> {
+        if self.table.observers().chain_for(Hooks::SCAN).is_some() {
+            return vec![ranges.to_vec()];
         }
+        let cut = cut(ranges, &self.table.regions(), Some(parallelism.piece_bytes));
+        cut.parts.into_iter().map(|part| part.ranges).collect()
     }
 }
 
@@ -247,8 +251,9 @@ impl Transaction {
     pub fn parallelism(&self) -> Option<Parallelism> {
         let options = self.engine.options();
         let (threads, after_rows) = (options.region_threads, options.parallel_after_rows);
+        let piece_bytes = options.parallel_piece_bytes;
         let allowed = threads > 1 && self.options.consistency == Consistency::Strong;
-        allowed.then_some(Parallelism { threads, after_rows })
+        allowed.then_some(Parallelism { threads, after_rows, piece_bytes })
     }
 
     /// Has region threads work on these parts from now on, ahead of the caller, who takes what they

@@ -133,6 +133,7 @@ fn paged(env: &FaultEnv, page_rows: u64, parallel_after_rows: u64, threads: usiz
     let options = Options {
         endpoint_page_rows: page_rows,
         parallel_after_rows,
+        parallel_piece_bytes: 1,
         region_threads: threads,
         ..options(env)
     };
@@ -333,6 +334,40 @@ fn a_running_call_tells_how_far_it_is() {
         .unwrap();
     assert_eq!(seen, [(2, 1, 0), (3, 2, 1), (5, 3, 2)]);
     assert!(store.endpoint_calls().is_empty());
+}
+
+#[test]
+fn a_region_with_large_files_is_called_in_pieces() {
+    let store = paged(&FaultEnv::new(1), u64::MAX, 0, 2);
+    let mut small_blocks = descriptor(&["500"], 1);
+    small_blocks.families[0].block_bytes = 64;
+    store.create_table(small_blocks).unwrap();
+    let before = begin(&store);
+    let puts = (0..600).map(|number| Mutation::new(row(number)).put(0, "q", b"v".to_vec()));
+    before.mutate(TABLE, puts.collect()).unwrap();
+    before.commit().unwrap().durable.wait().unwrap();
+    let transaction = begin(&store);
+    assert_eq!(pages(&transaction, &everything(), &Request::default()).unwrap().len(), 2);
+    store.flush(TABLE).unwrap();
+    transaction.mutate(TABLE, vec![Mutation::new(row(7)).delete_row()]).unwrap();
+    transaction.begin_statement();
+    let mut progress = Vec::new();
+    let mut rows = Vec::new();
+    let take = |page: Vec<Vec<u8>>| {
+        let calls = store.endpoint_calls();
+        progress.push((calls[0].regions_done, calls[0].regions));
+        rows.extend(page);
+        Ok::<(), Error>(())
+    };
+    let (reader, request) = (transaction.reader(TABLE).unwrap(), Request::default());
+    transaction.call_endpoint(&reader, &everything(), &Rows::default(), &request, take).unwrap();
+    assert!((20..=130).contains(&progress.len()), "{} pieces", progress.len());
+    assert_eq!((progress[0], progress[progress.len() - 1]), ((0, 2), (2, 2)));
+    rows.sort();
+    assert_eq!(rows, (0..600).filter(|number| *number != 7).map(row).collect::<Vec<_>>());
+    // Where few rows are asked for there are few pieces.
+    let narrow = [(row(100), Some(row(101)))];
+    assert_eq!(pages(&transaction, &narrow, &Request::default()).unwrap().len(), 1);
 }
 
 fn row(number: u16) -> Vec<u8> {
