@@ -11,6 +11,7 @@
 //! Nodes refer to the columns of their input by position, as [`crate::logical`] does.
 
 pub mod scan;
+mod estimates;
 mod expression;
 mod grouping_sets;
 mod explain;
@@ -32,6 +33,7 @@ use crate::logical::{
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
+pub use crate::plan::estimates::{Estimate, Estimates};
 pub use crate::plan::grouping_sets::GroupingSetsNode;
 pub use crate::plan::render::Shown;
 

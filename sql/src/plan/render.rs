@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
+use crate::plan::{Estimate, Estimates};
 use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
 
 /// What is shown beside the plan.
 #[derive(Clone, Copy, Default)]
 pub struct Shown<'a> {
+    /// What the steps were thought to yield and to cost.
+    pub estimates: Option<&'a Estimates>,
     /// What the steps did, if they ran.
     pub profile: Option<&'a Profile>,
     /// How long they took, too.
@@ -24,7 +27,7 @@ pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
 }
 
 fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<String>) {
-    lines.push(format!("{first}{}{}", step.line, actual(step, shown)));
+    lines.push(format!("{first}{}{}{}", step.line, estimated(step, shown), actual(step, shown)));
     if let Some(buffers) = buffers(step, shown) {
         let stem = if step.inputs.is_empty() { "   " } else { "│  " };
         lines.push(format!("{rest}{stem}{buffers}"));
@@ -34,6 +37,15 @@ fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<
         let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         draw(input, &format!("{rest}{branch}"), &format!("{rest}{stem}"), shown, lines);
     }
+}
+
+/// ` (cost=0.00..35.50 rows=2550 width=4)`, as PostgreSQL gives it.
+fn estimated(step: &Step, shown: Shown<'_>) -> String {
+    let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
+    estimate.map_or_else(String::new, |estimate| {
+        let Estimate { startup, total, rows, width } = estimate;
+        format!(" (cost={startup:.2}..{total:.2} rows={rows:.0} width={width})")
+    })
 }
 
 /// ` (actual time=0.120 rows=4 loops=1)`; rows and time of a loop, as PostgreSQL gives them.
@@ -93,6 +105,13 @@ fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
     let _ = write!(out, "{{\n{pad}\"Node Type\": {}", quoted(kind));
     if !rest.is_empty() {
         let _ = write!(out, ",\n{pad}\"Description\": {}", quoted(rest));
+    }
+    let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
+    if let Some(Estimate { startup, total, rows, width }) = estimate {
+        let _ = write!(out, ",\n{pad}\"Startup Cost\": {}", plain(startup));
+        let _ = write!(out, ",\n{pad}\"Total Cost\": {}", plain(total));
+        let _ = write!(out, ",\n{pad}\"Plan Rows\": {}", rows.round());
+        let _ = write!(out, ",\n{pad}\"Plan Width\": {width}");
     }
     if let (Some(profile), Some(address)) = (shown.profile, step.address) {
         let figures = profile.of(address);
@@ -168,7 +187,7 @@ mod tests {
         profile.add(1, 4, Duration::from_micros(1_500), reads);
         (0..2).for_each(|_| profile.open(2));
         profile.add(2, 6, Duration::from_micros(1_000), ReadFigures::default());
-        let shown = Shown { profile: Some(&profile), timing: true, buffers: false };
+        let shown = Shown { profile: Some(&profile), timing: true, ..Shown::default() };
         assert_eq!(
             text(&plan, shown),
             [

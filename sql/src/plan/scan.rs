@@ -87,6 +87,9 @@ pub struct AccessPath {
     pub reverse: bool,
     /// The rows must come in key order, across salt buckets too.
     pub ordered: bool,
+    /// What reading it costs by estimate, of one combination of values if it is looked up; for
+    /// EXPLAIN.
+    pub cost: Option<f64>,
 }
 
 /// What comes out of the conditions.

@@ -26,6 +26,7 @@ use crate::planner::conjunct::{
 };
 use crate::planner::in_region::{self, Top};
 use crate::planner::key_term::is_integer;
+use crate::planner::notes::Notes;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
 use crate::planner::shape::width_of;
@@ -33,18 +34,25 @@ use crate::planner::statistics::NoStatistics;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the physical plan of a query.
-pub(super) fn build(plan: Logical) -> Node {
-    build_wanted(plan, Wanted::default()).node
+pub(super) fn build(plan: Logical, notes: Notes<'_>) -> Node {
+    build_wanted(plan, Wanted::default(), notes).node
 }
 
 fn unordered(node: Node) -> Built {
     Built { node, ordered: false }
 }
 
+fn build_wanted(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
+    let noted = notes.begin(&plan);
+    let built = build_step(plan, wanted, notes);
+    notes.end(noted, &built.node);
+    built
+}
+
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
-fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
+fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
     match plan {
-        Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted),
+        Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted, notes),
         Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
             types: rows.columns.iter().map(|column| column.sql_type.base).collect(),
             name: rows.name,
@@ -55,17 +63,17 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             unordered(Node::Values(Arc::new(ValuesNode { types, rows })))
         }
         Logical::Filter { input, predicate } => match *input {
-            Logical::Scan(table_scan) => build_filtered_scan(&table_scan, predicate, &wanted),
+            Logical::Scan(table_scan) => build_filtered_scan(&table_scan, predicate, &wanted, notes),
             input => {
                 // Rows that the filter drops do not count towards the goal.
                 let wanted = Wanted { goal: None, ..wanted };
-                let input = build_wanted(input, wanted);
+                let input = build_wanted(input, wanted, notes);
                 let node = FilterNode { input: input.node, predicate };
                 Built { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
             }
         },
-        Logical::Project { input, expressions } => build_project(*input, expressions, wanted),
-        Logical::Join(join) => unordered(build_join(join)),
+        Logical::Project { input, expressions } => build_project(*input, expressions, wanted, notes),
+        Logical::Join(join) => unordered(build_join(join, notes)),
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
             let width = input_types.len();
@@ -77,11 +85,11 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let wanted = Wanted { goal, ..wanted };
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let wanted = if passes { wanted } else { Wanted::default() };
-            let input = build_wanted(*apply.input, wanted);
+            let input = build_wanted(*apply.input, wanted, notes);
             let node = ApplyNode {
                 input: input.node,
                 subquery_types: apply.subquery.column_types(),
-                subquery: build_subquery(*apply.subquery, &apply.kind),
+                subquery: build_subquery(*apply.subquery, &apply.kind, notes),
                 bindings: apply.bindings,
                 kind: apply.kind,
                 input_types,
@@ -93,34 +101,34 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let order = if passes { wanted.order } else { Vec::new() };
             let ProjectSet { input, functions, ordinality, outer } = sets;
-            let input = build_wanted(*input, Wanted { order, goal: None });
+            let input = build_wanted(*input, Wanted { order, goal: None }, notes);
             let node = ProjectSetNode { input: input.node, functions, ordinality, outer };
             Built { node: Node::ProjectSet(Arc::new(node)), ordered: passes && input.ordered }
         }
         Logical::Aggregate { input, group_by, aggregates } => {
-            unordered(build_aggregate(*input, group_by, aggregates))
+            unordered(build_aggregate(*input, group_by, aggregates, notes))
         }
-        Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping)),
+        Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping, notes)),
         Logical::Sort { input, keys } => {
-            Built { node: build_sort(*input, keys, wanted.goal), ordered: false }
+            Built { node: build_sort(*input, keys, wanted.goal, notes), ordered: false }
         }
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
-            let input = build_wanted(*input, Wanted { order: Vec::new(), goal }).node;
+            let input = build_wanted(*input, Wanted { order: Vec::new(), goal }, notes).node;
             unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset, ties })))
         }
         Logical::Distinct { input, on } if on.is_empty() => {
-            unordered(build_distinct(*input, wanted.goal.is_some()))
+            unordered(build_distinct(*input, wanted.goal.is_some(), notes))
         }
         Logical::Distinct { input, on } => {
             // DISTINCT ON sorts by what it names.
-            let input = build(*input);
+            let input = build(*input, notes);
             unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: true })))
         }
         Logical::SetOperation(operation) => {
             let SetOperation { kind, all, left, right } = operation;
             let types = left.column_types();
-            let (left, right) = (build(*left), build(*right));
+            let (left, right) = (build(*left, notes), build(*right, notes));
             let on = types.iter().enumerate().map(|(i, &t)| Expr::column(i, t)).collect();
             let node = SetOperationNode { kind, all, left, right, types };
             let node = Node::SetOperation(Arc::new(node));
@@ -132,10 +140,10 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
                 _ => node,
             })
         }
-        Logical::Window(window) => build_window(window, &wanted),
+        Logical::Window(window) => build_window(window, &wanted, notes),
         Logical::With(with) => {
-            let query = build(*with.query);
-            let body = build_wanted(*with.body, wanted);
+            let query = build(*with.query, notes);
+            let body = build_wanted(*with.body, wanted, notes);
             let node = WithNode { id: with.id, name: with.name, query, body: body.node };
             Built { node: Node::With(Arc::new(node)), ordered: body.ordered }
         }
@@ -148,7 +156,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         }))),
         Logical::RecursiveUnion(union) => {
             let types = union.start.column_types();
-            let (start, step) = (build(*union.start), build(*union.step));
+            let (start, step) = (build(*union.start, notes), build(*union.step, notes));
             let (id, name, all) = (union.id, union.name, union.all);
             let node = RecursiveUnionNode { id, name, all, start, step, types };
             unordered(Node::RecursiveUnion(Arc::new(node)))
@@ -156,7 +164,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
         Logical::Append { inputs } => {
             let goal = wanted.goal;
             let build_input =
-                |input| build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }).node;
+                |input| build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }, notes).node;
             let inputs = inputs.into_iter().map(build_input).collect();
             unordered(Node::Append(Arc::new(AppendNode { inputs })))
         }
@@ -164,7 +172,7 @@ fn build_wanted(plan: Logical, wanted: Wanted) -> Built {
 }
 
 /// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
-fn build_subquery(subquery: Logical, kind: &ApplyKind) -> Node {
+fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
         ApplyKind::Scalar if !is_single_row(&subquery) => 2,
@@ -173,12 +181,13 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind) -> Node {
         | ApplyKind::Any { .. }
         | ApplyKind::All { .. }
         | ApplyKind::Rows { .. } => {
-            return build(subquery);
+            return build(subquery, notes);
         }
     };
     let limit = Expr::Constant { value: Datum::Int8(rows), data_type: DataType::Int8 };
     let input = Box::new(subquery);
-    build(Logical::Limit { input, limit: Some(limit), offset: None, ties: Vec::new() })
+    let limited = Logical::Limit { input, limit: Some(limit), offset: None, ties: Vec::new() };
+    build(limited, notes)
 }
 
 fn all_columns(plan: &Logical) -> Vec<Expr> {
@@ -200,19 +209,27 @@ fn build_filtered_scan(
     table_scan: &crate::logical::TableScan,
     predicate: Expr,
     wanted: &Wanted,
+    notes: Notes<'_>,
 ) -> Built {
     let mut conjuncts = Vec::new();
     split(predicate, &mut conjuncts);
     let (volatile, conjuncts): (Vec<Expr>, Vec<Expr>) =
         conjuncts.into_iter().partition(is_volatile);
-    let Some(predicate) = all(volatile) else { return scan::build(table_scan, conjuncts, wanted) };
+    let Some(predicate) = all(volatile) else {
+        return scan::build(table_scan, conjuncts, wanted, notes);
+    };
     let wanted = Wanted { order: wanted.order.clone(), goal: None };
-    let built = scan::build(table_scan, conjuncts, &wanted);
+    let built = scan::build(table_scan, conjuncts, &wanted, notes);
     let node = FilterNode { input: built.node, predicate };
     Built { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
 }
 
-fn build_project(input: Logical, mut expressions: Vec<Expr>, wanted: Wanted) -> Built {
+fn build_project(
+    input: Logical,
+    mut expressions: Vec<Expr>,
+    wanted: Wanted,
+    notes: Notes<'_>,
+) -> Built {
     let mut input = input;
     // Projections one above the other become one, unless that would compute something twice.
     while let Logical::Project { input: below, expressions: inner } = input {
@@ -231,7 +248,7 @@ fn build_project(input: Logical, mut expressions: Vec<Expr>, wanted: Wanted) -> 
         .into_iter()
         .map(|key| SortKey { expression: substitute(key.expression, &expressions), ..key })
         .collect();
-    let built = build_wanted(input, Wanted { order, goal: wanted.goal });
+    let built = build_wanted(input, Wanted { order, goal: wanted.goal }, notes);
     let (node, expressions) = narrowed(built.node, expressions);
     let node = match &node {
         Node::Scan(scan) if scan.output.len() == expressions.len() && is_identity(&expressions) => {
@@ -267,22 +284,27 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 }
 
 /// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
-fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node {
+fn build_sort(
+    input: Logical,
+    keys: Vec<SortKey>,
+    goal: Option<RowGoal>,
+    notes: Notes<'_>,
+) -> Node {
     let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
         let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
-        let built = build_wanted(input.clone(), wanted);
+        let built = build_wanted(input.clone(), wanted, notes);
         if built.ordered {
             return built.node;
         }
         if let Some(goal) = &goal
-            && let Some(node) = build_top_n(input.clone(), &keys, goal)
+            && let Some(node) = build_top_n(input.clone(), &keys, goal, notes)
         {
             return node;
         }
     }
     let is_sorted = is_sorted(&input, &keys);
-    let input = build(input);
+    let input = build(input, notes);
     if is_sorted {
         return input;
     }
@@ -290,7 +312,12 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>) -> Node
 }
 
 /// The first rows found in the regions; what is computed of them is computed in the session.
-fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal) -> Option<Node> {
+fn build_top_n(
+    input: Logical,
+    keys: &[SortKey],
+    goal: &RowGoal,
+    notes: Notes<'_>,
+) -> Option<Node> {
     let sorted_by = keys.iter().map(|key| key.expression.clone());
     let parts = sorted_by.chain(all_columns(&input)).collect();
     let (input, mut parts, _) = without_projections(input, parts, Vec::new());
@@ -302,11 +329,11 @@ fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal) -> Option<Node>
         let column = |&index: &usize| Expr::column(index, types[index]);
         let expressions = yielded.iter().map(column).collect();
         let goal = Some(goal.clone());
-        let input = Node::Sort(Arc::new(SortNode { input: build(input), keys, goal, types }));
+        let input = Node::Sort(Arc::new(SortNode { input: build(input, notes), keys, goal, types }));
         Node::Project(Arc::new(ProjectNode { input, expressions }))
     };
     let top = Top { input, keys, goal: goal.clone(), expressions };
-    let (node, expressions) = in_region::top_n(top, &sort)?;
+    let (node, expressions) = in_region::top_n(top, &sort, notes)?;
     let Node::RegionTopN(top) = &node else { return Some(node) };
     if top.output.len() == expressions.len() && is_identity(&expressions) {
         return Some(node);
@@ -340,12 +367,15 @@ fn is_sorted(plan: &Logical, keys: &[SortKey]) -> bool {
 }
 
 /// The rows are sorted by partition and order, unless those below are already.
-fn build_window(window: Window, wanted: &Wanted) -> Built {
+fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
     let Window { input, partition_by, order_by, functions } = window;
     let keys = sort_keys(&partition_by, &order_by);
     let ordered = keys.starts_with(&wanted.order);
     let input_types = input.column_types();
-    let input = if keys.is_empty() { build(*input) } else { build_sort(*input, keys, None) };
+    let input = match keys.is_empty() {
+        true => build(*input, notes),
+        false => build_sort(*input, keys, None, notes),
+    };
     let node = WindowAggNode { input, partition_by, order_by, functions, input_types };
     Built { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
@@ -379,28 +409,36 @@ fn without_projections(
     (input, group_by, aggregates)
 }
 
-fn build_aggregate(input: Logical, group_by: Vec<Expr>, aggregates: Vec<Aggregate>) -> Node {
+fn build_aggregate(
+    input: Logical,
+    group_by: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    notes: Notes<'_>,
+) -> Node {
     let (input, group_by, aggregates) = without_projections(input, group_by, aggregates);
     if group_by.is_empty()
         && let [aggregate] = aggregates.as_slice()
-        && let Some(node) = build_extreme(&input, aggregate)
+        && let Some(node) = build_extreme(&input, aggregate, notes)
     {
         return node;
     }
-    if let Some(node) = in_region::aggregate(&input, &group_by, &aggregates) {
+    if let Some(node) = in_region::aggregate(&input, &group_by, &aggregates, notes) {
         return node;
     }
-    let input = build(input);
+    let input = build(input, notes);
     Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
 }
 
 /// Where one of the sets has all keys the regions group by these; else each row is added to all
 /// sets, what is computed of it computed once.
-fn build_grouping_sets(grouping: GroupingSets) -> Node {
+fn build_grouping_sets(grouping: GroupingSets, notes: Notes<'_>) -> Node {
     let GroupingSets { input, group_by, aggregates, sets, groupings } = grouping;
     let has_all = sets.iter().any(|set| set.len() == group_by.len());
     let (input, group_by, aggregates) = without_projections(*input, group_by, aggregates);
-    let regions = if has_all { in_region::aggregate(&input, &group_by, &aggregates) } else { None };
+    let regions = match has_all {
+        true => in_region::aggregate(&input, &group_by, &aggregates, notes),
+        false => None,
+    };
     let node = match regions {
         Some(input) => {
             GroupingSetsNode { input, in_regions: true, group_by, aggregates, sets, groupings }
@@ -420,7 +458,7 @@ fn build_grouping_sets(grouping: GroupingSets) -> Node {
             let group_by = group_by.into_iter().map(place).collect();
             let aggregates =
                 aggregates.into_iter().map(|one| one.map_expressions(&place)).collect();
-            let input = build_project(input, parts, Wanted::default()).node;
+            let input = build_project(input, parts, Wanted::default(), notes).node;
             GroupingSetsNode { input, in_regions: false, group_by, aggregates, sets, groupings }
         }
     };
@@ -428,22 +466,22 @@ fn build_grouping_sets(grouping: GroupingSets) -> Node {
 }
 
 /// Each row once: groups in the regions. Where few rows are wanted the session may end early.
-fn build_distinct(input: Logical, has_goal: bool) -> Node {
+fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
     if !has_goal && reaches_scan(&input) {
         let keys = all_columns(&input);
         let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
-        if let Some(node) = in_region::aggregate(&below, &keys, &[]) {
+        if let Some(node) = in_region::aggregate(&below, &keys, &[], notes) {
             return node;
         }
     }
     let on = all_columns(&input);
-    let input = build(input);
+    let input = build(input, notes);
     Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false }))
 }
 
 /// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be
 /// checked of the rows.
-fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
+fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Option<Node> {
     let descending = match aggregate.kind {
         AggregateKind::Min => false,
         AggregateKind::Max => true,
@@ -459,7 +497,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
     let key = SortKey { expression: argument, descending, nulls_first: descending };
     let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
     let wanted = Wanted { order: vec![key], goal: RowGoal::of(&limit, &None) };
-    let built = build_wanted(push_down(present, &NoStatistics, &Cell::new(0)), wanted);
+    let built = build_wanted(push_down(present, &NoStatistics, &Cell::new(0)), wanted, notes);
     let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
     if !built.ordered || !exact {
         return None;
@@ -470,7 +508,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate) -> Option<Node> {
     Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
 }
 
-fn build_join(join: Join) -> Node {
+fn build_join(join: Join, notes: Notes<'_>) -> Node {
     let left_types = join.left.column_types();
     let right_types = join.right.column_types();
     let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
@@ -488,11 +526,11 @@ fn build_join(join: Join) -> Node {
     }
     let kind = join.kind;
     let residual = all(rest);
-    if let Some((right, bindings)) = build_lookup(&join.right, join.choice, &left_keys, &right_keys)
-    {
+    let keys = (left_keys.as_slice(), right_keys.as_slice());
+    if let Some((right, bindings)) = build_lookup(&join.right, join.choice, keys, notes) {
         return Node::LookupJoin(Arc::new(LookupJoinNode {
             kind,
-            left: build(*join.left),
+            left: build(*join.left, notes),
             right,
             bindings,
             left_keys,
@@ -502,7 +540,7 @@ fn build_join(join: Join) -> Node {
             right_types,
         }));
     }
-    let (left, right) = (build(*join.left), build(*join.right));
+    let (left, right) = (build(*join.left, notes), build(*join.right, notes));
     if left_keys.is_empty() {
         let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
         return Node::LoopJoin(Arc::new(node));
@@ -524,14 +562,14 @@ fn build_join(join: Join) -> Node {
 fn build_lookup(
     right: &Logical,
     choice: JoinChoice,
-    left_keys: &[Expr],
-    right_keys: &[Expr],
+    (left_keys, right_keys): (&[Expr], &[Expr]),
+    notes: Notes<'_>,
 ) -> Option<(Node, Vec<(usize, Expr)>)> {
     let first = choice.lookup?;
     let keys = right_keys.iter().zip(left_keys).enumerate();
     let keys: Vec<(Expr, usize, DataType)> =
         keys.map(|(at, (right, left))| (right.clone(), first + at, left.data_type())).collect();
-    let (node, used) = scan::build_lookup(right, &keys)?;
+    let (node, used) = scan::build_lookup(right, &keys, notes)?;
     Some((node, used.iter().map(|&key| (first + key, left_keys[key].clone())).collect()))
 }
 

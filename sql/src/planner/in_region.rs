@@ -16,6 +16,7 @@ use crate::plan::{Node, RegionAggregateNode, RegionTopNNode, RowGoal};
 use crate::planner::access::{Question, choose};
 use crate::planner::conjunct::{Columns, add_columns, is_volatile, renumber};
 use crate::planner::lookup::{FilteredTable, filtered_table};
+use crate::planner::notes::Notes;
 use crate::planner::scan::{direct, path_of};
 
 /// What is read of a table inside its regions.
@@ -32,7 +33,7 @@ struct RegionScan {
 
 impl RegionScan {
     /// Reads what `parts` need, if the input is one table read without look-ups.
-    fn of(input: &Logical, parts: &[&Expr]) -> Option<RegionScan> {
+    fn of(input: &Logical, parts: &[&Expr], notes: Notes<'_>) -> Option<RegionScan> {
         let FilteredTable { scan, conjuncts } = filtered_table(input)?;
         let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
         let volatile = parts.iter().copied().any(is_volatile);
@@ -51,10 +52,11 @@ impl RegionScan {
         }
         let rest = candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
         let reading = direct(&narrowed, &candidate, rest);
+        let cost = notes.path_cost(&candidate, &question);
         Some(RegionScan {
             table: Arc::clone(&scan.table),
             alias: scan.alias.clone(),
-            path: path_of(candidate, false, false),
+            path: path_of(candidate, cost),
             read: reading.read,
             filter: reading.filter,
             used: used.into_iter().collect(),
@@ -79,6 +81,7 @@ pub(super) fn aggregate(
     input: &Logical,
     group_by: &[Expr],
     aggregates: &[Aggregate],
+    notes: Notes<'_>,
 ) -> Option<Node> {
     // What is as large as the rows themselves is gathered where it is wanted.
     if aggregates.iter().any(Aggregate::keeps_all) {
@@ -86,7 +89,7 @@ pub(super) fn aggregate(
     }
     let parts: Vec<&Expr> =
         aggregates.iter().flat_map(Aggregate::expressions).chain(group_by).collect();
-    let scan = RegionScan::of(input, &parts)?;
+    let scan = RegionScan::of(input, &parts, notes)?;
     let put = |part: Expr| scan.put(part);
     let of_aggregate = |aggregate: &Aggregate| aggregate.clone().map_expressions(&put);
     let aggregates = aggregates.iter().map(of_aggregate).collect();
@@ -119,7 +122,11 @@ pub(super) type SortColumns<'a> = &'a dyn Fn(Logical, Vec<SortKey>, &[usize]) ->
 
 /// Returns the first rows in an order, found in the regions, if that can be and few are wanted; and
 /// the expressions, made over its columns.
-pub(super) fn top_n(top: Top, sort: SortColumns<'_>) -> Option<(Node, Vec<Expr>)> {
+pub(super) fn top_n(
+    top: Top,
+    sort: SortColumns<'_>,
+    notes: Notes<'_>,
+) -> Option<(Node, Vec<Expr>)> {
     let Top { input, keys, goal, expressions } = top;
     let number = |number: &Expr| match number {
         Expr::Constant { value: Datum::Int8(value), .. } => Some(*value),
@@ -132,7 +139,7 @@ pub(super) fn top_n(top: Top, sort: SortColumns<'_>) -> Option<(Node, Vec<Expr>)
         return None;
     }
     let parts: Vec<&Expr> = keys.iter().map(|key| &key.expression).chain(&expressions).collect();
-    let scan = RegionScan::of(&input, &parts)?;
+    let scan = RegionScan::of(&input, &parts, notes)?;
     let mut yielded = Columns::new();
     expressions.iter().for_each(|expression| add_columns(expression, &mut yielded));
     let yielded: Vec<usize> = yielded.into_iter().collect();

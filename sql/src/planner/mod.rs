@@ -32,6 +32,7 @@ mod value_first;
 mod push_down;
 mod prune;
 mod wanted;
+mod notes;
 mod scan;
 mod in_region;
 mod build;
@@ -45,11 +46,21 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{Bound, Delete, Insert, Logical, Merge, OnConflict, Returning, Steps, Update};
 use crate::plan::{
-    DeletePlan, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan,
+    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan,
 };
 use crate::planner::conjunct::{column, parameter_count};
+use crate::planner::estimate::Estimator;
+use crate::planner::notes::{Notebook, Notes};
 use crate::planner::shape::parameters_of;
 use crate::planner::statistics::Statistics;
+
+/// What plans are made with.
+#[derive(Clone, Copy)]
+struct Aids<'a> {
+    statistics: &'a dyn Statistics,
+    /// Where it is noted what steps are thought to cost.
+    notes: Notes<'a>,
+}
 
 /// Returns the plan of a bound statement.
 ///
@@ -57,31 +68,46 @@ use crate::planner::statistics::Statistics;
 ///
 /// None today; statements that cannot be planned are refused by the binder.
 pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
+    plan_with(bound, Aids { statistics, notes: Notes::NONE })
+}
+
+/// As [`plan`], and what the steps are thought to yield and to cost.
+///
+/// # Errors
+///
+/// As for [`plan`].
+pub fn estimated(bound: &Bound, statistics: &dyn Statistics) -> Result<(Plan, Estimates)> {
+    let notebook = Notebook::new(Estimator { statistics });
+    let plan = plan_with(bound, Aids { statistics, notes: Notes::of(&notebook) })?;
+    Ok((plan, notebook.into_estimates()))
+}
+
+fn plan_with(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
     Ok(match bound {
         Bound::Query(query) => {
             let mut count = parameters_of(&query.plan);
-            let node = plan_rows(query.plan.clone(), &mut count, statistics);
+            let node = plan_rows(query.plan.clone(), &mut count, aids);
             let point = scan::point_get(&node);
             Plan::new(Root::Query(node), query.columns.clone(), count, point)
         }
-        Bound::Insert(insert) => plan_insert(insert, statistics),
-        Bound::Update(update) => plan_update(update, statistics),
-        Bound::Delete(delete) => plan_delete(delete, statistics),
-        Bound::Merge(merge) => plan_merge(merge, statistics),
-        Bound::Steps(steps) => plan_steps(steps, statistics)?,
+        Bound::Insert(insert) => plan_insert(insert, aids),
+        Bound::Update(update) => plan_update(update, aids),
+        Bound::Delete(delete) => plan_delete(delete, aids),
+        Bound::Merge(merge) => plan_merge(merge, aids),
+        Bound::Steps(steps) => plan_steps(steps, aids)?,
     })
 }
 
 /// Each step is planned by itself; all share the parameters.
-fn plan_steps(steps: &Steps, statistics: &dyn Statistics) -> Result<Plan> {
+fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
     let mut before = Vec::with_capacity(steps.before.len());
     let mut count = 0;
     for step in &steps.before {
-        let planned = plan(&step.bound, statistics)?;
+        let planned = plan_with(&step.bound, aids)?;
         count = count.max(planned.parameter_count);
         before.push(PlanStep { id: step.id, name: step.name.clone(), root: planned.root });
     }
-    let mut last = plan(&steps.last, statistics)?;
+    let mut last = plan_with(&steps.last, aids)?;
     last.parameter_count = last.parameter_count.max(count);
     last.before = before;
     last.point = None;
@@ -89,11 +115,11 @@ fn plan_steps(steps: &Steps, statistics: &dyn Statistics) -> Result<Plan> {
 }
 
 /// `parameter_count`: one more than the largest parameter; what look-ups take is added.
-fn plan_rows(logical: Logical, parameter_count: &mut usize, statistics: &dyn Statistics) -> Node {
+fn plan_rows(logical: Logical, parameter_count: &mut usize, aids: Aids<'_>) -> Node {
     let next_parameter = Cell::new(*parameter_count);
-    let logical = push_down::push_down(logical, statistics, &next_parameter);
+    let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
     *parameter_count = next_parameter.get();
-    build::build(prune::prune(logical))
+    build::build(prune::prune(logical), aids.notes)
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
@@ -105,7 +131,7 @@ fn largest<'a>(expressions: impl Iterator<Item = &'a Expr>) -> usize {
     expressions.map(parameter_count).max().unwrap_or(0)
 }
 
-fn plan_insert(insert: &Insert, statistics: &dyn Statistics) -> Plan {
+fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
     let mut count = parameters_of(&insert.source);
     if let OnConflict::Update { assignments, predicate, .. } = &insert.on_conflict {
         let values = assignments.iter().map(|assignment| &assignment.value);
@@ -115,7 +141,7 @@ fn plan_insert(insert: &Insert, statistics: &dyn Statistics) -> Plan {
     count = count.max(largest(returning));
     let root = Root::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
-        source: plan_rows(insert.source.clone(), &mut count, statistics),
+        source: plan_rows(insert.source.clone(), &mut count, aids),
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
         returning: insert.returning.clone(),
@@ -128,7 +154,7 @@ fn target_rows(
     table: &Arc<Table>,
     source: &Logical,
     parameter_count: &mut usize,
-    statistics: &dyn Statistics,
+    aids: Aids<'_>,
 ) -> TargetRows {
     let types = source.column_types();
     let extra = table.columns.len()..types.len();
@@ -139,7 +165,7 @@ fn target_rows(
             expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
         },
         parameter_count,
-        statistics,
+        aids,
     );
     let point = match &node {
         Node::Scan(scan) if extra.is_empty() => scan::point_key(scan),
@@ -148,14 +174,14 @@ fn target_rows(
     TargetRows { node, extra_types: types[extra].to_vec(), point }
 }
 
-fn plan_update(update: &Update, statistics: &dyn Statistics) -> Plan {
+fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
     let values = update.assignments.iter().map(|assignment| &assignment.value);
     let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(values.chain(returning).chain(&update.recheck));
     let mut count = count.max(parameters_of(&update.source));
     let root = Root::Update(UpdatePlan {
         table: Arc::clone(&update.table),
-        source: target_rows(&update.table, &update.source, &mut count, statistics),
+        source: target_rows(&update.table, &update.source, &mut count, aids),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
         repeats: update.repeats,
@@ -164,27 +190,27 @@ fn plan_update(update: &Update, statistics: &dyn Statistics) -> Plan {
     Plan::new(root, columns_of(&update.returning), count, None)
 }
 
-fn plan_delete(delete: &Delete, statistics: &dyn Statistics) -> Plan {
+fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
     let returning = delete.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(returning.chain(&delete.recheck));
     let mut count = count.max(parameters_of(&delete.source));
     let root = Root::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
-        source: target_rows(&delete.table, &delete.source, &mut count, statistics),
+        source: target_rows(&delete.table, &delete.source, &mut count, aids),
         recheck: delete.recheck.clone(),
         returning: delete.returning.clone(),
     });
     Plan::new(root, columns_of(&delete.returning), count, None)
 }
 
-fn plan_merge(merge: &Merge, statistics: &dyn Statistics) -> Plan {
+fn plan_merge(merge: &Merge, aids: Aids<'_>) -> Plan {
     let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);
     let actions = merge.clauses.iter().flat_map(|clause| clause.action.expressions());
     let count = largest(conditions.chain(actions).chain(&merge.recheck));
     let mut count = count.max(parameters_of(&merge.source));
     let root = Root::Merge(MergePlan {
         table: Arc::clone(&merge.table),
-        source: plan_rows(merge.source.clone(), &mut count, statistics),
+        source: plan_rows(merge.source.clone(), &mut count, aids),
         recheck: merge.recheck.clone(),
         clauses: merge.clauses.clone(),
     });

@@ -11,10 +11,16 @@ use crate::plan::{Node, PointGet, RowGoal};
 use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
 use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
+use crate::planner::notes::Notes;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the scan of a table under these conditions, which are over its columns.
-pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> Built {
+pub(super) fn build(
+    scan: &TableScan,
+    conjuncts: Vec<Expr>,
+    wanted: &Wanted,
+    notes: Notes<'_>,
+) -> Built {
     let conjuncts = over_table(scan, conjuncts);
     let order = wanted
         .order
@@ -36,7 +42,8 @@ pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> 
         let read = reading.lookup.as_ref().map_or(&reading.read, |lookup| &lookup.read);
         LockRows { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
     });
-    let path = path_of(candidate, reverse, ordered);
+    let cost = notes.path_cost(&candidate, &question);
+    let path = AccessPath { reverse, ordered, ..path_of(candidate, cost) };
     let node = ScanNode {
         table: Arc::clone(&scan.table),
         alias: scan.alias.clone(),
@@ -60,6 +67,7 @@ pub(super) fn build(scan: &TableScan, conjuncts: Vec<Expr>, wanted: &Wanted) -> 
 pub(super) fn build_lookup(
     plan: &Logical,
     keys: &[(Expr, usize, DataType)],
+    notes: Notes<'_>,
 ) -> Option<(Node, Vec<usize>)> {
     let FilteredTable { scan, mut conjuncts } = filtered_table(plan)?;
     let own = conjuncts.len();
@@ -79,10 +87,11 @@ pub(super) fn build_lookup(
         false => direct(scan, &candidate, rest),
         true => with_lookup(scan, &candidate, rest),
     };
+    let cost = notes.path_cost(&candidate, &question);
     let node = ScanNode {
         table: Arc::clone(&scan.table),
         alias: scan.alias.clone(),
-        path: path_of(candidate, false, false),
+        path: path_of(candidate, cost),
         read: reading.read,
         filter: reading.filter,
         lookup: reading.lookup,
@@ -95,8 +104,8 @@ pub(super) fn build_lookup(
     Some((Node::Scan(Arc::new(node)), used))
 }
 
-/// Returns the path that was chosen.
-pub(super) fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> AccessPath {
+/// Returns the path that was chosen, read from the first key to the last in any order of regions.
+pub(super) fn path_of(candidate: Candidate, cost: Option<f64>) -> AccessPath {
     AccessPath {
         index: candidate.index,
         store_table: candidate.store_table,
@@ -104,8 +113,9 @@ pub(super) fn path_of(candidate: Candidate, reverse: bool, ordered: bool) -> Acc
         conditions: candidate.conditions,
         branches: candidate.branches,
         shape: candidate.shape,
-        reverse,
-        ordered,
+        reverse: false,
+        ordered: false,
+        cost,
     }
 }
 

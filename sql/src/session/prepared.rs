@@ -9,13 +9,13 @@ use types::DataType;
 
 use crate::ast;
 use crate::ast::Statement;
-use crate::binder;
+use crate::binder::{self, BoundStatement};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn};
 use crate::parser::ParsedStatement;
-use crate::plan::Plan;
+use crate::plan::{Estimates, Plan};
 use crate::planner;
 use crate::planner::statistics::{Noted, Sizes, Statistics};
 use crate::system::SystemNames;
@@ -90,17 +90,29 @@ impl Planning<'_> {
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         let statistics = Noted::new(self.statistics);
-        let plan = Arc::new(planner::plan(&bound.bound, &statistics)?);
+        let plan = planner::plan(&bound.bound, &statistics)?;
+        Ok(self.planned(bound, plan, statistics.into_sizes()))
+    }
+
+    /// As [`Planning::plan`], and what the plan's steps are thought to yield and to cost.
+    pub(crate) fn estimated(&self, statement: &Statement) -> Result<(PlannedStatement, Estimates)> {
+        let bound = binder::bind(statement, self.catalog, &self.system, self.constants, &[])?;
+        let statistics = Noted::new(self.statistics);
+        let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
+        Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
+    }
+
+    fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
             search_path: Arc::clone(self.constants.search_path()),
-            sizes: statistics.into_sizes(),
-            plan,
+            sizes,
+            plan: Arc::new(plan),
             parameter_count: bound.parameter_count,
             writes: written_tables(&bound.bound),
         };
-        Ok(PlannedStatement { planned, parameter_types: bound.parameter_types, columns })
+        PlannedStatement { planned, parameter_types: bound.parameter_types, columns }
     }
 }
 

@@ -339,9 +339,10 @@ impl Session {
     fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
         check_explain(explain)?;
         let began = Instant::now();
-        let PlannedStatement { planned, parameter_types, .. } =
-            self.with_planning(|planning| planning.plan(&explain.statement, &[]))?;
-        let mut shown = Shown::default();
+        let (PlannedStatement { planned, parameter_types, .. }, estimates) =
+            self.with_planning(|planning| planning.estimated(&explain.statement))?;
+        let estimates = explain.costs.then_some(&estimates);
+        let mut shown = Shown { estimates, ..Shown::default() };
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         if explain.analyze {
             if !parameter_types.is_empty() {
@@ -356,6 +357,7 @@ impl Session {
                 profile: Some(&profile),
                 timing: explain.timing != Some(false),
                 buffers: explain.buffers == Some(true),
+                ..shown
             };
             lines.push(format!("Rows: {row_count}"));
             if spilled > 0 {

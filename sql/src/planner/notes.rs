@@ -1,0 +1,157 @@
+//! What the planner thinks of its steps, noted while they are chosen, for EXPLAIN.
+//!
+//! Rows are those of [`estimate`](crate::planner::estimate), costs those of
+//! [`cost`](crate::planner::cost) as far as the choice was made by them; what has no choice, such
+//! as a filter, is counted in the same units. A plan that nobody asks about costs nothing here.
+
+use std::cell::RefCell;
+
+use types::DataType;
+
+use crate::logical::Logical;
+use crate::plan::{Estimate, Estimates, Node};
+use crate::planner::access::{Candidate, Question};
+use crate::planner::cost;
+use crate::planner::estimate::Estimator;
+
+/// Bytes of a value of a type without a fixed length.
+const TEXT_WIDTH: usize = 32;
+
+/// Where estimates are noted, if they are.
+#[derive(Clone, Copy)]
+pub(super) struct Notes<'a>(Option<&'a Notebook<'a>>);
+
+/// Estimates in the making.
+pub(super) struct Notebook<'a> {
+    estimator: Estimator<'a>,
+    estimates: RefCell<Estimates>,
+}
+
+/// A logical step, before operators are chosen for it.
+pub(super) struct Begun {
+    rows: f64,
+    width: usize,
+}
+
+impl<'a> Notebook<'a> {
+    pub(super) fn new(estimator: Estimator<'a>) -> Notebook<'a> {
+        Notebook { estimator, estimates: RefCell::default() }
+    }
+
+    pub(super) fn into_estimates(self) -> Estimates {
+        self.estimates.into_inner()
+    }
+
+    /// Notes a step; those below it that nothing was noted of yield as many rows.
+    fn note(&self, node: &Node, begun: &Begun) -> Estimate {
+        let inputs = node.inputs().into_iter().map(|input| {
+            let known = self.estimates.borrow().of(input.address());
+            known.unwrap_or_else(|| self.note(input, begun))
+        });
+        let inputs: Vec<Estimate> = inputs.collect();
+        let (startup, total) = costs(node, &inputs, begun.rows);
+        let estimate = Estimate { startup, total, rows: begun.rows, width: begun.width };
+        self.estimates.borrow_mut().set(node, estimate);
+        estimate
+    }
+}
+
+impl<'a> Notes<'a> {
+    /// Notes nothing.
+    pub(super) const NONE: Notes<'static> = Notes(None);
+
+    pub(super) fn of(notebook: &'a Notebook<'a>) -> Notes<'a> {
+        Notes(Some(notebook))
+    }
+
+    /// Looks at a logical step.
+    pub(super) fn begin(self, plan: &Logical) -> Option<Begun> {
+        let Notes(notebook) = self;
+        notebook.map(|notebook| Begun {
+            rows: notebook.estimator.rows(plan),
+            width: plan.column_types().iter().copied().map(width_of).sum(),
+        })
+    }
+
+    /// Notes what became of it.
+    pub(super) fn end(self, begun: Option<Begun>, node: &Node) {
+        if let (Notes(Some(notebook)), Some(begun)) = (self, begun) {
+            notebook.note(node, &begun);
+        }
+    }
+
+    /// Returns what reading a path costs.
+    pub(super) fn path_cost(self, path: &Candidate, question: &Question<'_>) -> Option<f64> {
+        let Notes(notebook) = self;
+        notebook.map(|notebook| path.cost(question, notebook.estimator))
+    }
+}
+
+/// Bytes of a value, about.
+fn width_of(data_type: DataType) -> usize {
+    match data_type {
+        DataType::Bool => 1,
+        DataType::Int2 => 2,
+        DataType::Int4 | DataType::Float4 | DataType::Date => 4,
+        DataType::Int8
+        | DataType::Float8
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::Timestamptz => 8,
+        DataType::Uuid | DataType::Interval => 16,
+        _ => TEXT_WIDTH,
+    }
+}
+
+/// Returns the cost of the first and of all rows of a step.
+fn costs(node: &Node, inputs: &[Estimate], rows: f64) -> (f64, f64) {
+    let first = inputs.first().copied();
+    let all: f64 = inputs.iter().map(|input| input.total).sum();
+    let startup = first.map_or(0.0, |first| first.startup);
+    let input_rows = first.map_or(0.0, |first| first.rows);
+    // A step that takes all rows before it yields one.
+    let whole = |own: f64| (all + own, all + own + cost::OUTPUT * rows);
+    let passing = (startup, all + cost::COMPARISON * input_rows);
+    match (node, inputs) {
+        (Node::Scan(scan), _) => (0.0, scan.path.cost.unwrap_or(rows)),
+        (Node::RegionAggregate(node), _) => {
+            let read = node.path.cost.unwrap_or(rows);
+            (read, read + cost::OUTPUT * rows)
+        }
+        (Node::RegionTopN(node), _) => {
+            let read = node.path.cost.unwrap_or(rows);
+            (read, read + cost::OUTPUT * rows)
+        }
+        (Node::HashJoin(_), [left, right]) => {
+            let kept = cost::BUILD * right.rows;
+            let own = cost::hash_join(left.rows, right.rows, rows);
+            (left.startup + right.total + kept, all + own)
+        }
+        (Node::LookupJoin(_), [left, right]) => {
+            (left.startup, left.total + cost::lookup_join(left.rows, right.total, rows))
+        }
+        (Node::LoopJoin(_), [left, right]) => {
+            (left.startup + right.total, all + cost::loop_join(left.rows, right.rows, rows))
+        }
+        (Node::Apply(apply), [input, subquery]) if !apply.bindings.is_empty() => {
+            (startup, input.total + input.rows * subquery.total)
+        }
+        (Node::Aggregate(_) | Node::GroupingSets(_), _) => whole(cost::BUILD * input_rows),
+        (Node::Distinct(distinct), _) if !distinct.sorted => {
+            (startup, all + cost::BUILD * input_rows)
+        }
+        (Node::SetOperation(_), _) => whole(cost::BUILD * input_rows),
+        (Node::Sort(sort), _) => match sort.goal {
+            Some(_) => whole(cost::TOP * input_rows),
+            None => whole(cost::COMPARISON * input_rows * input_rows.max(2.0).log2()),
+        },
+        (Node::Limit(_), [input]) => {
+            let part = (rows / input.rows.max(1.0)).min(1.0);
+            (input.startup, input.startup + (input.total - input.startup).max(0.0) * part)
+        }
+        (Node::SystemRows(_) | Node::Values(_) | Node::CteScan(_), _) => {
+            (0.0, cost::COMPARISON * rows)
+        }
+        _ => passing,
+    }
+}
