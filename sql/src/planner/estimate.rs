@@ -5,11 +5,13 @@
 //! by ours. Conditions count as independent of each other, but for those that together fix a
 //! unique key.
 
+use std::sync::Arc;
+
 use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
 use crate::catalog::statistics::{ColumnStatistics, form};
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
     ApplyKind, Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan,
 };
@@ -446,7 +448,8 @@ pub(super) fn is_unique(table: &Table, columns: &[usize]) -> bool {
     if table.key_columns().all(|column| columns.contains(&column)) {
         return true;
     }
-    table.indexes.iter().filter(|index| index.spec.unique).any(|index| {
+    let is_whole = |index: &&Arc<Index>| index.spec.unique && index.state == IndexState::Active;
+    table.indexes.iter().filter(is_whole).any(|index| {
         index.spec.keys.iter().all(|key| match key {
             Expr::Column { index, .. } => columns.contains(index),
             _ => false,

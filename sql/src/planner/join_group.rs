@@ -7,7 +7,8 @@
 //! A left join goes to the tail, `(a LEFT JOIN b) JOIN c` becoming `(a JOIN c) LEFT JOIN b`, unless
 //! a condition between b and c hinders that; then it is a unit of its own. If some condition can
 //! not be true where b is all NULLs it is an inner join. Semi and anti joins use columns of their
-//! left side alone and may always go to the tail. A full join that no condition narrows is a unit.
+//! left side alone and may always go to the tail; a semi join that finds one row at most is an
+//! inner join. A full join that no condition narrows is a unit.
 //!
 //! The columns of units and of right sides have numbers of their own in the group; all expressions
 //! are over these.
@@ -16,12 +17,15 @@ use std::ops::Range;
 
 use types::expr::Expr;
 
-use crate::logical::{Join, JoinKind, Logical};
+use crate::logical::{Join, JoinKind, Logical, TableScan};
 use crate::planner::alternatives::{in_common, said_of};
 use crate::planner::conjunct::{
     all, as_column, boolean, column, is_volatile, renumber, split, substitute, within,
 };
+use crate::planner::equivalence::sides;
+use crate::planner::estimate::is_unique;
 use crate::planner::nullable::rejects_nulls;
+use crate::planner::shape::width_of;
 
 /// Something to be joined.
 #[derive(Debug)]
@@ -161,6 +165,12 @@ impl JoinGroup {
 
     fn flatten_join(&mut self, join: Join) -> Vec<Expr> {
         match join.kind {
+            JoinKind::Semi if finds_one(&join) => {
+                let left_width = width_of(&join.left);
+                let mut outputs = self.flatten_join(Join { kind: JoinKind::Inner, ..join });
+                outputs.truncate(left_width);
+                outputs
+            }
             JoinKind::Inner => {
                 let mut outputs = self.flatten(*join.left);
                 outputs.extend(self.flatten(*join.right));
@@ -290,6 +300,36 @@ impl JoinGroup {
 
 fn rejects_nulls_of(conjunct: &Expr, side: &Range<usize>) -> bool {
     uses(conjunct, side) && rejects_nulls(conjunct, side)
+}
+
+/// Returns whether a left row has no more than one match: the conditions fix a unique key of the
+/// table that the right side reads.
+fn finds_one(join: &Join) -> bool {
+    let left_width = width_of(&join.left);
+    let (left, right) = (0..left_width, left_width..left_width + width_of(&join.right));
+    let key = |conjunct: &Expr| {
+        let (a, b) = sides(conjunct)?;
+        let (key, _) = [(a, b), (b, a)].into_iter().find(|(key, value)| {
+            as_column(key).is_some_and(|at| right.contains(&at)) && within(value, left.clone())
+        })?;
+        Some(as_column(key)? - left_width)
+    };
+    let keys: Vec<usize> = conjuncts_of(join.on.clone()).iter().filter_map(key).collect();
+    let columns = |scan: &TableScan, keys: &[usize]| -> Vec<usize> {
+        keys.iter().map(|&key| scan.columns[key]).collect()
+    };
+    let (mut plan, mut keys) = (join.right.as_ref(), keys);
+    loop {
+        plan = match plan {
+            Logical::Filter { input, .. } => input,
+            Logical::Project { input, expressions } => {
+                keys = keys.into_iter().filter_map(|key| as_column(&expressions[key])).collect();
+                input
+            }
+            Logical::Scan(scan) => return is_unique(&scan.table, &columns(scan, &keys)),
+            _ => return false,
+        }
+    }
 }
 
 /// Returns a right join as a left join with the sides exchanged.
