@@ -140,7 +140,7 @@ fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
 pub(super) fn endpoint_ranges(
     path: &AccessPath,
     context: &Context,
-) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+) -> Result<Vec<store::transaction::RowRange>> {
     let ranges = row_ranges(path, context)?.into_iter();
     Ok(ranges.map(|range| (range.start, range.stop)).collect())
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{Estimate, Estimates};
 use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
+use crate::plan::{Estimate, Estimates};
 
 /// What is shown beside the plan.
 #[derive(Clone, Copy, Default)]

@@ -63,7 +63,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             unordered(Node::Values(Arc::new(ValuesNode { types, rows })))
         }
         Logical::Filter { input, predicate } => match *input {
-            Logical::Scan(table_scan) => build_filtered_scan(&table_scan, predicate, &wanted, notes),
+            Logical::Scan(table_scan) => {
+                build_filtered_scan(&table_scan, predicate, &wanted, notes)
+            }
             input => {
                 // Rows that the filter drops do not count towards the goal.
                 let wanted = Wanted { goal: None, ..wanted };
@@ -72,7 +74,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 Built { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
             }
         },
-        Logical::Project { input, expressions } => build_project(*input, expressions, wanted, notes),
+        Logical::Project { input, expressions } => {
+            build_project(*input, expressions, wanted, notes)
+        }
         Logical::Join(join) => unordered(build_join(join, notes)),
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
@@ -163,8 +167,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         }
         Logical::Append { inputs } => {
             let goal = wanted.goal;
-            let build_input =
-                |input| build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }, notes).node;
+            let build_input = |input| {
+                build_wanted(input, Wanted { order: Vec::new(), goal: goal.clone() }, notes).node
+            };
             let inputs = inputs.into_iter().map(build_input).collect();
             unordered(Node::Append(Arc::new(AppendNode { inputs })))
         }
@@ -284,12 +289,7 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 }
 
 /// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
-fn build_sort(
-    input: Logical,
-    keys: Vec<SortKey>,
-    goal: Option<RowGoal>,
-    notes: Notes<'_>,
-) -> Node {
+fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: Notes<'_>) -> Node {
     let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
         let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
@@ -312,12 +312,7 @@ fn build_sort(
 }
 
 /// The first rows found in the regions; what is computed of them is computed in the session.
-fn build_top_n(
-    input: Logical,
-    keys: &[SortKey],
-    goal: &RowGoal,
-    notes: Notes<'_>,
-) -> Option<Node> {
+fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_>) -> Option<Node> {
     let sorted_by = keys.iter().map(|key| key.expression.clone());
     let parts = sorted_by.chain(all_columns(&input)).collect();
     let (input, mut parts, _) = without_projections(input, parts, Vec::new());
@@ -329,7 +324,8 @@ fn build_top_n(
         let column = |&index: &usize| Expr::column(index, types[index]);
         let expressions = yielded.iter().map(column).collect();
         let goal = Some(goal.clone());
-        let input = Node::Sort(Arc::new(SortNode { input: build(input, notes), keys, goal, types }));
+        let input =
+            Node::Sort(Arc::new(SortNode { input: build(input, notes), keys, goal, types }));
         Node::Project(Arc::new(ProjectNode { input, expressions }))
     };
     let top = Top { input, keys, goal: goal.clone(), expressions };

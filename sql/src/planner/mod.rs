@@ -46,7 +46,8 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{Bound, Delete, Insert, Logical, Merge, OnConflict, Returning, Steps, Update};
 use crate::plan::{
-    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows, UpdatePlan,
+    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows,
+    UpdatePlan,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
