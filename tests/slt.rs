@@ -102,6 +102,7 @@ const PORTABLE: &[&str] = &[
     "distinct_on",
     "enums",
     "functions",
+    "generated",
     "group_by",
     "grouping_sets",
     "indexes",

@@ -41,6 +41,10 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
             sql_type: *sql_type,
             not_null: column.not_null,
             default,
+            generated: match &column.generated {
+                Some(text) => Some(expression(text, &names, Some(*sql_type))?),
+                None => None,
+            },
             identity: column.identity,
             dropped: column.dropped,
         });
@@ -50,7 +54,9 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
         .iter()
         .map(|index| self::index(record, index, &names, &layout).map(Arc::new))
         .collect::<Result<_>>()?;
+    let generated = (0..columns.len()).filter(|&column| columns[column].generated.is_some());
     Ok(Table {
+        generated: generated.collect(),
         oid: record.oid,
         id: record.descriptor.id,
         schema: record.schema.clone(),

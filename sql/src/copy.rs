@@ -99,7 +99,8 @@ impl CopyFormat {
 /// 42703 and 42701 as PostgreSQL reports them.
 pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
     if named.is_empty() {
-        return Ok(table.visible_columns().collect());
+        let plain = |column: &usize| table.columns[*column].generated.is_none();
+        return Ok(table.visible_columns().filter(plain).collect());
     }
     let mut columns = Vec::with_capacity(named.len());
     for name in named {
@@ -108,6 +109,12 @@ pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
                 format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
             Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position)
         })?;
+        if table.columns[column].generated.is_some() {
+            let message = format!("column \"{}\" is a generated column", name.value);
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+                .with_detail("Generated columns cannot be used in COPY.")
+                .at(name.position));
+        }
         if columns.contains(&column) {
             let message = format!("column \"{}\" specified more than once", name.value);
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.position));

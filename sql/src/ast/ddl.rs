@@ -47,6 +47,8 @@ pub struct LikeParts {
     pub indexes: bool,
     /// `IDENTITY`
     pub identity: bool,
+    /// `GENERATED`
+    pub generated: bool,
 }
 
 impl CreateTable {
@@ -75,6 +77,7 @@ impl ColumnDefinition {
             default: None,
             serial: false,
             identity: None,
+            generated: None,
         }
     }
 }
@@ -115,6 +118,8 @@ pub struct ColumnDefinition {
     pub serial: bool,
     /// `GENERATED … AS IDENTITY`
     pub identity: Option<Identity>,
+    /// `GENERATED ALWAYS AS (…) STORED`
+    pub generated: Option<SourceExpr>,
 }
 
 /// A constraint.
@@ -376,6 +381,13 @@ pub enum TableChange {
         column: Ident,
         /// Its new default, if it has one.
         default: Option<SourceExpr>,
+    },
+    /// `ALTER COLUMN c DROP EXPRESSION`
+    DropExpression {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The column.
+        column: Ident,
     },
     /// `ALTER COLUMN c SET NOT NULL`
     SetNotNull(Ident),

@@ -78,14 +78,14 @@ impl Binder<'_> {
 
 /// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
 fn check_identity(column: &Column) -> Result<()> {
-    if column.identity != Some(IdentityRecord::Always) {
-        return Ok(());
-    }
+    let what = match column.identity {
+        _ if column.generated.is_some() => "a generated column",
+        Some(IdentityRecord::Always) => "an identity column defined as GENERATED ALWAYS",
+        _ => return Ok(()),
+    };
     let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
-    Err(Error::new(sqlstate::GENERATED_ALWAYS, message).with_detail(format!(
-        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
-        column.name
-    )))
+    Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{}\" is {what}.", column.name)))
 }
 
 fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<usize> {

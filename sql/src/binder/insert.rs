@@ -233,6 +233,12 @@ pub(super) struct IdentityRule {
 impl IdentityRule {
     /// Returns whether a given value counts; otherwise the sequence gives one.
     fn takes(self, column: &Column) -> Result<bool> {
+        if column.generated.is_some() {
+            let name = &column.name;
+            let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            return Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
+                .with_detail(format!("Column \"{name}\" is a generated column.")));
+        }
         match (column.identity, self.overriding) {
             (Some(_), Some(Overriding::User)) => Ok(false),
             (Some(IdentityRecord::Always), None) => {

@@ -185,6 +185,8 @@ pub struct ColumnRecord {
     pub not_null: bool,
     /// SQL text of DEFAULT.
     pub default: Option<String>,
+    /// SQL text of what makes its value, for a generated column.
+    pub generated: Option<String>,
     /// Index of its family; of no meaning for key columns.
     pub family: u8,
     /// Whether it is an identity column, and of which kind.

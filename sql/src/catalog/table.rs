@@ -10,9 +10,9 @@ use coprocessors::index::IndexSpec;
 use coprocessors::registry::{ColumnShape, TableShape};
 use store::TableDescriptor;
 use store::TableId;
-use types::SqlType;
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
+use types::{Datum, SqlType};
 
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
@@ -37,6 +37,8 @@ pub struct Table {
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<Column>,
+    /// The positions of its generated columns.
+    pub generated: Vec<usize>,
     /// How rows are stored. `layout.columns` and `columns` go by the same index.
     pub layout: Arc<RowLayout>,
     /// Name of the primary key constraint; empty without one.
@@ -64,6 +66,8 @@ pub struct Column {
     pub default: Option<Expr>,
     /// Whether it is an identity column, and of which kind.
     pub identity: Option<IdentityRecord>,
+    /// What makes its value, over the row in table order, for a generated column.
+    pub generated: Option<Expr>,
     /// It was dropped: its place in packed rows stays, and nobody sees it.
     pub dropped: bool,
 }
@@ -145,6 +149,20 @@ impl Table {
     /// Returns the position of the hidden key column of a table without a primary key.
     pub fn row_id_column(&self) -> Option<usize> {
         self.columns.iter().position(Column::is_row_id)
+    }
+
+    /// Computes the generated columns of a row in table order from the others.
+    ///
+    /// # Errors
+    ///
+    /// Whatever their expressions raise.
+    pub fn generate(&self, row: &mut [Datum], context: &EvalContext) -> types::Result<()> {
+        for &column in &self.generated {
+            if let Some(expression) = &self.columns[column].generated {
+                row[column] = expression.eval_row(row, context)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the positions of the key columns, in key order.

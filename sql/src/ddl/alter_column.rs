@@ -16,6 +16,7 @@ use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
+use crate::ddl::generated;
 use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::sequence::kept_default;
@@ -42,6 +43,10 @@ impl Ddl<'_> {
         if column.serial || column.identity.is_some() {
             let hint = "Create a sequence, add the column, and set its default.";
             return Err(Error::not_supported("ADD COLUMN with a sequence", hint).at(name.position));
+        }
+        if column.generated.is_some() {
+            record.columns.push(self.column_record(record, column)?);
+            return generated::check(&record.columns);
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
@@ -75,6 +80,7 @@ impl Ddl<'_> {
             modifier: sql_type.modifier,
             not_null: column.not_null,
             default,
+            generated: None,
             family,
             identity: None,
             missing: stored(&value, sql_type)?,
@@ -82,6 +88,28 @@ impl Ddl<'_> {
             dropped: false,
         });
         Ok(())
+    }
+
+    /// Returns the record of a generated column that is added.
+    fn column_record(
+        &self,
+        record: &TableRecord,
+        column: &ast::ColumnDefinition,
+    ) -> Result<ColumnRecord> {
+        let sql_type = self.changes.catalog(self.engine).type_named(&column.type_name)?;
+        Ok(ColumnRecord {
+            name: column.name.name.value.clone(),
+            type_oid: sql_type.base.oid(),
+            modifier: sql_type.modifier,
+            not_null: column.not_null,
+            default: None,
+            generated: column.generated.as_ref().map(|generated| generated.text.clone()),
+            family: family_of(record, column)?,
+            identity: None,
+            missing: None,
+            enumeration: EnumRecord::within(sql_type.base),
+            dropped: false,
+        })
     }
 
     pub(super) fn set_default(
@@ -93,6 +121,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let position = column_of(table, column)?;
         refuse_identity(table, position)?;
+        generated::refuse_default(table, position, default.is_none())?;
         record.columns[position].default = match default {
             None => None,
             Some(default) => {
@@ -152,17 +181,21 @@ impl Ddl<'_> {
             }
             Err(missing) => return Err(missing),
         };
+        let named = [Object::Column(oid, position)];
+        let going = dependency::going(&catalog, &named);
+        self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
+        going.iter().try_for_each(|one| self.remove(&one.object, cascade, &[]))
+    }
+
+    /// Removes a column; what else depends on it is gone.
+    pub(super) fn remove_column(&mut self, oid: u32, position: usize) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         if table.key_columns().any(|key| key == position) {
             let hint = "Create the table anew and copy what it holds.";
             return Err(Error::not_supported("dropping a column of a primary key", hint));
         }
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
-        let named = [Object::Column(oid, position)];
-        let going = dependency::going(&catalog, &named);
-        self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
-        for one in going.iter().filter(|one| one.object != named[0]) {
-            self.remove(&one.object, cascade, &[])?;
-        }
         self.change_record(oid, |changes, record| {
             let uses = |text: &String| uses_column(record, text, position);
             let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
@@ -181,6 +214,7 @@ impl Ddl<'_> {
             column.name = format!("........pg.dropped.{}........", position + 1);
             column.not_null = false;
             column.default = None;
+            column.generated = None;
             column.identity = None;
             column.dropped = true;
             record.schema_version += 1;
@@ -213,6 +247,8 @@ impl Ddl<'_> {
             Ok(())
         };
         record.checks.iter_mut().try_for_each(|check| renamed(&mut check.predicate))?;
+        let generated = record.columns.iter_mut().filter_map(|column| column.generated.as_mut());
+        generated.into_iter().try_for_each(renamed)?;
         let keys = record.indexes.iter_mut().flat_map(|index| &mut index.keys);
         keys.into_iter().try_for_each(|key| renamed(&mut key.expression))
     }

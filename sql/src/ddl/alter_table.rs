@@ -64,7 +64,10 @@ impl Ddl<'_> {
                     return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
                 }
                 self.add_column(&table, &mut record, column)?;
-                self.store_changed(&table, record)?;
+                match column.generated {
+                    None => self.store_changed(&table, record)?,
+                    Some(_) => self.rewrite_generated(&table, record)?,
+                }
                 let added = constraints.iter();
                 return added.into_iter().try_for_each(|one| self.add_constraint(oid, one, false));
             }
@@ -79,6 +82,12 @@ impl Ddl<'_> {
             }
             TableChange::ColumnDefault { column, default } => {
                 self.set_default(&table, &mut record, column, default.as_ref())?;
+            }
+            TableChange::DropExpression { if_exists, column } => {
+                let dropped = self.drop_expression(&table, &mut record, column, *if_exists)?;
+                if !dropped {
+                    return Ok(());
+                }
             }
             TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
             TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
@@ -238,6 +247,7 @@ fn pass(change: &TableChange) -> u8 {
     match change {
         TableChange::DropColumn { .. }
         | TableChange::DropConstraint { .. }
+        | TableChange::DropExpression { .. }
         | TableChange::DropNotNull(_) => 0,
         TableChange::ColumnType { .. } => 1,
         TableChange::AddColumn { .. } => 2,

@@ -3,8 +3,7 @@
 
 use store::Mutation;
 use store::transaction::Expect;
-use types::expr::Expr;
-use types::{DataType, SqlType};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::binder;
@@ -14,6 +13,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::{column_of, columns_of};
 use crate::ddl::dependency::{self, Object};
+use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
 use crate::{assemble, ddl};
 
@@ -32,6 +32,7 @@ impl Ddl<'_> {
         let position = column_of(table, column)?;
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         self.refuse_views(table, position, &column.value)?;
+        generated::refuse_type(table, position, using.is_some())?;
         let to = self.changes.catalog(self.engine).type_named(type_name)?;
         let from = table.columns[position].sql_type;
         let columns = columns_of(&record)?;
@@ -39,7 +40,8 @@ impl Ddl<'_> {
             Some(using) => binder::bind_table_expression(&using.expr, &columns, Some(to)),
             None => {
                 let name = crate::parser::quoted(&column.value);
-                assemble::expression(&name, &columns, Some(to))
+                let made = record.columns[position].generated.as_ref();
+                assemble::expression(made.unwrap_or(&name), &columns, Some(to))
             }
         };
         let value =
@@ -60,16 +62,19 @@ impl Ddl<'_> {
         if using.is_none() && stays(from, to) {
             return self.store_changed(table, record);
         }
-        self.rewrite(table, record, position, &value)
+        let eval = self.eval.clone();
+        self.rewrite(table, record, &mut |row| {
+            row[position] = value.eval_row(row, &eval)?;
+            Ok(())
+        })
     }
 
-    /// Writes the rows of a table anew, with another value in one column.
-    fn rewrite(
+    /// Writes the rows of a table anew, each as `change` makes it.
+    pub(super) fn rewrite(
         &mut self,
         table: &Table,
         mut record: TableRecord,
-        position: usize,
-        value: &Expr,
+        change: &mut dyn FnMut(&mut Vec<Datum>) -> Result<()>,
     ) -> Result<()> {
         // All rows are going to have all columns.
         record.columns.iter_mut().for_each(|column| column.missing = None);
@@ -78,12 +83,12 @@ impl Ddl<'_> {
         self.store_emptied(table, record)?;
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
-        let (eval, transaction) = (self.eval.clone(), self.transaction);
+        let transaction = self.transaction;
         let mut rows: Vec<Mutation> = Vec::new();
         let layout = &now.layout;
         self.each_row(table, &mut |row| {
             let mut row = row.to_vec();
-            row[position] = value.eval_row(&row, &eval)?;
+            change(&mut row)?;
             let mut mutation = Mutation::new(layout.encode_key(&row)?);
             for family in 0..layout.family_count {
                 mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, &row)?);

@@ -18,6 +18,7 @@ use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
 use crate::catalog::table::ROW_ID_NAME;
+use crate::ddl::generated;
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
@@ -50,6 +51,7 @@ pub fn record(
     let table_name = statement.name.name.value.clone();
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
     let mut columns = columns(statement, catalog, path, &mut families)?;
+    generated::check(&columns)?;
     let (primary_key, primary_key_name) = primary_key(statement, &mut columns)?;
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
@@ -130,6 +132,7 @@ fn columns(
                 Some(default) => Some(kept_default(catalog, path, default)?),
                 None => None,
             },
+            generated: column.generated.as_ref().map(|generated| generated.text.clone()),
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
             identity: column.identity.as_ref().map(|identity| match identity.kind {
@@ -162,6 +165,7 @@ fn row_id_column() -> ColumnRecord {
         modifier: -1,
         not_null: true,
         default: None,
+        generated: None,
         family: 0,
         identity: None,
         missing: None,

@@ -151,9 +151,7 @@ impl Ddl<'_> {
             Object::Default(table, column) => self.change_record(*table, |_, record| {
                 record.columns[*column].default = None;
             }),
-            Object::Column(..) => {
-                unreachable!("columns are dropped by ALTER TABLE, after what depends on them")
-            }
+            Object::Column(table, column) => self.remove_column(*table, *column),
         }
     }
 

@@ -71,6 +71,9 @@ impl Source<'_> {
         let mut definition = definition(self.like, &column.name, column.sql_type);
         definition.name.family = self.family(position);
         definition.not_null = column.not_null;
+        if let Some(generated) = record.generated.as_ref().filter(|_| including.generated) {
+            definition.generated = Some(source(generated)?);
+        }
         match (column.identity, &record.default) {
             (Some(kind), _) if including.identity => {
                 definition.identity = Some(self.identity(position, kind));

@@ -20,6 +20,7 @@ mod alter_type;
 mod alter_table;
 mod dependency;
 mod enumeration;
+mod generated;
 mod like;
 mod drop;
 mod schema;

@@ -44,6 +44,7 @@ impl<'a> ConflictWriter<'a> {
         let table = &plan.table;
         let keys: Vec<usize> = table.key_columns().collect();
         let names_all = (0..table.columns.len())
+            .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
         let (writer, numbers) = (RowWriter::new(table), RowNumbers::new(table));
         let (cells, touched) = (CellBatch::new(), AHashSet::new());
@@ -62,6 +63,7 @@ impl<'a> ConflictWriter<'a> {
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
         self.numbers.number(&mut values, context)?;
+        self.table.generate(&mut values, &context.eval)?;
         match &self.plan.on_conflict {
             OnConflict::Error => {
                 self.writer.insert(&values, context)?;
@@ -101,6 +103,7 @@ impl<'a> ConflictWriter<'a> {
                     old[column] = std::mem::replace(&mut values[column], Datum::Null);
                 }
                 values = old;
+                self.table.generate(&mut values, &context.eval)?;
                 previous(self.table, &mut self.cells)
             }
         };
@@ -134,7 +137,7 @@ impl<'a> ConflictWriter<'a> {
         {
             return Ok(None);
         }
-        update::assign(assignments, &both, &mut new, context)?;
+        update::assign(self.table, assignments, &both, &mut new, context)?;
         self.touched.insert(existing.key.clone());
         let key = existing.key;
         let (writer, cells) = (&mut self.writer, &mut self.cells);

@@ -42,6 +42,7 @@ impl RowSink {
     /// 23505 if the key of this row, or of one pushed before it, is taken; what observers refuse.
     pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
         self.numbers.number(values, &self.context)?;
+        self.writer.table().generate(values, &self.context.eval)?;
         self.writer.insert(values, &self.context)?;
         self.row_count += 1;
         Ok(())

@@ -78,6 +78,7 @@ impl<'a> Merge<'a> {
                 new.push(value.eval_row(&row, &self.context.eval)?);
             }
             self.numbers.number(&mut new, self.context)?;
+            table.generate(&mut new, &self.context.eval)?;
             self.writer.insert(&new, self.context)?;
             self.row_count += 1;
         }
@@ -126,7 +127,7 @@ impl<'a> Merge<'a> {
         match action {
             Some(MergeAction::Update(assignments)) => {
                 let mut new = newest;
-                update::assign(assignments, row, &mut new, self.context)?;
+                update::assign(table, assignments, row, &mut new, self.context)?;
                 update::write(table, writer, key, &new, assignments, cells, self.context)?;
                 self.row_count += 1;
             }

@@ -31,6 +31,11 @@ impl RowWriter {
         RowWriter { table: Arc::clone(table), pending: Vec::new(), ascending: true }
     }
 
+    /// Returns the table.
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// Returns how many rows are pending.
     pub(super) fn pending_count(&self) -> usize {
         self.pending.len()

@@ -37,7 +37,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
             continue;
         };
         let mut new = row[..table.columns.len()].to_vec();
-        assign(&plan.assignments, &row, &mut new, context)?;
+        assign(table, &plan.assignments, &row, &mut new, context)?;
         write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
         if plan.returning.is_some() {
             new.extend_from_slice(&row[table.columns.len()..]);
@@ -49,8 +49,9 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     Ok(ModifyOutcome { row_count, returning: returned.finish() })
 }
 
-/// Computes the assigned columns of `new` from `row`.
+/// Computes the assigned columns of `new` from `row`, and the generated ones from `new`.
 pub(super) fn assign(
+    table: &Table,
     assignments: &[Assignment],
     row: &[Datum],
     new: &mut [Datum],
@@ -59,7 +60,7 @@ pub(super) fn assign(
     for assignment in assignments {
         new[assignment.column] = assignment.value.eval_row(row, &context.eval)?;
     }
-    Ok(())
+    Ok(table.generate(&mut new[..table.columns.len()], &context.eval)?)
 }
 
 /// Stages the new version of a row that is locked and was read into `cells`; a new key is a new
@@ -73,8 +74,9 @@ pub(super) fn write(
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<()> {
+    let assigned = assignments.iter().map(|assignment| assignment.column);
     let assigns_key =
-        assignments.iter().any(|assignment| table.key_columns().any(|k| k == assignment.column));
+        assigned.chain(table.generated.iter().copied()).any(|c| table.key_columns().any(|k| k == c));
     let previous = previous(table, cells);
     if !assigns_key || table.layout.encode_key(new)? == key {
         return writer.overwrite(key, new, previous, context);

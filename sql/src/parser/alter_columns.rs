@@ -98,6 +98,9 @@ impl Cursor<'_> {
             TableChange::ColumnDefault { column, default }
         } else if self.take_words(&["drop", "default"]) {
             TableChange::ColumnDefault { column, default: None }
+        } else if self.take_words(&["drop", "expression"]) {
+            let if_exists = self.take_words(&["if", "exists"]);
+            TableChange::DropExpression { if_exists, column }
         } else if self.take_words(&["set", "not", "null"]) {
             TableChange::SetNotNull(column)
         } else if self.take_words(&["drop", "not", "null"]) {

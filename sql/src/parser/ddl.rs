@@ -181,6 +181,20 @@ impl Cursor<'_> {
             }
             column.default = Some(self.default_expr()?);
             None
+        } else if self.is_words(&["generated", "always", "as"])
+            && self.parser.peek_nth_token_ref(3).token == Token::LParen
+        {
+            self.expect_words(&["generated", "always", "as"])?;
+            let expression = self.check_expr()?;
+            self.expect_words(&["stored"])?;
+            if column.generated.replace(expression).is_some() {
+                let message = format!(
+                    "multiple generation clauses specified for column \"{}\" of table \"{}\"",
+                    column.name.name.value, table.name.name.value
+                );
+                return Err(ParseError::syntax(message, position));
+            }
+            None
         } else if self.take_word("generated") {
             let identity = self.identity()?;
             if column.identity.replace(identity).is_some() {
@@ -218,6 +232,14 @@ impl Cursor<'_> {
             (column.identity.is_some() && column.default.is_some(), "both default and identity"),
             (column.serial && column.default.is_some(), "multiple default values"),
             (column.serial && column.identity.is_some(), "both default and identity"),
+            (
+                column.generated.is_some() && (column.default.is_some() || column.serial),
+                "both default and generation expression",
+            ),
+            (
+                column.generated.is_some() && column.identity.is_some(),
+                "both identity and generation expression",
+            ),
         ];
         let Some((_, what)) = sources.iter().find(|(both, _)| *both) else { return Ok(()) };
         let name = &column.name.name;

@@ -21,12 +21,19 @@ impl Cursor<'_> {
                 "constraints" => including.constraints = on,
                 "indexes" => including.indexes = on,
                 "identity" => including.identity = on,
+                "generated" => including.generated = on,
                 "all" => {
                     including =
-                        LikeParts { defaults: on, constraints: on, indexes: on, identity: on };
+                        LikeParts {
+                            defaults: on,
+                            constraints: on,
+                            indexes: on,
+                            identity: on,
+                            generated: on,
+                        };
                 }
                 // Tables have none of these.
-                "comments" | "compression" | "generated" | "statistics" | "storage" => {}
+                "comments" | "compression" | "statistics" | "storage" => {}
                 _ => return Err(self.unexpected()),
             }
             self.advance();

@@ -141,8 +141,8 @@ impl Cursor<'_> {
         };
         self.expect_words(&["as"])?;
         if self.peek() == &Token::LParen {
-            return Err(ParseError::unsupported("a generated column", position)
-                .with_hint("Give the values yourself, or use DEFAULT."));
+            let message = "for a generated column, GENERATED ALWAYS must be specified";
+            return Err(ParseError::syntax(message, position));
         }
         self.expect_words(&["identity"])?;
         let mut options = SequenceOptions::default();

@@ -23,10 +23,12 @@ pub(super) fn expression(expr: &Expr, table: &Table) -> String {
 
 /// Returns the text of a default, without the cast to the column's type that nobody wrote.
 pub(super) fn default(expr: &Expr, table: &Table) -> String {
-    match expr {
-        Expr::Cast { operand, explicit: false, .. } => expression(operand, table),
-        other => expression(other, table),
-    }
+    let expr = match expr {
+        Expr::Cast { operand, explicit: false, .. } => operand,
+        other => other,
+    };
+    let name = |column: usize| identifier(&table.columns[column].name);
+    sequences_by_name(&expr.describe_operand(&name))
 }
 
 /// Returns the text of an expression without the parentheses that AND and OR need not have.

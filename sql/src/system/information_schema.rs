@@ -169,7 +169,7 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("table_name", text(&relation.name)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int4(column.number)),
-        ("column_default", text_or_null(column.default.as_ref())),
+        ("column_default", text_or_null(column.default.as_ref().filter(|_| !column.is_generated))),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(data_type)),
         ("character_maximum_length", characters),
@@ -186,7 +186,11 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("is_identity", yes_or_no(identity.is_some())),
         ("identity_generation", text_or_null(identity)),
         ("identity_cycle", yes_or_no(false)),
-        ("is_generated", text("NEVER")),
+        ("is_generated", text(if column.is_generated { "ALWAYS" } else { "NEVER" })),
+        (
+            "generation_expression",
+            text_or_null(column.default.as_ref().filter(|_| column.is_generated)),
+        ),
         ("is_updatable", yes_or_no(matches!(relation.kind, Kind::Table(_)))),
     ]);
     if identity.is_some()

@@ -68,8 +68,9 @@ pub(super) struct Attribute {
     pub(super) name: String,
     pub(super) sql_type: SqlType,
     pub(super) not_null: bool,
-    /// SQL text of the default.
+    /// SQL text of the default, or of what makes the value.
     pub(super) default: Option<String>,
+    pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
 }
 
@@ -405,6 +406,7 @@ fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute
         sql_type,
         not_null: false,
         default: None,
+        is_generated: false,
         identity: None,
     };
     (1..).zip(columns).map(column).collect()
@@ -426,12 +428,14 @@ fn attributes(table: &Table) -> Vec<Attribute> {
         let column = &table.columns[column];
         // The default of an identity column is its sequence, of which clients are told apart.
         let default = column.default.as_ref().filter(|_| column.identity.is_none());
+        let default = default.or(column.generated.as_ref());
         Attribute {
             number,
             name: column.name.clone(),
             sql_type: column.sql_type,
             not_null: column.not_null,
             default: default.map(|default| definition::default(default, table)),
+            is_generated: column.generated.is_some(),
             identity: column.identity,
         }
     };

@@ -148,7 +148,7 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
         ("attnotnull", Datum::Bool(column.not_null)),
         ("atthasdef", Datum::Bool(column.default.is_some())),
         ("attidentity", text(identity)),
-        ("attgenerated", text("")),
+        ("attgenerated", text(if column.is_generated { "s" } else { "" })),
         ("attislocal", Datum::Bool(true)),
         ("attcollation", oid(collation_of(base))),
     ])

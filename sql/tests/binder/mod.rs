@@ -109,6 +109,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         layout.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
+            generated: None,
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || key.contains(&index),
@@ -146,6 +147,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         primary_key_name: primary_key_name.clone(),
     };
     Table {
+        generated: Vec::new(),
         oid: id.0,
         id,
         schema: "public".to_owned(),

@@ -67,6 +67,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
+            generated: None,
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || in_key.is_some(),
@@ -91,6 +92,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let constraints = constraints(&name, &columns, &layout);
     let primary_key_name = constraints.primary_key_name.clone();
     Table {
+        generated: Vec::new(),
         oid: id.0,
         id,
         schema: "public".to_owned(),

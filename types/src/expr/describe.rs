@@ -17,6 +17,13 @@ impl Expr {
         write_expr(self, column_name, &mut out);
         out
     }
+
+    /// As [`Expr::describe`], in parentheses unless it is a single token or a call.
+    pub fn describe_operand(&self, column_name: &dyn Fn(usize) -> String) -> String {
+        let mut out = String::new();
+        write_operand(self, column_name, &mut out);
+        out
+    }
 }
 
 type Names<'a> = &'a dyn Fn(usize) -> String;

@@ -1,0 +1,152 @@
+//! Generated columns: what may make their values, and ALTER TABLE of them.
+
+use types::SqlType;
+
+use crate::assemble;
+use crate::ast;
+use crate::binder;
+use crate::catalog::record::{ColumnRecord, TableRecord};
+use crate::catalog::table::Table;
+use crate::ddl::Ddl;
+use crate::ddl::alter_column::column_of;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+impl Ddl<'_> {
+    /// Makes a generated column a plain one; returns whether it was one.
+    pub(super) fn drop_expression(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        column: &ast::Ident,
+        if_exists: bool,
+    ) -> Result<bool> {
+        let position = column_of(table, column)?;
+        if record.columns[position].generated.take().is_some() {
+            return Ok(true);
+        }
+        let message = format!(
+            "column \"{}\" of relation \"{}\" is not a stored generated column",
+            column.value, table.name
+        );
+        if !if_exists {
+            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
+        self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
+        Ok(false)
+    }
+
+    /// Writes the rows of a table anew, with the value of a generated column behind them.
+    pub(super) fn rewrite_generated(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+    ) -> Result<()> {
+        record.schema_version += 1;
+        let Some(column) = record.columns.last() else { return Ok(()) };
+        let (text, target) = (column.generated.clone().unwrap_or_default(), column.sql_type()?);
+        let value = assemble::expression(&text, &names_of(&record.columns)?, Some(target))?;
+        let eval = self.eval.clone();
+        self.rewrite(table, record, &mut |row| {
+            row.push(value.eval_row(row, &eval)?);
+            Ok(())
+        })
+    }
+}
+
+fn names_of(columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
+    columns.iter().map(|column| Ok((column.name.clone(), column.sql_type()?))).collect()
+}
+
+/// Checks the expressions of all generated columns of a table.
+///
+/// # Errors
+///
+/// PostgreSQL's: 42P17 for one that is not immutable or reads a generated column, 42804 for one of
+/// another type.
+pub(super) fn check(columns: &[ColumnRecord]) -> Result<()> {
+    if columns.iter().all(|column| column.generated.is_none()) {
+        return Ok(());
+    }
+    let names = names_of(columns)?;
+    for column in columns {
+        let Some(text) = &column.generated else { continue };
+        let expression = parser::parse_expression(text)?;
+        let target = column.sql_type()?;
+        let bound = binder::bind_table_expression(&expression, &names, Some(target));
+        // Places in the text of the expression are not places in the statement.
+        let bound = bound.map_err(|error| Error {
+            position: None,
+            ..mistyped(error, column, &expression, &names)
+        })?;
+        let invalid = |message: String| Error::new("42P17", message);
+        if let Some(other) = bound.columns().iter().find(|one| columns[**one].generated.is_some()) {
+            let name = &columns[*other].name;
+            let message =
+                format!("cannot use generated column \"{name}\" in column generation expression");
+            let detail = "A generated column cannot reference another generated column.";
+            return Err(invalid(message).with_detail(detail));
+        }
+        if !bound.is_immutable() {
+            return Err(invalid("generation expression is not immutable".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error of an expression in the words for a column.
+fn mistyped(
+    error: Error,
+    column: &ColumnRecord,
+    expression: &ast::Expr,
+    names: &[(String, SqlType)],
+) -> Error {
+    if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
+        return error;
+    }
+    let from = binder::bind_table_expression(expression, names, None);
+    let (Ok(from), Ok(to)) = (from, column.sql_type()) else { return error };
+    let (from, to) = (from.data_type().sql_name(), to.base.sql_name());
+    let message = format!(
+        "column \"{}\" is of type {to} but default expression is of type {from}",
+        column.name
+    );
+    Error { message, ..error }
+}
+
+/// A generated column has no default.
+pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Result<()> {
+    let column = &table.columns[position];
+    if column.generated.is_none() {
+        return Ok(());
+    }
+    let message =
+        format!("column \"{}\" of relation \"{}\" is a generated column", column.name, table.name);
+    let error = Error::new(sqlstate::SYNTAX_ERROR, message);
+    Err(match drops {
+        true => {
+            error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.")
+        }
+        false => error,
+    })
+}
+
+/// The type of a column that others are made of stays, and one that is made has no USING.
+pub(super) fn refuse_type(table: &Table, position: usize, using: bool) -> Result<()> {
+    let column = &table.columns[position];
+    if column.generated.is_some() && using {
+        let message = "cannot specify USING when altering type of generated column";
+        return Err(Error::new("42611", message)
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+    }
+    let mut others = table.columns.iter();
+    let user = others.find(|other| {
+        other.generated.as_ref().is_some_and(|made| made.columns().contains(&position))
+    });
+    let Some(user) = user else { return Ok(()) };
+    let message = "cannot alter type of a column used by a generated column";
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
+        "Column \"{}\" is used by generated column \"{}\".",
+        column.name, user.name
+    )))
+}
