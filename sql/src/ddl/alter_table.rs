@@ -53,23 +53,7 @@ impl Ddl<'_> {
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         match change {
             TableChange::AddColumn { if_not_exists, column, constraints } => {
-                let (column_name, name) = (&column.name.name.value, &table.name);
-                if table.column_index(column_name).is_some() {
-                    let message =
-                        format!("column \"{column_name}\" of relation \"{name}\" already exists");
-                    if *if_not_exists {
-                        self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
-                        return Ok(());
-                    }
-                    return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
-                }
-                self.add_column(&table, &mut record, column)?;
-                match column.generated {
-                    None => self.store_changed(&table, record)?,
-                    Some(_) => self.rewrite_generated(&table, record)?,
-                }
-                let added = constraints.iter();
-                return added.into_iter().try_for_each(|one| self.add_constraint(oid, one, false));
+                return self.add_column_to(&table, record, column, (*if_not_exists, constraints));
             }
             TableChange::DropColumn { if_exists, column, cascade } => {
                 return self.drop_column(oid, column, (*if_exists, *cascade));
@@ -119,6 +103,32 @@ impl Ddl<'_> {
             }
         }
         self.store_changed(&table, record)
+    }
+
+    /// Adds a column with its constraints; only says so if it is there and the statement allows
+    /// that.
+    fn add_column_to(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+        column: &ast::ColumnDefinition,
+        (if_not_exists, constraints): (bool, &[TableConstraint]),
+    ) -> Result<()> {
+        let (column_name, name) = (&column.name.name.value, &table.name);
+        if table.column_index(column_name).is_some() {
+            let message = format!("column \"{column_name}\" of relation \"{name}\" already exists");
+            if if_not_exists {
+                self.note(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        self.add_column(table, &mut record, column)?;
+        match column.generated {
+            None => self.store_changed(table, record)?,
+            Some(_) => self.rewrite_generated(table, record)?,
+        }
+        constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one, false))
     }
 
     /// Drops a constraint of a record; returns whether there was one.

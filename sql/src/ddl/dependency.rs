@@ -158,7 +158,9 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
             };
             views(catalog, uses, &mut found);
             sequences_of(catalog, *table, Some(used), &mut found);
-            for (position, other) in catalog.table(*table).iter().flat_map(|of| of.columns.iter().enumerate()) {
+            for (position, other) in
+                catalog.table(*table).iter().flat_map(|of| of.columns.iter().enumerate())
+            {
                 if other.generated.as_ref().is_some_and(|made| made.columns().contains(column)) {
                     found.push((*table, Object::Column(*table, position), false));
                 }

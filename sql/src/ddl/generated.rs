@@ -124,9 +124,7 @@ pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Res
         format!("column \"{}\" of relation \"{}\" is a generated column", column.name, table.name);
     let error = Error::new(sqlstate::SYNTAX_ERROR, message);
     Err(match drops {
-        true => {
-            error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.")
-        }
+        true => error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."),
         false => error,
     })
 }

@@ -75,8 +75,9 @@ pub(super) fn write(
     context: &Context,
 ) -> Result<()> {
     let assigned = assignments.iter().map(|assignment| assignment.column);
-    let assigns_key =
-        assigned.chain(table.generated.iter().copied()).any(|c| table.key_columns().any(|k| k == c));
+    let assigns_key = assigned
+        .chain(table.generated.iter().copied())
+        .any(|c| table.key_columns().any(|k| k == c));
     let previous = previous(table, cells);
     if !assigns_key || table.layout.encode_key(new)? == key {
         return writer.overwrite(key, new, previous, context);

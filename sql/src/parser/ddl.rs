@@ -6,9 +6,8 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, IndexKey,
-    KeyColumn, NullsOrder, OptionValue, SortOrder, SourceExpr, Statement, TableConstraint,
-    TableOption,
+    ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, IndexKey, KeyColumn, NullsOrder,
+    OptionValue, SortOrder, SourceExpr, Statement, TableConstraint, TableOption,
 };
 
 /// The words that start a constraint of a table.
@@ -95,180 +94,6 @@ impl Cursor<'_> {
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
-    pub(super) fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
-        if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
-            let constraint = self.table_constraint()?;
-            table.constraints.push(constraint);
-            return Ok(());
-        }
-        let position = self.position();
-        let family = self.is_word("family")
-            && matches!(self.parser.peek_nth_token_ref(2).token, Token::LParen)
-            && match &self.parser.peek_nth_token_ref(1).token {
-                Token::Word(word) => {
-                    types::DataType::from_name(&word.value.to_ascii_lowercase()).is_none()
-                }
-                _ => false,
-            };
-        if family {
-            return Err(ParseError::unsupported("FAMILY", position)
-                .with_hint("Write family.column names and family.option = value options."));
-        }
-        let name = self.column_name()?;
-        let serial = self.take_serial();
-        let type_name = match serial.clone() {
-            Some(type_name) => type_name,
-            None => self.type_name()?,
-        };
-        let base = type_name.sql_type.base;
-        if base.element().unwrap_or(base) == types::DataType::Record {
-            let message =
-                format!("column \"{}\" has pseudo-type {}", name.name.value, base.sql_name());
-            return Err(ParseError::new("42P16", message, type_name.position));
-        }
-        let mut column = ColumnDefinition {
-            not_null: serial.is_some(),
-            serial: serial.is_some(),
-            ..ColumnDefinition::new(name, type_name)
-        };
-        while self.column_constraint(&mut column, table)? {}
-        self.check_generated(&column, &table.name.name.value)?;
-        if column.not_null && column.explicit_null {
-            let message = format!(
-                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
-                column.name.name.value, table.name.name.value
-            );
-            return Err(ParseError::syntax(message, column.name.name.position));
-        }
-        table.columns.push(column);
-        Ok(())
-    }
-
-    /// Reads one constraint of a column; returns false if there is none.
-    fn column_constraint(
-        &mut self,
-        column: &mut ColumnDefinition,
-        table: &mut CreateTable,
-    ) -> Result<bool> {
-        let position = self.position();
-        let named = self.is_word("constraint");
-        // `a int CONSTRAINT pk PRIMARY KEY (a)` is Phoenix's table constraint without a comma.
-        if named
-            && match &self.parser.peek_nth_token_ref(4).token {
-                Token::LParen => !self.nth_word_is(2, "check"),
-                _ => false,
-            }
-            && self.nth_word_is(2, "primary")
-        {
-            return Ok(false);
-        }
-        let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
-        let own_key =
-            || KeyColumn { name: column.name.clone(), order: SortOrder::Ascending, nulls: None };
-        let kind = if self.take_words(&["not", "null"]) {
-            column.not_null = true;
-            None
-        } else if self.take_word("null") {
-            column.explicit_null = true;
-            None
-        } else if self.take_word("default") {
-            if column.default.is_some() {
-                let message = format!(
-                    "multiple default values specified for column \"{}\" of table \"{}\"",
-                    column.name.name.value, table.name.name.value
-                );
-                return Err(ParseError::syntax(message, position));
-            }
-            column.default = Some(self.default_expr()?);
-            None
-        } else if self.is_words(&["generated", "always", "as"])
-            && self.parser.peek_nth_token_ref(3).token == Token::LParen
-        {
-            self.expect_words(&["generated", "always", "as"])?;
-            let expression = self.check_expr()?;
-            self.expect_words(&["stored"])?;
-            if column.generated.replace(expression).is_some() {
-                let message = format!(
-                    "multiple generation clauses specified for column \"{}\" of table \"{}\"",
-                    column.name.name.value, table.name.name.value
-                );
-                return Err(ParseError::syntax(message, position));
-            }
-            None
-        } else if self.take_word("generated") {
-            let identity = self.identity()?;
-            if column.identity.replace(identity).is_some() {
-                let message = format!(
-                    "multiple identity specifications for column \"{}\" of table \"{}\"",
-                    column.name.name.value, table.name.name.value
-                );
-                return Err(ParseError::syntax(message, position));
-            }
-            column.not_null = true;
-            None
-        } else if self.take_words(&["primary", "key"]) {
-            let mut key = own_key();
-            (key.order, key.nulls) = self.direction()?;
-            Some(ConstraintKind::PrimaryKey(vec![key]))
-        } else if self.take_word("unique") {
-            Some(ConstraintKind::Unique(vec![own_key()]))
-        } else if self.take_word("check") {
-            Some(ConstraintKind::Check(self.check_expr()?))
-        } else if name.is_some() {
-            return Err(self.unexpected());
-        } else {
-            return self.refuse_column_constraint();
-        };
-        if let Some(kind) = kind {
-            table.constraints.push(TableConstraint { name, kind, position });
-        }
-        self.refuse_attributes()?;
-        Ok(true)
-    }
-
-    /// A column takes its values from one place.
-    fn check_generated(&self, column: &ColumnDefinition, table: &str) -> Result<()> {
-        let sources = [
-            (column.identity.is_some() && column.default.is_some(), "both default and identity"),
-            (column.serial && column.default.is_some(), "multiple default values"),
-            (column.serial && column.identity.is_some(), "both default and identity"),
-            (
-                column.generated.is_some() && (column.default.is_some() || column.serial),
-                "both default and generation expression",
-            ),
-            (
-                column.generated.is_some() && column.identity.is_some(),
-                "both identity and generation expression",
-            ),
-        ];
-        let Some((_, what)) = sources.iter().find(|(both, _)| *both) else { return Ok(()) };
-        let name = &column.name.name;
-        let message =
-            format!("{what} specified for column \"{}\" of table \"{table}\"", name.value);
-        Err(ParseError::syntax(message, name.position))
-    }
-
-    fn nth_word_is(&self, n: usize, word: &str) -> bool {
-        match &self.parser.peek_nth_token_ref(n).token {
-            Token::Word(found) => found.value.eq_ignore_ascii_case(word),
-            _ => false,
-        }
-    }
-
-    /// Refuses what may follow a column's type and bennu does not have; false if there is nothing.
-    fn refuse_column_constraint(&mut self) -> Result<bool> {
-        let position = self.position();
-        let (construct, hint) = match self.peek_word().as_str() {
-            "references" => ("a foreign key", "Check the reference in the application."),
-            "collate" => ("COLLATE", "Text sorts by its bytes."),
-            "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
-            "compression" | "storage" => ("this attribute of a column", "Use table options."),
-            "array" => ("an array type", "Keep the elements as rows of a table of their own."),
-            _ => return Ok(false),
-        };
-        Err(ParseError::unsupported(construct, position).with_hint(hint))
-    }
-
     pub(super) fn table_constraint(&mut self) -> Result<TableConstraint> {
         let position = self.position();
         let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
@@ -299,7 +124,7 @@ impl Cursor<'_> {
         Ok(TableConstraint { name, kind, position })
     }
 
-    fn refuse_attributes(&mut self) -> Result<()> {
+    pub(super) fn refuse_attributes(&mut self) -> Result<()> {
         // `NOT DEFERRABLE` and `INITIALLY IMMEDIATE` are what constraints are anyway.
         while self.take_words(&["not", "deferrable"])
             || self.take_words(&["initially", "immediate"])
@@ -323,7 +148,7 @@ impl Cursor<'_> {
         Ok(KeyColumn { name, order, nulls })
     }
 
-    fn direction(&mut self) -> Result<(SortOrder, Option<NullsOrder>)> {
+    pub(super) fn direction(&mut self) -> Result<(SortOrder, Option<NullsOrder>)> {
         let order = if self.take_word("desc") {
             SortOrder::Descending
         } else {
@@ -351,7 +176,7 @@ impl Cursor<'_> {
         Ok(SourceExpr { expr: self.lower(parsed)?, text })
     }
 
-    fn check_expr(&mut self) -> Result<SourceExpr> {
+    pub(super) fn check_expr(&mut self) -> Result<SourceExpr> {
         self.expect(&Token::LParen)?;
         let expr = self.source_expr()?;
         self.expect(&Token::RParen)?;

@@ -23,14 +23,13 @@ impl Cursor<'_> {
                 "identity" => including.identity = on,
                 "generated" => including.generated = on,
                 "all" => {
-                    including =
-                        LikeParts {
-                            defaults: on,
-                            constraints: on,
-                            indexes: on,
-                            identity: on,
-                            generated: on,
-                        };
+                    including = LikeParts {
+                        defaults: on,
+                        constraints: on,
+                        indexes: on,
+                        identity: on,
+                        generated: on,
+                    };
                 }
                 // Tables have none of these.
                 "comments" | "compression" | "statistics" | "storage" => {}

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
-use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
+use sql::ast::{
+    ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
+};
 use sql::binder::bind_table_expression;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use store::descriptor::SplitOptions;
@@ -65,14 +67,13 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         let place = in_key.map_or(Place::Packed { family, slot: slots[family] }, Place::Key);
         slots[family] += usize::from(in_key.is_none());
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
-        let default = one.default.as_ref();
+        let bound = |one: &SourceExpr| bind_table_expression(&one.expr, &[], Some(sql_type));
         columns.push(Column {
             generated: None,
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || in_key.is_some(),
-            default: default
-                .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+            default: one.default.as_ref().map(|one| bound(one).unwrap()),
             identity: None,
             dropped: false,
         });
