@@ -10,6 +10,8 @@ use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::binder;
+use crate::binder::Names;
+use crate::catalog::Catalog;
 use crate::catalog::record::{CoprocessorRecords, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::error::Result;
@@ -23,17 +25,17 @@ const INDEX_SCHEMA_VERSION: u32 = 1;
 /// # Errors
 ///
 /// Whatever is wrong with the SQL text of a DEFAULT, CHECK or index key.
-pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Result<Table> {
-    let names: Vec<(String, SqlType)> = record
-        .columns
-        .iter()
-        .map(|column| Ok((column.name.clone(), column.sql_type()?)))
-        .collect::<Result<_>>()?;
-    let layout = Arc::new(base_layout(record)?);
+pub fn table(
+    catalog: &Catalog,
+    record: &TableRecord,
+    coprocessors: Arc<CoprocessorRecords>,
+) -> Result<Table> {
+    let names = catalog.columns_of(&record.columns)?;
+    let layout = Arc::new(base_layout(catalog, record)?);
     let mut columns = Vec::with_capacity(record.columns.len());
     for (column, (name, sql_type)) in record.columns.iter().zip(&names) {
         let default = match &column.default {
-            Some(text) => Some(expression(text, &[], Some(*sql_type))?),
+            Some(text) => Some(expression(catalog, text, &[], Some(*sql_type))?),
             None => None,
         };
         columns.push(Column {
@@ -42,7 +44,7 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
             not_null: column.not_null,
             default,
             generated: match &column.generated {
-                Some(text) => Some(expression(text, &names, Some(*sql_type))?),
+                Some(text) => Some(expression(catalog, text, &names, Some(*sql_type))?),
                 None => None,
             },
             identity: column.identity,
@@ -52,7 +54,7 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
     let indexes = record
         .indexes
         .iter()
-        .map(|index| self::index(record, index, &names, &layout).map(Arc::new))
+        .map(|index| self::index(catalog, record, index, &names, &layout).map(Arc::new))
         .collect::<Result<_>>()?;
     let generated = (0..columns.len()).filter(|&column| columns[column].generated.is_some());
     Ok(Table {
@@ -62,7 +64,7 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
         schema: record.schema.clone(),
         name: record.name.clone(),
         columns,
-        constraints: Arc::new(constraints(record, &names, &layout)?),
+        constraints: Arc::new(constraints(catalog, record, &names, &layout)?),
         layout,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
@@ -71,17 +73,19 @@ pub fn table(record: &TableRecord, coprocessors: Arc<CoprocessorRecords>) -> Res
     })
 }
 
-/// Binds SQL text over the columns of a row.
+/// Binds SQL text that the catalog keeps over the columns of a row.
 pub fn expression(
+    catalog: &Catalog,
     text: &str,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
 ) -> Result<Expr> {
-    binder::bind_table_expression(&parser::parse_expression(text)?, columns, target)
+    let names = Names::stored(catalog);
+    binder::bind_table_expression(&parser::parse_expression(text)?, columns, target, names)
 }
 
 /// Returns how the rows of a table are stored.
-pub fn base_layout(record: &TableRecord) -> Result<RowLayout> {
+pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout> {
     let mut slots = vec![0; record.descriptor.families.len()];
     let mut columns = Vec::with_capacity(record.columns.len());
     for (position, column) in record.columns.iter().enumerate() {
@@ -94,7 +98,7 @@ pub fn base_layout(record: &TableRecord) -> Result<RowLayout> {
                 Place::Packed { family, slot: slots[family] - 1 }
             }
         };
-        let data_type = column.sql_type()?.base;
+        let data_type = catalog.column_type(column)?.base;
         let missing = match &column.missing {
             None => Datum::Null,
             Some(text) => types::text::parse(text, data_type, &TextStyle::default())?,
@@ -119,6 +123,7 @@ fn key_column(key: &KeyRecord) -> KeyColumn {
 }
 
 fn constraints(
+    catalog: &Catalog,
     record: &TableRecord,
     names: &[(String, SqlType)],
     layout: &Arc<RowLayout>,
@@ -127,7 +132,8 @@ fn constraints(
         .checks
         .iter()
         .map(|check| {
-            let predicate = expression(&check.predicate, names, Some(DataType::Bool.into()))?;
+            let predicate =
+                expression(catalog, &check.predicate, names, Some(DataType::Bool.into()))?;
             Ok(Check { name: check.name.clone(), predicate })
         })
         .collect::<Result<_>>()?;
@@ -144,6 +150,7 @@ fn constraints(
 
 /// Returns one index of a table. The order of its columns is [`IndexSpec`]'s.
 fn index(
+    catalog: &Catalog,
     table: &TableRecord,
     record: &IndexRecord,
     names: &[(String, SqlType)],
@@ -152,7 +159,7 @@ fn index(
     let keys: Vec<Expr> = record
         .keys
         .iter()
-        .map(|key| expression(&key.expression, names, None))
+        .map(|key| expression(catalog, &key.expression, names, None))
         .collect::<Result<_>>()?;
     let mut columns = Vec::new();
     let mut key = Vec::new();

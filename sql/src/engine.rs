@@ -29,6 +29,7 @@ use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, s
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
+use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::Result;
 use crate::planner::statistics::Statistics;
@@ -305,7 +306,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     let mut catalog = Catalog::default();
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
-        catalog = catalog.with_enum(decode(bytes)?);
+        catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {
@@ -315,11 +316,12 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     read_rows(store, TABLES_PREFIX, |id, bytes| {
         let record: TableRecord = decode(bytes)?;
         let attached = coprocessors.remove(id).unwrap_or_default();
-        catalog = catalog.with_stored(assemble::table(&record, attached)?, record);
+        let table = assemble::table(&catalog, &record, attached)?;
+        catalog = catalog.with_stored(table, record);
         Ok(())
     })?;
     read_rows(store, VIEWS_PREFIX, |_, bytes| {
-        catalog = catalog.with_view(View::of_record(decode(bytes)?)?);
+        catalog = catalog.with_view(View::of_record(decode(bytes)?, &catalog)?);
         Ok(())
     })?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {

@@ -8,6 +8,7 @@ use store::transaction::TransactionOptions;
 use types::expr::EvalContext;
 
 use crate::attach::Coprocessors;
+use crate::binder::NoSystem;
 use crate::catalog::record::CoprocessorRecord;
 use crate::ddl::{Changes, Ddl};
 use crate::engine::Engine;
@@ -72,6 +73,7 @@ impl Engine {
                 changes: &mut changes,
                 eval,
                 path: Arc::default(),
+                system: Box::new(NoSystem),
                 notices: Vec::new(),
             };
             ddl.prepare_server_targets(table)

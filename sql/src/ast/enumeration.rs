@@ -63,6 +63,8 @@ pub enum AlterTypeAction {
     },
     /// `RENAME TO`
     Rename(Ident),
+    /// `SET SCHEMA`
+    SetSchema(Ident),
 }
 
 /// `BEFORE` or `AFTER` another label.

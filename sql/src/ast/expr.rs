@@ -43,6 +43,17 @@ pub struct NamedType {
     pub is_array: bool,
 }
 
+impl NamedType {
+    /// Returns the name as messages show it.
+    pub fn shown(&self) -> String {
+        let array = if self.is_array { "[]" } else { "" };
+        match &self.schema {
+            Some(schema) => format!("{schema}.{}{array}", self.name),
+            None => format!("{}{array}", self.name),
+        }
+    }
+}
+
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {

@@ -80,10 +80,7 @@ impl Binder<'_> {
             ("enum_first" | "enum_last" | "enum_range", [_] | [_, _]) => {
                 self.enum_function(name, arguments, position)
             }
-            ("pg_typeof", [value]) => {
-                let name = Datum::text(value.base().sql_name());
-                Ok(Typed::constant(name, DataType::Text, position))
-            }
+            ("pg_typeof", [value]) => Ok(self.type_of(value, position)),
             ("num_nulls" | "num_nonnulls", [_, ..]) => {
                 let is_null =
                     |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
@@ -91,6 +88,12 @@ impl Binder<'_> {
             }
             _ => self.function(name, arguments, position),
         }
+    }
+
+    /// Binds `pg_typeof`: the type is known here.
+    fn type_of(&self, value: &Typed, position: usize) -> Typed {
+        let shown = self.catalog.shown_type_with(value.base().oid(), -1, self.search_path());
+        Typed::constant(shown.map_or(Datum::Null, Datum::text), DataType::Text, position)
     }
 
     /// Binds the functions that know the labels of an enum: what they tell of is the type of the

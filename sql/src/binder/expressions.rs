@@ -2,7 +2,7 @@
 
 use types::expr::Expr;
 use types::text::{TextStyle, parse};
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum};
 
 use crate::ast::{self, IntervalFields, TruthTest, TypeName};
 use crate::binder::level::{Binder, Clause};
@@ -170,24 +170,13 @@ impl Binder<'_> {
         Ok(Typed::constant(value, DataType::Interval, position))
     }
 
-    /// Returns the type that a cast names.
-    fn type_named(&self, name: &TypeName) -> Result<SqlType> {
-        let own = || {
-            let named = name.named.as_ref()?;
-            let mut enums = self.own_types.iter().filter_map(|data_type| data_type.enumeration());
-            let of = enums.find(|of| of.definition().name == named.name)?;
-            Some(SqlType::from(named.of(of)))
-        };
-        self.catalog.type_named(name).or_else(|error| own().ok_or(error))
-    }
-
     fn bind_cast(
         &mut self,
         operand: &ast::Expr,
         type_name: &TypeName,
         position: usize,
     ) -> Result<Typed> {
-        let sql_type = self.type_named(type_name)?;
+        let sql_type = self.catalog.type_named(type_name, self.search_path())?;
         if let (ast::Expr::Array { elements, position: start }, Some(element)) =
             (operand, sql_type.base.element())
         {

@@ -26,6 +26,7 @@ use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
@@ -319,8 +320,6 @@ pub(super) struct Binder<'a> {
     pub(super) named: Vec<NamedRows>,
     /// How many were declared in all.
     pub(super) named_count: usize,
-    /// Types of users that an expression which belongs to a table may name: those of its columns.
-    pub(super) own_types: Vec<DataType>,
     /// The first level of the FROM clause at hand.
     pub(super) from_base: usize,
 }
@@ -344,8 +343,15 @@ impl<'a> Binder<'a> {
             view_depth: 0,
             named: Vec::new(),
             named_count: 0,
-            own_types: Vec::new(),
             from_base: 0,
+        }
+    }
+
+    /// Returns where names without a schema are looked for.
+    pub(super) fn search_path(&self) -> &SearchPath {
+        match &self.view {
+            Some(view) => &view.search_path,
+            None => self.constants.search_path(),
         }
     }
 

@@ -62,19 +62,22 @@ mod modify;
 mod merge;
 mod prune;
 
+use std::sync::{Arc, LazyLock};
+
 use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
 pub use names::index_column_name;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog};
-pub use view::{ViewDefinition, bind_view_definition};
+pub use view::{ViewDefinition, bind_view_definition, view_meaning};
 
 use crate::ast::{self, Statement};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn, ParameterTypes, Query};
 
@@ -147,6 +150,23 @@ impl Binder<'_> {
     }
 }
 
+/// What names in an expression of a table mean, but for those of its columns.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// The types.
+    pub catalog: &'a Catalog,
+    /// Where names without a schema are looked for.
+    pub path: &'a Arc<SearchPath>,
+}
+
+impl<'a> Names<'a> {
+    /// Returns what they mean in texts that the catalog keeps, whose names have schemas.
+    pub fn stored(catalog: &'a Catalog) -> Names<'a> {
+        static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
+        Names { catalog, path: &PATH }
+    }
+}
+
 /// Binds an expression that belongs to a table, over its columns in table order: a CHECK (`target`
 /// boolean), a DEFAULT (`target` the column's type, no columns), an index key (no target).
 ///
@@ -157,6 +177,7 @@ pub fn bind_table_expression(
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
+    names: Names<'_>,
 ) -> Result<Expr> {
     let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
         name: name.clone(),
@@ -165,11 +186,9 @@ pub fn bind_table_expression(
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
     let scope = Scope::of(Relation::new("", &columns));
-    let types = columns.iter().map(|column| column.sql_type).chain(target);
-    let own_types = types.map(|sql_type| sql_type.base).collect();
-    let (catalog, constants) = (Catalog::default(), SessionConstants::new());
-    let mut binder = Binder::new(&catalog, &NoSystem, &constants, Parameters::none());
-    binder.own_types = own_types;
+    let mut constants = SessionConstants::new();
+    constants.set_search_path(Arc::clone(names.path));
+    let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;
         match target {
@@ -202,8 +221,8 @@ fn wrong_type(from: DataType, to: DataType) -> Error {
     error.with_hint("You will need to rewrite or cast the expression.")
 }
 
-/// Table expressions see no relations but their table.
-struct NoSystem;
+/// Has nothing: table expressions see no relations but their table.
+pub struct NoSystem;
 
 impl SystemCatalog for NoSystem {
     fn view(&self, _: Option<&str>, _: &str) -> Option<Vec<OutputColumn>> {
@@ -233,7 +252,8 @@ mod tests {
             ("a".to_owned(), DataType::Int4.into()),
             ("b".to_owned(), SqlType { base: DataType::Varchar, modifier: 9 }),
         ];
-        let bound = bind_table_expression(expr, &columns, target)?;
+        let catalog = Catalog::default();
+        let bound = bind_table_expression(expr, &columns, target, Names::stored(&catalog))?;
         Ok(bound.describe(&|index| columns[index].0.clone()))
     }
 

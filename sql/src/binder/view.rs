@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{NamedQueryBody, SourceQuery, TableName};
+use crate::ast::{NamedQueryBody, Query, SourceQuery, TableName};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
@@ -69,6 +69,23 @@ pub fn bind_view_definition(
     }
     let search_path = SearchPath::clone(constants.search_path());
     Ok(ViewDefinition { columns, text, relations: trace.into_relations(catalog), search_path })
+}
+
+/// Returns what a query in the place of a view's means: the same text for the same meaning.
+///
+/// # Errors
+///
+/// PostgreSQL's for what is wrong with the query.
+pub fn view_meaning(
+    view: &Arc<View>,
+    query: &Query,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Result<String> {
+    let constants = SessionConstants::new();
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    binder.view = Some(Arc::clone(view));
+    binder.bind_query(query, true).map(|bound| format!("{:?}", bound.plan))
 }
 
 fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {

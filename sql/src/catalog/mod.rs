@@ -17,6 +17,7 @@ pub mod schema;
 pub mod sequence;
 pub mod statistics;
 pub mod table;
+pub mod user_type;
 pub mod view;
 
 use std::any::Any;
@@ -26,20 +27,21 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use store::TableId;
 use store::quota::QuotaLimits;
+use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{TableName, TypeName};
 use crate::catalog::derived::Derived;
-use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::TableRecord;
+use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::schema::{RelationId, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::{Index, Table};
+use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 /// One state of the catalog.
@@ -61,8 +63,8 @@ pub struct Catalog {
     views: Arc<BTreeMap<u32, Arc<View>>>,
     /// Likewise.
     sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
-    /// By number.
-    enums: Arc<BTreeMap<u32, Arc<EnumRecord>>>,
+    /// Those of users, by number.
+    types: Arc<BTreeMap<u32, Arc<UserType>>>,
     derived: Derived,
 }
 
@@ -161,6 +163,26 @@ impl Catalog {
             true => name.to_owned(),
             false => format!("{schema}.{name}"),
         }
+    }
+
+    /// Returns the name of a type as it is to be written: without its schema if the search path
+    /// finds it so.
+    pub fn shown_type(&self, known: &UserType, path: &SearchPath) -> String {
+        let found = self.find_type(None, known.name(), path);
+        match found.is_some_and(|found| found.number() == known.number()) {
+            true => quote_ident(known.name()),
+            false => format!("{}.{}", quote_ident(known.schema()), quote_ident(known.name())),
+        }
+    }
+
+    /// Returns the name of the type with an OID as `format_type` prints it, if there is one.
+    pub fn shown_type_with(&self, oid: u32, modifier: i32, path: &SearchPath) -> Option<String> {
+        let Some(known) = self.types.values().find(|one| one.type_with(oid).is_some()) else {
+            let base = DataType::from_oid(oid)?;
+            return Some(SqlType { base, modifier }.name());
+        };
+        let array = if known.array_oid() == oid { "[]" } else { "" };
+        Some(format!("{}{array}", self.shown_type(known, path)))
     }
 
     // ---- schemas ----
@@ -319,48 +341,112 @@ impl Catalog {
 
     // ---- types ----
 
-    /// Returns all enums, oldest first.
-    pub fn enums(&self) -> impl Iterator<Item = &Arc<EnumRecord>> {
-        self.enums.values()
+    /// Returns all types of users, oldest first.
+    pub fn types(&self) -> impl Iterator<Item = &Arc<UserType>> {
+        self.types.values()
     }
 
-    /// Returns an enum by name.
-    pub fn enum_named(&self, name: &str) -> Option<&Arc<EnumRecord>> {
-        self.enums.values().find(|record| record.name == name)
+    /// Returns a type of users by its number.
+    pub fn user_type(&self, number: u32) -> Option<&Arc<UserType>> {
+        self.types.get(&number)
     }
 
-    /// Returns the type with an OID, built in or not.
-    pub fn type_with_oid(&self, oid: u32) -> Option<DataType> {
-        let user_types = || self.enums.values().find_map(|record| record.type_with(oid));
-        DataType::from_oid(oid).or_else(user_types)
+    /// Returns the type of users that has a name in a schema.
+    pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
+        self.types.values().find(|one| one.name() == name && one.schema() == schema)
+    }
+
+    /// Returns the type of users that a statement means by a name: without a schema, the first that
+    /// the search path comes to.
+    pub fn find_type(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &SearchPath,
+    ) -> Option<&Arc<UserType>> {
+        match schema {
+            Some(schema) => self.type_in(schema, name),
+            None => path.schemas().iter().find_map(|schema| self.type_in(schema, name)),
+        }
+    }
+
+    /// Returns the type that values with an OID are of, built in or not.
+    pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
+        let of_users = || self.types.values().find_map(|one| one.type_with(oid));
+        DataType::from_oid(oid).map(SqlType::from).or_else(of_users)
+    }
+
+    /// Returns the type that is stored as an OID and a modifier.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if there is no such type.
+    pub fn stored_type(&self, oid: u32, modifier: i32) -> Result<SqlType> {
+        let known = self.type_with_oid(oid).ok_or_else(|| {
+            let message = format!("the catalog names an unknown type with OID {oid}");
+            Error::new(sqlstate::DATA_CORRUPTED, message)
+        })?;
+        Ok(if modifier < 0 { known } else { SqlType { modifier, ..known } })
+    }
+
+    /// Returns the type of a column.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if the catalog names a type that there is not.
+    pub fn column_type(&self, column: &ColumnRecord) -> Result<SqlType> {
+        self.stored_type(column.type_oid, column.modifier)
+    }
+
+    /// Returns names and types of the columns of a table, as its texts name them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Catalog::column_type`].
+    pub fn columns_of(&self, columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
+        let columns = columns.iter();
+        columns.map(|column| Ok((column.name.clone(), self.column_type(column)?))).collect()
     }
 
     /// Returns the type that a statement names.
     ///
     /// # Errors
     ///
-    /// 42704 if there is no such type.
-    pub fn type_named(&self, name: &TypeName) -> Result<SqlType> {
+    /// 42704 and 3F000 if there is no such type.
+    pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
-        let here = matches!(named.schema.as_deref(), None | Some("public"));
-        let found = self.enum_named(&named.name).filter(|_| here);
-        let found = found.map(|record| record.enum_type());
-        found.map(|of| named.of(of).into()).ok_or_else(|| named.undefined().at(name.position))
+        let schema = named.schema.as_deref();
+        let found = self.find_type(schema, &named.name, path);
+        let found = found.and_then(|one| match named.is_array {
+            true => one.array(),
+            false => Some(one.sql_type()),
+        });
+        found.ok_or_else(|| self.no_type(schema, &named.shown()).at(name.position))
     }
 
-    /// Returns the catalog with an enum added or replaced, one version on.
+    /// Returns the error of a type that there is not, under the name that the statement gives it.
+    pub fn no_type(&self, schema: Option<&str>, shown: &str) -> Error {
+        if let Some(schema) = schema.filter(|schema| !self.schemas.contains_key(*schema)) {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
+        }
+        let message = format!("type \"{shown}\" does not exist");
+        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    }
+
+    /// Returns the catalog with a type of users added or replaced, one version on.
     #[must_use]
-    pub fn with_enum(&self, record: EnumRecord) -> Catalog {
+    pub fn with_type(&self, user_type: UserType) -> Catalog {
         let mut next = self.next();
-        Arc::make_mut(&mut next.enums).insert(record.number, Arc::new(record));
+        Arc::make_mut(&mut next.types).insert(user_type.number(), Arc::new(user_type));
         next
     }
 
-    /// Returns the catalog without an enum, one version on.
+    /// Returns the catalog without a type, one version on.
     #[must_use]
-    pub fn without_enum(&self, number: u32) -> Catalog {
+    pub fn without_type(&self, number: u32) -> Catalog {
         let mut next = self.next();
-        Arc::make_mut(&mut next.enums).remove(&number);
+        Arc::make_mut(&mut next.types).remove(&number);
         next
     }
 

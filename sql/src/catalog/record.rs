@@ -15,9 +15,7 @@
 use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
-use types::{DataType, SqlType};
 
-use crate::catalog::enumeration::EnumRecord;
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -141,8 +139,6 @@ pub struct ViewColumnRecord {
     pub type_oid: u32,
     /// Modifier of its type.
     pub modifier: i32,
-    /// The enum that its type is, or is an array of.
-    pub enumeration: Option<EnumRecord>,
 }
 
 /// A table.
@@ -193,8 +189,6 @@ pub struct ColumnRecord {
     pub identity: Option<IdentityRecord>,
     /// Text of the value that the column has in rows from before it was added; `None` for NULL.
     pub missing: Option<String>,
-    /// The enum that its type is, or is an array of.
-    pub enumeration: Option<EnumRecord>,
     /// It was dropped: its place in packed rows stays, and nobody sees it.
     pub dropped: bool,
 }
@@ -279,28 +273,6 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
         let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
         Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
     })
-}
-
-impl ColumnRecord {
-    /// Returns the column's type.
-    ///
-    /// # Errors
-    ///
-    /// XX001 if the catalog names a type that bennu does not have.
-    pub fn sql_type(&self) -> Result<SqlType> {
-        let of_users = self.enumeration.as_ref();
-        let known = match of_users {
-            Some(record) => record.type_with(self.type_oid),
-            None => DataType::from_oid(self.type_oid),
-        };
-        let base = known.ok_or_else(|| {
-            Error::new(
-                sqlstate::DATA_CORRUPTED,
-                format!("column \"{}\" has an unknown type with OID {}", self.name, self.type_oid),
-            )
-        })?;
-        Ok(SqlType { base, modifier: self.modifier })
-    }
 }
 
 impl TableRecord {

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
-use types::{DataType, SqlType};
+use types::SqlType;
 
 use crate::ast::Query;
-use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
 use crate::error::{Error, Result, sqlstate};
@@ -53,19 +53,14 @@ impl View {
     /// # Errors
     ///
     /// XX001 if its text is no query or a type is unknown.
-    pub fn of_record(record: ViewRecord) -> Result<View> {
+    pub fn of_record(record: ViewRecord, catalog: &Catalog) -> Result<View> {
         let damaged = |what: String| {
             let message = format!("damaged definition of view \"{}\": {what}", record.name);
             Error::new(sqlstate::DATA_CORRUPTED, message)
         };
         let query = parser::parse_query(&record.text).map_err(|error| damaged(error.message))?;
         let column = |column: &ViewColumnRecord| {
-            let known = match &column.enumeration {
-                Some(record) => record.type_with(column.type_oid),
-                None => DataType::from_oid(column.type_oid),
-            };
-            let base = known.ok_or_else(|| damaged(format!("type {}", column.type_oid)))?;
-            let sql_type = SqlType { base, modifier: column.modifier };
+            let sql_type = catalog.stored_type(column.type_oid, column.modifier)?;
             Ok(ViewColumn { name: column.name.clone(), sql_type })
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
@@ -80,7 +75,6 @@ impl View {
             name: column.name.clone(),
             type_oid: column.sql_type.base.oid(),
             modifier: column.sql_type.modifier,
-            enumeration: EnumRecord::within(column.sql_type.base),
         };
         ViewRecord {
             oid: self.oid,

@@ -12,7 +12,7 @@ use types::{Datum, SqlType};
 use crate::assemble;
 use crate::ast;
 use crate::binder;
-use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::Catalog;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -20,6 +20,7 @@ use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::ddl::sequence::kept_default;
+use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -46,18 +47,20 @@ impl Ddl<'_> {
         }
         if column.generated.is_some() {
             record.columns.push(self.column_record(record, column)?);
-            return generated::check(&record.columns);
+            let catalog = self.changes.catalog(self.engine);
+            return generated::check(self.names(&catalog), &record.columns);
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
         let default = column.default.as_ref();
-        let default =
-            default.map(|default| kept_default(&catalog, &self.path, default)).transpose()?;
-        let sql_type = catalog.type_named(&column.type_name)?;
+        let names = self.names(&catalog);
+        let default = default.map(|default| kept_default(names, default)).transpose()?;
+        let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         let value = match &column.default {
             None => Datum::Null,
             Some(default) => {
-                let bound = binder::bind_table_expression(&default.expr, &[], Some(sql_type))?;
+                let target = Some(sql_type);
+                let bound = binder::bind_table_expression(&default.expr, &[], target, names)?;
                 if bound.is_volatile() {
                     let hint = "Add the column without a default, set it, and update the rows.";
                     let what = "ADD COLUMN with a default that differs from row to row";
@@ -84,7 +87,6 @@ impl Ddl<'_> {
             family,
             identity: None,
             missing: stored(&value, sql_type)?,
-            enumeration: EnumRecord::within(sql_type.base),
             dropped: false,
         });
         Ok(())
@@ -96,18 +98,21 @@ impl Ddl<'_> {
         record: &TableRecord,
         column: &ast::ColumnDefinition,
     ) -> Result<ColumnRecord> {
-        let sql_type = self.changes.catalog(self.engine).type_named(&column.type_name)?;
+        let catalog = self.changes.catalog(self.engine);
+        let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         Ok(ColumnRecord {
             name: column.name.name.value.clone(),
             type_oid: sql_type.base.oid(),
             modifier: sql_type.modifier,
             not_null: column.not_null,
             default: None,
-            generated: column.generated.as_ref().map(|generated| generated.text.clone()),
+            generated: match &column.generated {
+                Some(made) => Some(kept_text(&catalog, &self.path, &made.text)?),
+                None => None,
+            },
             family: family_of(record, column)?,
             identity: None,
             missing: None,
-            enumeration: EnumRecord::within(sql_type.base),
             dropped: false,
         })
     }
@@ -126,9 +131,10 @@ impl Ddl<'_> {
             None => None,
             Some(default) => {
                 let target = Some(table.columns[position].sql_type);
-                binder::bind_table_expression(&default.expr, &[], target)?;
                 let catalog = self.changes.catalog(self.engine);
-                Some(kept_default(&catalog, &self.path, default)?)
+                let names = self.names(&catalog);
+                binder::bind_table_expression(&default.expr, &[], target, names)?;
+                Some(kept_default(names, default)?)
             }
         };
         Ok(())
@@ -191,13 +197,16 @@ impl Ddl<'_> {
     pub(super) fn remove_column(&mut self, oid: u32, position: usize) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        if table.columns[position].dropped {
+            return Ok(());
+        }
         if table.key_columns().any(|key| key == position) {
             let hint = "Create the table anew and copy what it holds.";
             return Err(Error::not_supported("dropping a column of a primary key", hint));
         }
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
         self.change_record(oid, |changes, record| {
-            let uses = |text: &String| uses_column(record, text, position);
+            let uses = |text: &String| uses_column(&catalog, record, text, position);
             let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
             let in_index = |index: &IndexRecord| {
                 index.include.contains(&(position as u32))
@@ -239,11 +248,12 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
         }
         self.refuse_coprocessors(table, "RENAME COLUMN")?;
-        let old = columns_of(record)?;
+        let catalog = self.changes.catalog(self.engine);
+        let old = catalog.columns_of(&record.columns)?;
         record.columns[position].name.clone_from(&to.value);
-        let new = columns_of(record)?;
+        let new = catalog.columns_of(&record.columns)?;
         let renamed = |text: &mut String| -> Result<()> {
-            *text = rename_in(text, (&column.value, &old), (&to.value, &new))?;
+            *text = rename_in(&catalog, text, (&column.value, &old), (&to.value, &new))?;
             Ok(())
         };
         record.checks.iter_mut().try_for_each(|check| renamed(&mut check.predicate))?;
@@ -366,28 +376,29 @@ pub(super) fn drop_not_null(
     Ok(())
 }
 
-/// Returns names and types of the columns, as texts of the table name them.
-pub(super) fn columns_of(record: &TableRecord) -> Result<Vec<(String, SqlType)>> {
-    let columns = record.columns.iter();
-    columns.map(|column| Ok((column.name.clone(), column.sql_type()?))).collect()
-}
-
 /// Returns whether a text of a table names a column.
-pub(super) fn uses_column(record: &TableRecord, text: &str, position: usize) -> bool {
-    let bound = columns_of(record).and_then(|columns| assemble::expression(text, &columns, None));
+pub(super) fn uses_column(
+    catalog: &Catalog,
+    record: &TableRecord,
+    text: &str,
+    position: usize,
+) -> bool {
+    let columns = catalog.columns_of(&record.columns);
+    let bound = columns.and_then(|columns| assemble::expression(catalog, text, &columns, None));
     bound.is_ok_and(|bound| bound.columns().contains(&position))
 }
 
 /// Returns a text with another name for a column. The result is bound to be sure that it means the
 /// same.
 fn rename_in(
+    catalog: &Catalog,
     text: &str,
     (old, before): (&str, &[(String, SqlType)]),
     (new, after): (&str, &[(String, SqlType)]),
 ) -> Result<String> {
-    let meant = assemble::expression(text, before, None)?;
+    let meant = assemble::expression(catalog, text, before, None)?;
     let renamed = parser::rename_identifier(text, old, new)?;
-    match assemble::expression(&renamed, after, None) {
+    match assemble::expression(catalog, &renamed, after, None) {
         Ok(means) if means == meant => Ok(renamed),
         _ => {
             let what = format!("renaming a column that \"{text}\" names in this way");

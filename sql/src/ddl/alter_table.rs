@@ -16,8 +16,9 @@ use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
-use crate::ddl::alter_column::{columns_of, drop_not_null};
+use crate::ddl::alter_column::drop_not_null;
 use crate::ddl::create_table::{index_descriptor, nulls_first};
+use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -164,9 +165,9 @@ impl Ddl<'_> {
 
     /// Stores the changed record of a table.
     pub(super) fn store_changed(&mut self, table: &Table, record: TableRecord) -> Result<()> {
-        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(table.oid);
         let catalog = self.changes.catalog(self.engine);
+        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
+        self.changes.touched.push(table.oid);
         self.store_record(&catalog, changed, record)
     }
 
@@ -190,9 +191,14 @@ impl Ddl<'_> {
                 Err(Error::not_supported("ADD PRIMARY KEY", hint).at(constraint.position))
             }
             ConstraintKind::Check(predicate) => {
-                let names = columns_of(&record)?;
+                let names = catalog.columns_of(&record.columns)?;
                 let target = Some(DataType::Bool.into());
-                let bound = binder::bind_table_expression(&predicate.expr, &names, target)?;
+                let bound = binder::bind_table_expression(
+                    &predicate.expr,
+                    &names,
+                    target,
+                    self.names(&catalog),
+                )?;
                 let taken = |name: &str| record.checks.iter().any(|check| check.name == name);
                 let name = match &constraint.name {
                     Some(name) => name.value.clone(),
@@ -210,7 +216,7 @@ impl Ddl<'_> {
                     );
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
                 }
-                let predicate = predicate.text.clone();
+                let predicate = kept_text(&catalog, &self.path, &predicate.text)?;
                 let check = CheckRecord { name, predicate, valid: !not_valid };
                 if !not_valid {
                     self.check_rows(&table, &check)?;
@@ -232,8 +238,9 @@ impl Ddl<'_> {
     fn check_rows(&mut self, table: &Table, check: &CheckRecord) -> Result<()> {
         let names: Vec<_> =
             table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+        let catalog = self.changes.catalog(self.engine);
         let target = Some(DataType::Bool.into());
-        let predicate = assemble::expression(&check.predicate, &names, target)?;
+        let predicate = assemble::expression(&catalog, &check.predicate, &names, target)?;
         let eval = self.eval.clone();
         self.each_row(table, &mut |row| match predicate.eval_row(row, &eval)? {
             Datum::Bool(false) => {
@@ -296,7 +303,7 @@ fn unique_index(
             let message = format!("column \"{}\" appears twice in unique constraint", ident.value);
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
         }
-        types::keycode::check_type(record.columns[column].sql_type()?.base)
+        types::keycode::check_type(catalog.column_type(&record.columns[column])?.base)
             .map_err(|error| Error::from(error).at(ident.position))?;
         columns.push(&ident.value);
         let descending = written.order == ast::SortOrder::Descending;

@@ -7,11 +7,10 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::binder;
-use crate::catalog::enumeration::EnumRecord;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
-use crate::ddl::alter_column::{column_of, columns_of};
+use crate::ddl::alter_column::column_of;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
@@ -33,21 +32,25 @@ impl Ddl<'_> {
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         self.refuse_views(table, position, &column.value)?;
         generated::refuse_type(table, position, using.is_some())?;
-        let to = self.changes.catalog(self.engine).type_named(type_name)?;
+        let catalog = self.changes.catalog(self.engine);
+        let to = catalog.type_named(type_name, &self.path)?;
         let from = table.columns[position].sql_type;
-        let columns = columns_of(&record)?;
+        let columns = catalog.columns_of(&record.columns)?;
         let value = match using {
-            Some(using) => binder::bind_table_expression(&using.expr, &columns, Some(to)),
+            Some(using) => {
+                let names = self.names(&catalog);
+                binder::bind_table_expression(&using.expr, &columns, Some(to), names)
+            }
             None => {
                 let name = crate::parser::quoted(&column.value);
                 let made = record.columns[position].generated.as_ref();
-                assemble::expression(made.unwrap_or(&name), &columns, Some(to))
+                assemble::expression(&catalog, made.unwrap_or(&name), &columns, Some(to))
             }
         };
         let value =
             value.map_err(|error| cannot_cast(error, &column.value, to, using.is_some()))?;
         if let Some(default) = &record.columns[position].default
-            && assemble::expression(default, &[], Some(to)).is_err()
+            && assemble::expression(&catalog, default, &[], Some(to)).is_err()
         {
             let (column, to) = (&column.value, to.base.sql_name());
             let message = format!(
@@ -57,7 +60,6 @@ impl Ddl<'_> {
         }
         record.columns[position].type_oid = to.base.oid();
         record.columns[position].modifier = to.modifier;
-        record.columns[position].enumeration = EnumRecord::within(to.base);
         record.schema_version += 1;
         if using.is_none() && stays(from, to) {
             return self.store_changed(table, record);
@@ -78,7 +80,8 @@ impl Ddl<'_> {
     ) -> Result<()> {
         // All rows are going to have all columns.
         record.columns.iter_mut().for_each(|column| column.missing = None);
-        let layout = assemble::base_layout(&record)?;
+        let catalog = self.changes.catalog(self.engine);
+        let layout = assemble::base_layout(&catalog, &record)?;
         ddl::create_table::set_value_layouts(&mut record, &layout)?;
         self.store_emptied(table, record)?;
         let catalog = self.changes.catalog(self.engine);

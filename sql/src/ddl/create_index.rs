@@ -6,13 +6,14 @@ use types::expr::EvalContext;
 
 use crate::ast;
 use crate::ast::SortOrder;
-use crate::binder;
+use crate::binder::{self, Names};
 use crate::catalog::Catalog;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
 use crate::ddl::create_table::{self, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
+use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 
 /// What an index may have of its own.
@@ -27,7 +28,7 @@ const OPTIONS: &[&str] = &["salt_buckets", "split_algorithm", "split_regions"];
 pub fn record(
     statement: &ast::CreateIndex,
     table: &TableRecord,
-    catalog: &Catalog,
+    names: Names<'_>,
     eval: &EvalContext,
     id: TableId,
 ) -> Result<IndexRecord> {
@@ -37,12 +38,13 @@ pub fn record(
             format!("Leave out WHERE {}, or index the expression.", predicate.text),
         ));
     }
-    let names = column_types(table)?;
+    let catalog = names.catalog;
+    let columns = catalog.columns_of(&table.columns)?;
     let mut keys = Vec::with_capacity(statement.keys.len());
     let mut split_key = Vec::with_capacity(statement.keys.len());
     let mut parts: Vec<String> = Vec::with_capacity(statement.keys.len());
     for key in &statement.keys {
-        let bound = binder::bind_table_expression(&key.source.expr, &names, None)?;
+        let bound = binder::bind_table_expression(&key.source.expr, &columns, None, names)?;
         if !bound.is_immutable() {
             return Err(Error::new(
                 "42P17",
@@ -52,18 +54,18 @@ pub fn record(
         let data_type = bound.data_type();
         types::keycode::check_type(data_type)?;
         parts.push(match bound {
-            types::expr::Expr::Column { index, .. } => names[index].0.clone(),
+            types::expr::Expr::Column { index, .. } => columns[index].0.clone(),
             _ => binder::index_column_name(&key.source.expr),
         });
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
-        let expression = key.source.text.clone();
+        let expression = kept_text(catalog, names.path, &key.source.text)?;
         keys.push(IndexKeyRecord { expression, descending, nulls_first });
         let sql_type = SqlType::from(data_type);
         split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
     }
     if !statement.unique {
-        split_key.extend(create_table::split_key(table)?);
+        split_key.extend(create_table::split_key(catalog, table)?);
     }
     let index_name = chosen_name(statement, table, catalog, &parts)?;
     let options = options(statement)?;
@@ -74,7 +76,7 @@ pub fn record(
         ));
     }
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
-    descriptor.split_points = split_points(&statement.splits, &options, &split_key, eval)?;
+    descriptor.split_points = split_points(&statement.splits, &options, &split_key, eval, names)?;
     Ok(IndexRecord {
         oid: id.0,
         name: index_name,
@@ -85,11 +87,6 @@ pub fn record(
         salt_buckets: options.salt_buckets,
         descriptor,
     })
-}
-
-fn column_types(table: &TableRecord) -> Result<Vec<(String, SqlType)>> {
-    let columns = table.columns.iter();
-    columns.map(|column| Ok((column.name.clone(), column.sql_type()?))).collect()
 }
 
 fn chosen_name(

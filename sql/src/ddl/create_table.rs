@@ -10,10 +10,8 @@ use types::rowcode::RowLayout;
 use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
-use crate::binder;
+use crate::binder::{self, Names};
 use crate::catalog::Catalog;
-use crate::catalog::enumeration::EnumRecord;
-use crate::catalog::name::SearchPath;
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
@@ -23,6 +21,7 @@ use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::kept_default;
+use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -42,17 +41,17 @@ pub(super) const COLUMNS_MAX: usize = 1_600;
 pub fn record(
     statement: &ast::CreateTable,
     schema: &str,
-    catalog: &Catalog,
-    path: &SearchPath,
+    names: Names<'_>,
     eval: &EvalContext,
     ids: &mut dyn FnMut() -> TableId,
 ) -> Result<TableRecord> {
     let options = TableOptions::read(&statement.options)?;
     let table_name = statement.name.name.value.clone();
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
-    let mut columns = columns(statement, catalog, path, &mut families)?;
-    generated::check(&columns)?;
-    let (primary_key, primary_key_name) = primary_key(statement, &mut columns)?;
+    let catalog = names.catalog;
+    let mut columns = columns(statement, names, &mut families)?;
+    generated::check(names, &columns)?;
+    let (primary_key, primary_key_name) = primary_key(statement, catalog, &mut columns)?;
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
         let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
@@ -89,19 +88,18 @@ pub fn record(
             split: options.split.clone(),
         },
     };
-    let layout = assemble::base_layout(&record)?;
+    let layout = assemble::base_layout(catalog, &record)?;
     set_value_layouts(&mut record, &layout)?;
-    record.checks = checks(statement, &record.columns)?;
-    let key = split_key(&record)?;
-    record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval)?;
-    unique_constraints(statement, &mut record, &mut taken, ids)?;
+    record.checks = checks(statement, names, &record)?;
+    let key = split_key(catalog, &record)?;
+    record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval, names)?;
+    unique_constraints(statement, catalog, &mut record, &mut taken, ids)?;
     Ok(record)
 }
 
 fn columns(
     statement: &ast::CreateTable,
-    catalog: &Catalog,
-    path: &SearchPath,
+    names: Names<'_>,
     families: &mut Vec<String>,
 ) -> Result<Vec<ColumnRecord>> {
     if statement.columns.len() > COLUMNS_MAX {
@@ -122,17 +120,20 @@ fn columns(
             families.push(family.to_owned());
             families.len() - 1
         });
-        let sql_type = catalog.type_named(&column.type_name)?;
+        let sql_type = names.catalog.type_named(&column.type_name, names.path)?;
         columns.push(ColumnRecord {
             name: column_name.value.clone(),
             type_oid: sql_type.base.oid(),
             modifier: sql_type.modifier,
             not_null: column.not_null,
             default: match &column.default {
-                Some(default) => Some(kept_default(catalog, path, default)?),
+                Some(default) => Some(kept_default(names, default)?),
                 None => None,
             },
-            generated: column.generated.as_ref().map(|generated| generated.text.clone()),
+            generated: match &column.generated {
+                Some(made) => Some(kept_text(names.catalog, names.path, &made.text)?),
+                None => None,
+            },
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
             identity: column.identity.as_ref().map(|identity| match identity.kind {
@@ -140,7 +141,6 @@ fn columns(
                 ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
             }),
             missing: None,
-            enumeration: EnumRecord::within(sql_type.base),
             dropped: false,
         });
     }
@@ -169,7 +169,6 @@ fn row_id_column() -> ColumnRecord {
         family: 0,
         identity: None,
         missing: None,
-        enumeration: None,
         dropped: false,
     }
 }
@@ -177,6 +176,7 @@ fn row_id_column() -> ColumnRecord {
 /// Reads the primary key, whose columns become NOT NULL. Without one, a hidden column is added.
 fn primary_key(
     statement: &ast::CreateTable,
+    catalog: &Catalog,
     columns: &mut Vec<ColumnRecord>,
 ) -> Result<(Vec<KeyRecord>, String)> {
     let mut found = statement.constraints.iter().filter_map(|constraint| match &constraint.kind {
@@ -199,7 +199,7 @@ fn primary_key(
         )
         .at(second.position));
     }
-    let keys = key_records(key, columns)?;
+    let keys = key_records(catalog, key, columns)?;
     for (record, written) in keys.iter().zip(key) {
         let definition = &statement.columns[record.column as usize];
         if definition.explicit_null {
@@ -221,7 +221,11 @@ fn primary_key(
 }
 
 /// Returns the records of the columns of a key.
-fn key_records(key: &[ast::KeyColumn], columns: &[ColumnRecord]) -> Result<Vec<KeyRecord>> {
+fn key_records(
+    catalog: &Catalog,
+    key: &[ast::KeyColumn],
+    columns: &[ColumnRecord],
+) -> Result<Vec<KeyRecord>> {
     let mut records: Vec<KeyRecord> = Vec::with_capacity(key.len());
     for written in key {
         let ident = &written.name.name;
@@ -235,7 +239,7 @@ fn key_records(key: &[ast::KeyColumn], columns: &[ColumnRecord]) -> Result<Vec<K
                 format!("column \"{}\" appears twice in primary key constraint", ident.value);
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
         }
-        types::keycode::check_type(columns[column as usize].sql_type()?.base)
+        types::keycode::check_type(catalog.column_type(&columns[column as usize])?.base)
             .map_err(|error| Error::from(error).at(ident.position))?;
         let descending = written.order == SortOrder::Descending;
         records.push(KeyRecord {
@@ -274,10 +278,10 @@ fn drop_unused_default_family(
 }
 
 /// Returns the primary key as it is cut into regions.
-pub fn split_key(table: &TableRecord) -> Result<Vec<SplitKey>> {
+pub fn split_key(catalog: &Catalog, table: &TableRecord) -> Result<Vec<SplitKey>> {
     let column = |key: &KeyRecord| {
         Ok(SplitKey {
-            sql_type: table.columns[key.column as usize].sql_type()?,
+            sql_type: catalog.column_type(&table.columns[key.column as usize])?,
             descending: key.descending,
             nulls_first: key.nulls_first,
             nullable: false,
@@ -286,23 +290,24 @@ pub fn split_key(table: &TableRecord) -> Result<Vec<SplitKey>> {
     table.primary_key.iter().map(column).collect()
 }
 
-fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<CheckRecord>> {
+fn checks(
+    statement: &ast::CreateTable,
+    names: Names<'_>,
+    record: &TableRecord,
+) -> Result<Vec<CheckRecord>> {
     let table = &statement.name.name.value;
-    let names = columns
-        .iter()
-        .map(|column| Ok((column.name.clone(), column.sql_type()?)))
-        .collect::<Result<Vec<_>>>()?;
+    let columns = names.catalog.columns_of(&record.columns)?;
     let mut checks: Vec<CheckRecord> = Vec::new();
     for constraint in &statement.constraints {
         let ConstraintKind::Check(predicate) = &constraint.kind else { continue };
         let target = Some(DataType::Bool.into());
-        let bound = binder::bind_table_expression(&predicate.expr, &names, target)?;
+        let bound = binder::bind_table_expression(&predicate.expr, &columns, target, names)?;
         let check_name = match &constraint.name {
             Some(name) => name.value.clone(),
             None => {
                 let used = bound.columns();
                 let known: Vec<&str> =
-                    used.iter().map(|column| names[*column].0.as_str()).collect();
+                    used.iter().map(|column| columns[*column].0.as_str()).collect();
                 name::numbered(&name::check(table, &known), |candidate| {
                     checks.iter().any(|check| check.name == candidate)
                 })
@@ -317,7 +322,7 @@ fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<
         }
         checks.push(CheckRecord {
             name: check_name,
-            predicate: predicate.text.clone(),
+            predicate: kept_text(names.catalog, names.path, &predicate.text)?,
             valid: true,
         });
     }
@@ -327,13 +332,14 @@ fn checks(statement: &ast::CreateTable, columns: &[ColumnRecord]) -> Result<Vec<
 /// Adds an index for each UNIQUE constraint.
 fn unique_constraints(
     statement: &ast::CreateTable,
+    catalog: &Catalog,
     record: &mut TableRecord,
     taken: &mut name::Taken<'_>,
     ids: &mut dyn FnMut() -> TableId,
 ) -> Result<()> {
     for constraint in &statement.constraints {
         let ConstraintKind::Unique(key) = &constraint.kind else { continue };
-        let keys = key_records(key, &record.columns)?;
+        let keys = key_records(catalog, key, &record.columns)?;
         let column_names: Vec<&str> =
             keys.iter().map(|key| record.columns[key.column as usize].name.as_str()).collect();
         let index_name = match &constraint.name {

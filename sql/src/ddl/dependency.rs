@@ -10,6 +10,7 @@ use types::expr::Expr;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
+use crate::ddl::user_type::{text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
 
 /// Something that can be dropped.
@@ -23,12 +24,16 @@ pub(super) enum Object {
     View(u32),
     /// A sequence, by its number.
     Sequence(u32),
+    /// A type of users, by its number.
+    Type(u32),
     /// An index of a table, by name.
     Index(u32, String),
     /// A column of a table, by position.
     Column(u32, usize),
     /// The default of a column.
     Default(u32, usize),
+    /// A CHECK of a table, by name.
+    Check(u32, String),
 }
 
 /// Something that goes with a statement.
@@ -94,7 +99,15 @@ pub(super) fn check(
     };
     let line = |one: &&Going| {
         let on = one.on.as_ref().map(&name).unwrap_or_default();
-        format!("{} depends on {on}", name(&one.object))
+        // Of a type, an array depends on the type of arrays.
+        let array = match (&one.object, &one.on) {
+            (Object::Column(table, at), Some(Object::Type(_))) => {
+                let column = catalog.table(*table).and_then(|table| table.columns.get(*at));
+                column.is_some_and(|column| column.sql_type.base.element().is_some())
+            }
+            _ => false,
+        };
+        format!("{} depends on {on}{}", name(&one.object), if array { "[]" } else { "" })
     };
     let detail: Vec<String> = pulled.iter().map(line).collect();
     Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -144,7 +157,10 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
                 };
                 found.push((object.oid(), object, false));
             }
+            let types = catalog.types().filter(|one| one.schema() == name);
+            found.extend(types.map(|one| (one.number(), Object::Type(one.number()), false)));
         }
+        Object::Type(number) => users_of_type(catalog, *number, &mut found),
         Object::Table(table) => {
             views(catalog, |view| view.reads(*table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
@@ -176,7 +192,7 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
                 }
             }
         }
-        Object::Index(..) | Object::Default(..) => {}
+        Object::Index(..) | Object::Default(..) | Object::Check(..) => {}
     }
     found.sort_by_key(|(oid, ..)| *oid);
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
@@ -189,6 +205,49 @@ fn views(
 ) {
     let views = catalog.views().filter(|view| reads(view));
     found.extend(views.map(|view| (view.oid, Object::View(view.oid), false)));
+}
+
+/// Finds the columns of a type, those of arrays of it first, and the texts that name it.
+fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+    let Some(used) = catalog.user_type(number) else { return };
+    let path = SearchPath::default();
+    let named = |text: &String| text_uses(catalog, &path, text, number);
+    for table in catalog.tables() {
+        let Some(record) = catalog.record(table.oid) else { continue };
+        let mut columns = Vec::new();
+        for oid in [used.array_oid(), used.oid()] {
+            let mut positions = 0..record.columns.len();
+            let of_it =
+                |at: &usize| record.columns[*at].type_oid == oid && !record.columns[*at].dropped;
+            columns.extend(positions.by_ref().filter(of_it));
+        }
+        let oid = table.oid;
+        found.extend(columns.iter().map(|at| (oid, Object::Column(oid, *at), false)));
+        // What uses a column of the type goes with the column.
+        let reads = |text: &String| {
+            columns.iter().any(|at| super::alter_column::uses_column(catalog, record, text, *at))
+        };
+        for (at, column) in
+            record.columns.iter().enumerate().filter(|(at, _)| !columns.contains(at))
+        {
+            if column.default.as_ref().is_some_and(named) {
+                found.push((oid, Object::Default(oid, at), false));
+            }
+            if column.generated.as_ref().is_some_and(named) {
+                found.push((oid, Object::Column(oid, at), false));
+            }
+        }
+        let checks = record.checks.iter().map(|check| &check.predicate);
+        let checks = checks.zip(&record.checks).filter(|(text, _)| named(text) && !reads(text));
+        found.extend(checks.map(|(_, one)| (oid, Object::Check(oid, one.name.clone()), false)));
+        for index in &record.indexes {
+            let mut keys = index.keys.iter().map(|key| &key.expression);
+            if keys.clone().any(named) && !keys.any(reads) {
+                found.push((oid, Object::Index(oid, index.name.clone()), false));
+            }
+        }
+    }
+    views(catalog, |view| view_uses(catalog, view, number), found);
 }
 
 /// Finds the sequences that go with a table, or with a column of it.
@@ -238,9 +297,9 @@ impl Object {
 
     fn oid(&self) -> u32 {
         match self {
-            Object::Table(oid) | Object::Index(oid, _) => *oid,
+            Object::Table(oid) | Object::Index(oid, _) | Object::Check(oid, _) => *oid,
             Object::Column(oid, _) | Object::Default(oid, _) => *oid,
-            Object::View(oid) | Object::Sequence(oid) => *oid,
+            Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
             Object::Schema(_) => 0,
         }
     }
@@ -249,7 +308,10 @@ impl Object {
     fn is_part_of(&self, other: &Object) -> bool {
         match (self, other) {
             (
-                Object::Column(table, _) | Object::Default(table, _) | Object::Index(table, _),
+                Object::Column(table, _)
+                | Object::Default(table, _)
+                | Object::Index(table, _)
+                | Object::Check(table, _),
                 Object::Table(whole),
             ) => table == whole,
             (Object::Default(table, column), Object::Column(of, whole)) => {
@@ -286,6 +348,13 @@ impl Object {
                 }
                 None => "sequence".to_owned(),
             },
+            Object::Type(number) => match catalog.user_type(*number) {
+                Some(known) => format!("type {}", catalog.shown_type(known, path)),
+                None => "type".to_owned(),
+            },
+            Object::Check(table, name) => {
+                format!("constraint {name} on table {}", table_name(table))
+            }
             Object::Index(table, name) => {
                 let schema = catalog.table(*table).map_or("", |table| &table.schema);
                 format!("index {}", catalog.shown_name(schema, name, path))

@@ -151,6 +151,11 @@ impl Ddl<'_> {
             Object::Default(table, column) => self.change_record(*table, |_, record| {
                 record.columns[*column].default = None;
             }),
+            Object::Type(number) => self.remove_type(*number),
+            Object::Check(table, name) => self.change_record(*table, |_, record| {
+                record.checks.retain(|check| check.name != *name);
+            }),
+            Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
         }
     }
@@ -195,7 +200,7 @@ impl Ddl<'_> {
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         change(self.changes, &mut record);
-        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         self.changes.touched.push(oid);
         self.store_record(&catalog, changed, record)
     }

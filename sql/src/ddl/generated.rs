@@ -4,7 +4,7 @@ use types::SqlType;
 
 use crate::assemble;
 use crate::ast;
-use crate::binder;
+use crate::binder::{self, Names};
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -44,8 +44,11 @@ impl Ddl<'_> {
     ) -> Result<()> {
         record.schema_version += 1;
         let Some(column) = record.columns.last() else { return Ok(()) };
-        let (text, target) = (column.generated.clone().unwrap_or_default(), column.sql_type()?);
-        let value = assemble::expression(&text, &names_of(&record.columns)?, Some(target))?;
+        let catalog = self.changes.catalog(self.engine);
+        let (text, target) =
+            (column.generated.clone().unwrap_or_default(), catalog.column_type(column)?);
+        let columns = catalog.columns_of(&record.columns)?;
+        let value = assemble::expression(&catalog, &text, &columns, Some(target))?;
         let eval = self.eval.clone();
         self.rewrite(table, record, &mut |row| {
             row.push(value.eval_row(row, &eval)?);
@@ -54,30 +57,26 @@ impl Ddl<'_> {
     }
 }
 
-fn names_of(columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
-    columns.iter().map(|column| Ok((column.name.clone(), column.sql_type()?))).collect()
-}
-
 /// Checks the expressions of all generated columns of a table.
 ///
 /// # Errors
 ///
 /// PostgreSQL's: 42P17 for one that is not immutable or reads a generated column, 42804 for one of
 /// another type.
-pub(super) fn check(columns: &[ColumnRecord]) -> Result<()> {
+pub(super) fn check(names: Names<'_>, columns: &[ColumnRecord]) -> Result<()> {
     if columns.iter().all(|column| column.generated.is_none()) {
         return Ok(());
     }
-    let names = names_of(columns)?;
+    let types = names.catalog.columns_of(columns)?;
     for column in columns {
         let Some(text) = &column.generated else { continue };
         let expression = parser::parse_expression(text)?;
-        let target = column.sql_type()?;
-        let bound = binder::bind_table_expression(&expression, &names, Some(target));
+        let target = names.catalog.column_type(column)?;
+        let bound = binder::bind_table_expression(&expression, &types, Some(target), names);
         // Places in the text of the expression are not places in the statement.
         let bound = bound.map_err(|error| Error {
             position: None,
-            ..mistyped(error, column, &expression, &names)
+            ..mistyped(error, column, &expression, &types, names)
         })?;
         let invalid = |message: String| Error::new("42P17", message);
         if let Some(other) = bound.columns().iter().find(|one| columns[**one].generated.is_some()) {
@@ -99,13 +98,14 @@ fn mistyped(
     error: Error,
     column: &ColumnRecord,
     expression: &ast::Expr,
-    names: &[(String, SqlType)],
+    columns: &[(String, SqlType)],
+    names: Names<'_>,
 ) -> Error {
     if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
         return error;
     }
-    let from = binder::bind_table_expression(expression, names, None);
-    let (Ok(from), Ok(to)) = (from, column.sql_type()) else { return error };
+    let from = binder::bind_table_expression(expression, columns, None, names);
+    let (Ok(from), Ok(to)) = (from, names.catalog.column_type(column)) else { return error };
     let (from, to) = (from.data_type().sql_name(), to.base.sql_name());
     let message = format!(
         "column \"{}\" is of type {to} but default expression is of type {from}",

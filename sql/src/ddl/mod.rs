@@ -19,6 +19,7 @@ mod alter_column;
 mod alter_type;
 mod alter_table;
 mod dependency;
+mod user_type;
 mod enumeration;
 mod generated;
 mod like;
@@ -41,6 +42,7 @@ use types::expr::EvalContext;
 
 use crate::assemble;
 use crate::ast;
+use crate::binder::{Names, SystemCatalog};
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{
     CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, encode, table_key,
@@ -188,6 +190,8 @@ pub struct Ddl<'a> {
     pub eval: EvalContext,
     /// Where names without a schema are looked for.
     pub path: Arc<SearchPath>,
+    /// What queries can read beside the catalog.
+    pub system: Box<dyn SystemCatalog + 'a>,
     /// What the client is to be told.
     pub notices: Vec<Error>,
 }
@@ -200,6 +204,7 @@ impl Ddl<'_> {
         if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
             return Ok(None);
         }
+        self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
         let (expanded, indexes);
         let mut statement = statement;
         if !statement.likes.is_empty() {
@@ -229,20 +234,14 @@ impl Ddl<'_> {
             next_id += 1;
             TableId(next_id - 1)
         };
-        let mut record = create_table::record(
-            statement,
-            schema,
-            &catalog,
-            &self.path,
-            &self.eval,
-            &mut take_id,
-        )?;
+        let names = self.names(&catalog);
+        let mut record = create_table::record(statement, schema, names, &self.eval, &mut take_id)?;
         for &column in nullable {
             record.columns[column].not_null = false;
         }
         self.write_next_id(next_id)?;
         self.create_own_sequences(statement, &mut record)?;
-        let table = assemble::table(&record, Arc::default())?;
+        let table = assemble::table(&catalog, &record, Arc::default())?;
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;
@@ -266,7 +265,13 @@ impl Ddl<'_> {
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         self.engine.coprocessors.check_expiry(&table, None, true)?;
         let id = self.next_id()?;
-        let index = create_index::record(statement, &record, &catalog, &self.eval, TableId(id))?;
+        let index = create_index::record(
+            statement,
+            &record,
+            self.names(&catalog),
+            &self.eval,
+            TableId(id),
+        )?;
         self.write_next_id(id + 1)?;
         let mut record = TableRecord::clone(&record);
         record.indexes.push(index);
@@ -281,7 +286,7 @@ impl Ddl<'_> {
         table: &Table,
         record: TableRecord,
     ) -> Result<()> {
-        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        let changed = assemble::table(catalog, &record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.last().map(Arc::clone);
         if let Some(index) = record.indexes.last() {
             self.create_in_store(&index.descriptor)?;
@@ -299,6 +304,11 @@ impl Ddl<'_> {
     }
 
     // ---- names ----
+
+    /// Returns what names in expressions of the statement mean.
+    fn names<'c>(&'c self, catalog: &'c Catalog) -> Names<'c> {
+        Names { catalog, path: &self.path }
+    }
 
     /// Returns what a statement means by a name.
     fn find<'c>(&self, catalog: &'c Catalog, name: &ast::TableName) -> Option<Relation<'c>> {

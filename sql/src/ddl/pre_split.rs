@@ -10,7 +10,7 @@ use types::expr::EvalContext;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
-use crate::binder;
+use crate::binder::{self, Names};
 use crate::ddl::options::{SplitAlgorithm, TableOptions};
 use crate::error::{Error, Result, sqlstate};
 
@@ -38,6 +38,7 @@ pub fn split_points(
     options: &TableOptions,
     key: &[SplitKey],
     eval: &EvalContext,
+    names: Names<'_>,
 ) -> Result<Vec<Vec<u8>>> {
     let by_number = by_number(options)?;
     if options.salt_buckets > 0 && (by_number.is_some() || !written.is_empty()) {
@@ -50,7 +51,7 @@ pub fn split_points(
     let mut points = match by_number {
         None if written.is_empty() => return Ok(salt_points(options.salt_buckets)),
         None => {
-            let points = written.iter().map(|values| point(values, key, eval));
+            let points = written.iter().map(|values| point(values, key, eval, names));
             points.collect::<Result<Vec<_>>>()?
         }
         Some(_) if !written.is_empty() => {
@@ -99,7 +100,12 @@ fn lone(given: &str, missing: &str) -> Error {
 /// # Errors
 ///
 /// 42601 for too many values or a NULL where none can be; what a value raises.
-pub fn point(written: &[ast::Expr], key: &[SplitKey], eval: &EvalContext) -> Result<Vec<u8>> {
+pub fn point(
+    written: &[ast::Expr],
+    key: &[SplitKey],
+    eval: &EvalContext,
+    names: Names<'_>,
+) -> Result<Vec<u8>> {
     if written.len() > key.len() {
         let message = format!(
             "SPLIT ON has {} values for a key of {} column{}",
@@ -111,7 +117,7 @@ pub fn point(written: &[ast::Expr], key: &[SplitKey], eval: &EvalContext) -> Res
     }
     let mut values = Vec::with_capacity(written.len());
     for (value, key) in written.iter().zip(key) {
-        let bound = binder::bind_table_expression(value, &[], Some(key.sql_type))?;
+        let bound = binder::bind_table_expression(value, &[], Some(key.sql_type), names)?;
         let datum = bound.eval_row(&[], eval)?;
         if datum == Datum::Null && !key.nullable {
             return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));
@@ -191,6 +197,7 @@ fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: DataType) -> Err
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Catalog;
 
     fn key(base: DataType, descending: bool) -> SplitKey {
         SplitKey { sql_type: base.into(), descending, nulls_first: false, nullable: false }
@@ -200,7 +207,9 @@ mod tests {
         let mut options = TableOptions::read(&[]).unwrap();
         options.split_algorithm = Some(algorithm);
         options.split_regions = Some(regions);
-        split_points(&[], &options, &[key], &EvalContext::default()).unwrap()
+        let catalog = Catalog::default();
+        let names = Names::stored(&catalog);
+        split_points(&[], &options, &[key], &EvalContext::default(), names).unwrap()
     }
 
     /// The values at which the regions begin, as a client reads them.

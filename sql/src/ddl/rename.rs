@@ -54,6 +54,9 @@ impl Ddl<'_> {
         if let Relation::Table(table) = relation {
             self.refuse_named_by_coprocessor(table)?;
         }
+        if matches!(relation, Relation::Table(_) | Relation::View(_)) {
+            self.check_type_name(&catalog, &new.schema, &new.name)?;
+        }
         if let (Relation::Sequence(sequence), NewName::Schema(_)) = (relation, &statement.to)
             && sequence.owned_by.is_some()
         {
@@ -75,6 +78,9 @@ impl Ddl<'_> {
                 Relation::View(_) | Relation::Sequence(_) => {}
             }
             self.put_name(&catalog, relation, &ObjectName::new(to, name))?;
+        }
+        for known in catalog.types().filter(|known| known.schema() == from) {
+            self.rename_type(known, to, known.name())?;
         }
         Ok(())
     }

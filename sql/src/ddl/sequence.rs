@@ -6,11 +6,12 @@ use types::{DataType, Datum};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
-use crate::binder;
-use crate::catalog::name::{ObjectName, SearchPath};
+use crate::binder::{self, Names};
+use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key};
 use crate::catalog::{Catalog, Relation};
+use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -138,15 +139,12 @@ impl Ddl<'_> {
 /// # Errors
 ///
 /// `42P01` for a sequence that is not there, `42809` for something else.
-pub(super) fn kept_default(
-    catalog: &Catalog,
-    path: &SearchPath,
-    default: &ast::SourceExpr,
-) -> Result<String> {
-    let mut text = default.text.clone();
+pub(super) fn kept_default(names: Names<'_>, default: &ast::SourceExpr) -> Result<String> {
+    let Names { catalog, path } = names;
+    let mut text = kept_text(catalog, path, &default.text)?;
     let mut named: Vec<String> = Vec::new();
     // What is wrong with it is found where it is bound to its column.
-    let Ok(bound) = binder::bind_table_expression(&default.expr, &[], None) else {
+    let Ok(bound) = binder::bind_table_expression(&default.expr, &[], None, names) else {
         return Ok(text);
     };
     bound.walk(&mut |part| {

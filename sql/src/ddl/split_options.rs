@@ -56,7 +56,7 @@ impl Ddl<'_> {
             index.descriptor.split = split.clone();
         }
         record.descriptor.split = split;
-        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.split_anew.push(table.oid);

@@ -92,7 +92,7 @@ impl Ddl<'_> {
         }
         let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
         let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
-        let changed = assemble::table(&record, Arc::clone(&table.coprocessors))?;
+        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         self.changes.touched.push(table.oid);
         self.store_record(&catalog, changed, record)
     }

@@ -25,6 +25,7 @@ impl Ddl<'_> {
         let columns = named_columns(statement, definition.columns)?;
         let oid = match catalog.relation(&schema, view_name) {
             None => {
+                self.check_row_type_name(&catalog, &schema, view_name)?;
                 let oid = self.next_id()?;
                 self.write_next_id(oid + 1)?;
                 oid

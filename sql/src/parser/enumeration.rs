@@ -46,6 +46,8 @@ impl Cursor<'_> {
             AlterTypeAction::RenameValue { from, to: self.string()? }
         } else if self.take_words(&["rename", "to"]) {
             AlterTypeAction::Rename(self.name()?)
+        } else if self.take_words(&["set", "schema"]) {
+            AlterTypeAction::SetSchema(self.name()?)
         } else {
             let construct = format!("ALTER TYPE … {}", self.peek_word().to_uppercase());
             return Err(ParseError::unsupported(construct, position));

@@ -41,6 +41,7 @@ mod view;
 mod schema;
 mod sequence;
 mod enumeration;
+mod references;
 mod alter;
 mod alter_columns;
 mod session;
@@ -49,6 +50,7 @@ mod copy;
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
 pub use name::quoted;
+pub use references::{TypeReference, replace, strings, type_references};
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};

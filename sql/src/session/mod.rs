@@ -382,7 +382,7 @@ impl Session {
 
     /// Returns the type that a client means by an OID.
     pub fn type_with_oid(&self, oid: u32) -> Option<DataType> {
-        self.catalog().type_with_oid(oid)
+        self.catalog().type_with_oid(oid).map(|sql_type| sql_type.base)
     }
 
     /// Returns the catalog as the open transaction sees it.

@@ -8,6 +8,7 @@ use store::descriptor::RegionId;
 use store::store::SplitPoint;
 
 use crate::ast::{Expr, RegionAction, TableName};
+use crate::binder::Names;
 use crate::catalog::Relation;
 use crate::ddl::pre_split::{SplitKey, point};
 use crate::error::{Error, Result, sqlstate};
@@ -156,7 +157,9 @@ impl Session {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
-        points.iter().map(|values| point(values, &place.key, &eval)).collect()
+        let catalog = self.catalog();
+        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        points.iter().map(|values| point(values, &place.key, &eval, names)).collect()
     }
 }
 

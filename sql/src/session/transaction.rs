@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 use crate::settings::Settings;
+use crate::system::SystemNames;
 use crate::timer::StopFlag;
 
 /// An open transaction.
@@ -132,6 +133,7 @@ impl Open {
             changes: &mut self.changes,
             eval,
             path: Arc::clone(path),
+            system: Box::new(SystemNames::of(engine)),
             notices: Vec::new(),
         }
     }

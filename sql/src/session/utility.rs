@@ -11,7 +11,7 @@ use types::{Datum, SqlType};
 use crate::advisory::Level;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
-use crate::binder;
+use crate::binder::{self, Names};
 use crate::catalog::table::Table;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
@@ -244,7 +244,9 @@ impl Session {
         }
         let mut ddl = open.ddl(&self.engine, self.constants.search_path(), eval);
         let done = run(&mut ddl)?;
-        for notice in std::mem::take(&mut ddl.notices) {
+        let notices = std::mem::take(&mut ddl.notices);
+        drop(ddl);
+        for notice in notices {
             self.notice("NOTICE", notice);
         }
         Ok(done)
@@ -485,7 +487,8 @@ impl Session {
 
     fn run_prepare(&mut self, parsed: &Arc<ParsedStatement>, prepare: &ast::Prepare) -> Result<()> {
         let catalog = self.catalog();
-        let named = prepare.types.iter().map(|name| catalog.type_named(name));
+        let path = self.constants.search_path();
+        let named = prepare.types.iter().map(|name| catalog.type_named(name, path));
         let types: Vec<_> = named.map(|of| of.map(|of| Some(of.base))).collect::<Result<_>>()?;
         let statement = ParsedStatement {
             statement: prepare.statement.clone(),
@@ -512,9 +515,11 @@ impl Session {
         let sequences = self.shared_sequences.clone();
         let context = EvalContext { time_zone, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
+        let catalog = self.catalog();
+        let names = Names { catalog: &catalog, path: self.constants.search_path() };
         for (argument, data_type) in arguments.iter().zip(&prepared.parameter_types) {
             let target = Some(SqlType::from(*data_type));
-            let bound = binder::bind_table_expression(argument, &[], target)?;
+            let bound = binder::bind_table_expression(argument, &[], target, names)?;
             parameters.push(bound.eval_row(&[], &context)?);
         }
         match &prepared.kind {

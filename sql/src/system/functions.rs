@@ -7,6 +7,8 @@ use types::system::SystemSource;
 use types::{DataType, Datum, SqlType};
 
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
+use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
@@ -154,7 +156,7 @@ fn defined(
 ) -> Result<Option<Datum>> {
     let first = oid_at(arguments, 0);
     Ok(Some(match function {
-        "format_type" => format_type(&source.catalog, arguments),
+        "format_type" => format_type(&source.catalog, &source.viewer().search_path(), arguments),
         "pg_get_constraintdef" => {
             let pretty = is_true(arguments, 1);
             let found = objects.constraint(first);
@@ -221,7 +223,7 @@ fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -
     }
 }
 
-fn format_type(catalog: &Catalog, arguments: Arguments<'_>) -> Datum {
+fn format_type(catalog: &Catalog, path: &SearchPath, arguments: Arguments<'_>) -> Datum {
     if arguments[0].is_null() {
         return Datum::Null;
     }
@@ -232,8 +234,10 @@ fn format_type(catalog: &Catalog, arguments: Arguments<'_>) -> Datum {
     };
     match known {
         // Without a modifier `character` is `bpchar` to SQL, which has no length.
-        Some(DataType::Char) if modifier < 0 && !arguments[1].is_null() => text("bpchar"),
-        Some(base) => text(SqlType { base, modifier }.name()),
+        Some(SqlType { base: DataType::Char, .. }) if modifier < 0 && !arguments[1].is_null() => {
+            text("bpchar")
+        }
+        Some(_) => text_or_null(catalog.shown_type_with(oid_at(arguments, 0), modifier, path)),
         None => text("???"),
     }
 }
@@ -243,7 +247,18 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
         "pg_table_is_visible" => objects
             .relation(oid)
             .map(|relation| names::is_visible(&source.viewer(), objects, relation)),
-        "pg_type_is_visible" => source.catalog.type_with_oid(oid).map(|_| true),
+        "pg_type_is_visible" => {
+            let known = source.catalog.types().find(|one| one.type_with(oid).is_some());
+            let found = |known: &UserType| {
+                let path = source.viewer().search_path();
+                let found = source.catalog.find_type(None, known.name(), &path);
+                found.is_some_and(|found| found.number() == known.number())
+            };
+            match known {
+                Some(known) => Some(found(known)),
+                None => source.catalog.type_with_oid(oid).map(|_| true),
+            }
+        }
         "pg_function_is_visible" => pg_proc::by_oid(oid).map(|_| true),
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
         "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),

@@ -90,7 +90,7 @@ pub(super) fn oid_of(
         RegKind::Class => relation(viewer, objects, text).map(|relation| relation.oid),
         RegKind::Type => {
             let name = parser::parse_type(text)?;
-            Ok(viewer.catalog.type_named(&name)?.base.oid())
+            Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.base.oid())
         }
         RegKind::Namespace => {
             let name = parse(text)?.name.value;
@@ -185,10 +185,7 @@ pub(super) fn name_of(
                 false => qualified(objects.namespace(relation.schema), &relation.name),
             })
         }
-        RegKind::Type => {
-            let known = viewer.catalog.type_with_oid(number);
-            known.map(|data_type| data_type.sql_name().to_owned())
-        }
+        RegKind::Type => viewer.catalog.shown_type_with(number, -1, &viewer.search_path()),
         RegKind::Namespace => match objects.namespace(number) {
             "" => None,
             name => Some(identifier(name)),

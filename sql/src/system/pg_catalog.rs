@@ -10,6 +10,7 @@ use crate::catalog::record::IdentityRecord;
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
+use crate::catalog::user_type::UserType;
 use crate::system::definition;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, Kind, OWNER, Objects, Relation,
@@ -47,7 +48,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_attribute" => attributes(shape, objects),
         "pg_attrdef" => attribute_defaults(shape, objects),
         "pg_namespace" => namespaces(shape, objects),
-        "pg_type" => types(shape, catalog),
+        "pg_type" => types(shape, catalog, objects),
         "pg_enum" => labels(shape, catalog),
         "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
         "pg_constraint" => objects.constraints.iter().map(|one| constraint(shape, one)).collect(),
@@ -186,19 +187,21 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
     objects.namespaces.iter().map(row).collect()
 }
 
-fn types(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     let built_in = pg_type::all().map(|facts| type_row(shape, facts, PG_CATALOG));
-    let enums = catalog.enums().flat_map(|record| {
-        let of = record.enum_type();
-        [DataType::Enum(of), of.array()]
+    let of_users = catalog.types().flat_map(|one| {
+        let namespace = objects.namespace_named(one.schema()).map_or(PUBLIC_OID, |one| one.oid);
+        let types = [Some(one.sql_type()), one.array()].into_iter().flatten();
+        types.filter_map(move |one| Some((pg_type::of(one.base)?, namespace)))
     });
-    let enums = enums.filter_map(pg_type::of).map(|facts| type_row(shape, &facts, PUBLIC_OID));
-    built_in.chain(enums).collect()
+    let of_users = of_users.map(|(facts, namespace)| type_row(shape, &facts, namespace));
+    built_in.chain(of_users).collect()
 }
 
 fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
-    for record in catalog.enums() {
+    for one in catalog.types() {
+        let UserType::Enum(record) = one.as_ref();
         let definition = record.enum_type().definition();
         for (position, label) in definition.labels.iter().enumerate() {
             rows.push(shape.row([

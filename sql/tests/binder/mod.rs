@@ -10,7 +10,7 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
-use sql::binder::{SessionConstants, SystemCatalog, bind, bind_table_expression};
+use sql::binder::{Names, SessionConstants, SystemCatalog, bind, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::table::{Column, Index, IndexState, Table};
@@ -113,8 +113,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || key.contains(&index),
-            default: default
-                .map(|one| bind_table_expression(&one.expr, &[], Some(sql_type)).unwrap()),
+            default: default.map(|one| bound(&one.expr, &[], Some(sql_type))),
             identity: None,
             dropped: false,
         });
@@ -176,7 +175,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         Table::clone(catalog.table_named(&ObjectName::public(&create.table.name.value)).unwrap());
     let columns: Vec<(String, SqlType)> =
         table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
-    let key = |expr| bind_table_expression(expr, &columns, None).unwrap();
+    let key = |expr| bound(expr, &columns, None);
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {
         name: name.clone(),
@@ -197,4 +196,13 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         state: IndexState::Active,
     }));
     catalog.with_table(table)
+}
+
+/// Returns an expression of a table that names no types of users.
+fn bound(
+    expr: &sql::ast::Expr,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> types::expr::Expr {
+    bind_table_expression(expr, columns, target, Names::stored(&Catalog::default())).unwrap()
 }

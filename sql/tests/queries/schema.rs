@@ -7,7 +7,8 @@ use coprocessors::index::IndexSpec;
 use sql::ast::{
     ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
 };
-use sql::binder::bind_table_expression;
+use sql::binder::{Names, bind_table_expression};
+use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
@@ -67,13 +68,13 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         let place = in_key.map_or(Place::Packed { family, slot: slots[family] }, Place::Key);
         slots[family] += usize::from(in_key.is_none());
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
-        let bound = |one: &SourceExpr| bind_table_expression(&one.expr, &[], Some(sql_type));
+        let bound = |one: &SourceExpr| bound(&one.expr, &[], Some(sql_type));
         columns.push(Column {
             generated: None,
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || in_key.is_some(),
-            default: one.default.as_ref().map(|one| bound(one).unwrap()),
+            default: one.default.as_ref().map(bound),
             identity: None,
             dropped: false,
         });
@@ -151,11 +152,8 @@ fn descriptor(
 pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index, TableDescriptor) {
     let columns: Vec<(String, SqlType)> =
         table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
-    let keys: Vec<Expr> = create
-        .keys
-        .iter()
-        .map(|one| bind_table_expression(&one.source.expr, &columns, None).unwrap())
-        .collect();
+    let keys: Vec<Expr> =
+        create.keys.iter().map(|one| bound(&one.source.expr, &columns, None)).collect();
     let include: Vec<usize> =
         create.include.iter().map(|one| table.column_index(&one.name.value).unwrap()).collect();
     let primary_key: Vec<usize> = table.key_columns().collect();
@@ -219,4 +217,9 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         state: IndexState::Active,
     };
     (index, descriptor)
+}
+
+/// Returns an expression of a table that names no types of users.
+fn bound(expr: &sql::ast::Expr, columns: &[(String, SqlType)], target: Option<SqlType>) -> Expr {
+    bind_table_expression(expr, columns, target, Names::stored(&Catalog::default())).unwrap()
 }

@@ -8,6 +8,7 @@
 //! kept as long as the process runs, equal ones once, so that [`DataType`] stays a plain value.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -48,7 +49,6 @@ pub struct EnumDefinition {
 }
 
 /// An enum. Two are the same type if they have the same OID.
-#[derive(Debug)]
 pub struct EnumType {
     definition: EnumDefinition,
     array_name: String,
@@ -59,6 +59,12 @@ pub struct EnumType {
 
 static KNOWN: LazyLock<Mutex<AHashMap<EnumDefinition, &'static EnumType>>> =
     LazyLock::new(Mutex::default);
+
+impl fmt::Debug for EnumType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "enum {}", self.definition.oid)
+    }
+}
 
 impl PartialEq for EnumType {
     fn eq(&self, other: &EnumType) -> bool {

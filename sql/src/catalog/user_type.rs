@@ -1,0 +1,84 @@
+//! Types that users define, whatever their kind.
+//!
+//! They have names of their own in each schema, beside those of relations, and OIDs made of their
+//! numbers. What is stored of a column is the OID of its type; what that means the catalog says.
+
+use types::{DataType, SqlType};
+
+use crate::catalog::enumeration::EnumRecord;
+
+/// Added to numbers of the catalog to make the OIDs of types and labels: clients take those below
+/// for built-in ones.
+pub const OID_OFFSET: u32 = 15_384;
+
+/// A type of users.
+#[derive(Debug, Clone)]
+pub enum UserType {
+    /// An enum.
+    Enum(EnumRecord),
+}
+
+impl UserType {
+    /// Returns its number; the next one is that of its arrays.
+    pub fn number(&self) -> u32 {
+        match self {
+            UserType::Enum(record) => record.number,
+        }
+    }
+
+    /// Returns its OID.
+    pub fn oid(&self) -> u32 {
+        self.number() + OID_OFFSET
+    }
+
+    /// Returns the OID of its arrays.
+    pub fn array_oid(&self) -> u32 {
+        self.oid() + 1
+    }
+
+    /// Returns its schema.
+    pub fn schema(&self) -> &str {
+        match self {
+            UserType::Enum(record) => &record.schema,
+        }
+    }
+
+    /// Returns its name in the schema.
+    pub fn name(&self) -> &str {
+        match self {
+            UserType::Enum(record) => &record.name,
+        }
+    }
+
+    /// Returns the type with this name.
+    #[must_use]
+    pub fn renamed(&self, schema: &str, name: &str) -> UserType {
+        let (schema, name) = (schema.to_owned(), name.to_owned());
+        match self {
+            UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
+        }
+    }
+
+    /// Returns the type of its values.
+    pub fn sql_type(&self) -> SqlType {
+        match self {
+            UserType::Enum(record) => DataType::Enum(record.enum_type()).into(),
+        }
+    }
+
+    /// Returns the type of its arrays.
+    pub fn array(&self) -> Option<SqlType> {
+        match self {
+            UserType::Enum(record) => Some(record.enum_type().array().into()),
+        }
+    }
+
+    /// Returns the type with an OID that is this one's or that of its arrays.
+    pub fn type_with(&self, oid: u32) -> Option<SqlType> {
+        match () {
+            () if self.oid() == oid => Some(self.sql_type()),
+            () if self.array_oid() == oid => self.array(),
+            () => None,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Types of users, whatever their kind: their names, what uses them, DROP TYPE.
+//!
+//! Columns know their types by OIDs. Texts of the catalog know them by name: those of tables with
+//! the schema ([`kept_text`]), those of views as they were written, with a search path of their
+//! own. So texts are changed when a type is renamed.
+
+use std::sync::Arc;
+
+use store::Mutation;
+use store::transaction::LockMode;
+use types::SqlType;
+
+use crate::ast::{self, TableName};
+use crate::binder::{Names, bind_table_expression, view_meaning};
+use crate::catalog::enumeration::enum_key;
+use crate::catalog::name::{ObjectName, SearchPath};
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, view_key};
+use crate::catalog::user_type::UserType;
+use crate::catalog::view::View;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::dependency::Object;
+use crate::ddl::{Ddl, lock_table, no_schema};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// What a text was found to mean with a catalog; the same text for the same meaning.
+pub(super) type Meaning<'a> = dyn Fn(&Catalog, &str) -> Result<String> + 'a;
+
+/// Changes the texts of what uses a type.
+pub(super) trait TextChange {
+    /// Returns a text changed. Its names without a schema are looked for in `path`.
+    fn change(&mut self, text: &str, path: &SearchPath, meaning: &Meaning<'_>) -> Result<String>;
+
+    /// Is told of a view whose text was changed.
+    fn changed_view(&mut self, _view: &View) {}
+}
+
+/// Leaves texts as they are.
+struct Kept;
+
+impl TextChange for Kept {
+    fn change(&mut self, text: &str, _: &SearchPath, _: &Meaning<'_>) -> Result<String> {
+        Ok(text.to_owned())
+    }
+}
+
+/// Puts another name in the place of a type's.
+struct NewName {
+    /// The catalog in which it has its old name.
+    catalog: Arc<Catalog>,
+    number: u32,
+    /// The new name, as SQL text has it.
+    full: String,
+}
+
+impl TextChange for NewName {
+    fn change(&mut self, text: &str, path: &SearchPath, _: &Meaning<'_>) -> Result<String> {
+        let mut places = parser::type_references(text)?;
+        places.retain(|one| {
+            let found = self.catalog.find_type(one.schema.as_deref(), &one.name, path);
+            found.is_some_and(|found| found.number() == self.number)
+        });
+        let places = places.into_iter().map(|one| (one.range, self.full.clone()));
+        Ok(parser::replace(text, &places.collect::<Vec<_>>()))
+    }
+}
+
+impl Ddl<'_> {
+    /// Returns the type of users that a statement names.
+    ///
+    /// # Errors
+    ///
+    /// 42704 and 3F000 if there is none, 42809 for a built-in one.
+    pub(super) fn known_type(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<UserType>> {
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let text = &name.name.value;
+        if let Some(found) = catalog.find_type(schema, text, &self.path) {
+            return Ok(Arc::clone(found));
+        }
+        match built_in(schema, text) {
+            Some(data_type) => {
+                let message = format!("{} is not an enum", data_type.sql_name());
+                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+            }
+            None => Err(catalog.no_type(schema, &super::written(name))),
+        }
+    }
+
+    /// Checks that a type can have a name in a schema.
+    pub(super) fn check_type_name(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        name: &str,
+    ) -> Result<()> {
+        let relation = catalog.relation(schema, name);
+        let has_rows = matches!(relation, Some(Relation::Table(_) | Relation::View(_)));
+        if has_rows || catalog.type_in(schema, name).is_some() {
+            let message = format!("type \"{name}\" already exists");
+            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        Ok(())
+    }
+
+    /// Checks that no type has the name of a table or view, whose rows have a type of that name.
+    pub(super) fn check_row_type_name(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        name: &str,
+    ) -> Result<()> {
+        if catalog.type_in(schema, name).is_none() {
+            return Ok(());
+        }
+        let message = format!("type \"{name}\" already exists");
+        Err(Error::new(sqlstate::DUPLICATE_OBJECT, message).with_hint(
+            "A relation has an associated type of the same name, so you must use a name that \
+             doesn't conflict with any existing type.",
+        ))
+    }
+
+    // ---- DROP TYPE ----
+
+    pub(super) fn drop_types(&mut self, statement: &ast::DropType) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let mut named = Vec::new();
+        for name in &statement.names {
+            match self.droppable(&catalog, name) {
+                Ok(number) => named.push(Object::Type(number)),
+                Err(error)
+                    if statement.if_exists
+                        && [sqlstate::UNDEFINED_OBJECT, sqlstate::INVALID_SCHEMA_NAME]
+                            .contains(&error.sqlstate.as_ref()) =>
+                {
+                    let message = format!("{}, skipping", error.message);
+                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        named.dedup();
+        self.drop_objects(&named, statement.cascade)
+    }
+
+    /// Returns the number of the type that DROP TYPE names.
+    fn droppable(&self, catalog: &Catalog, name: &TableName) -> Result<u32> {
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let text = &name.name.value;
+        if let Some(found) = catalog.find_type(schema, text, &self.path) {
+            return Ok(found.number());
+        }
+        let required = |what: String| {
+            let message = format!("cannot drop type {what}");
+            Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message))
+        };
+        if let Some(data_type) = built_in(schema, text) {
+            let shown = data_type.sql_name();
+            return required(format!("{shown} because it is required by the database system"));
+        }
+        match self.find(catalog, name) {
+            Some(relation @ (Relation::Table(_) | Relation::View(_))) => {
+                let full = relation.name();
+                let shown = catalog.shown_name(&full.schema, &full.name, &self.path);
+                let what = format!("{} {shown}", relation.kind());
+                required(format!("{shown} because {what} requires it"))
+                    .map_err(|error| error.with_hint(format!("You can drop {what} instead.")))
+            }
+            _ => Err(catalog.no_type(schema, &super::written(name))),
+        }
+    }
+
+    /// Removes a type that nothing uses any more.
+    pub(super) fn remove_type(&mut self, number: u32) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(known) = catalog.user_type(number) else { return Ok(()) };
+        let row = Mutation::new(key_of(known)).delete_row();
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.changes.set_catalog(catalog.without_type(number));
+        Ok(())
+    }
+
+    // ---- names ----
+
+    /// Gives a type another name in a schema.
+    pub(super) fn rename_type(&mut self, known: &UserType, schema: &str, name: &str) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        self.check_type_name(&catalog, schema, name)?;
+        let full = ObjectName::new(schema, name).to_string();
+        let mut change = NewName { catalog, number: known.number(), full };
+        self.replace_type_and_texts(known.renamed(schema, name), &mut change)
+    }
+
+    /// Moves a type to another schema.
+    pub(super) fn move_type(
+        &mut self,
+        catalog: &Catalog,
+        known: &UserType,
+        schema: &str,
+    ) -> Result<()> {
+        if catalog.schema(schema).is_none() {
+            return Err(no_schema(schema));
+        }
+        if known.schema() == schema {
+            return Ok(());
+        }
+        if catalog.type_in(schema, known.name()).is_some() {
+            let message =
+                format!("type \"{}\" already exists in schema \"{schema}\"", known.name());
+            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        self.rename_type(known, schema, known.name())
+    }
+
+    // ---- the catalog ----
+
+    /// Writes a type and makes it part of the visible catalog.
+    pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
+        let record = match &user_type {
+            UserType::Enum(record) => encode(record),
+        };
+        let row = Mutation::new(key_of(&user_type)).put(0, Vec::new(), record);
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        let catalog = self.changes.catalog(self.engine);
+        self.changes.set_catalog(catalog.with_type(user_type));
+        Ok(())
+    }
+
+    /// Writes a changed type, and puts together anew what uses it.
+    pub(super) fn replace_type(&mut self, user_type: UserType) -> Result<()> {
+        self.replace_type_and_texts(user_type, &mut Kept)
+    }
+
+    /// Likewise; `change` is given each text of what uses it, with what it means.
+    pub(super) fn replace_type_and_texts(
+        &mut self,
+        changed: UserType,
+        change: &mut dyn TextChange,
+    ) -> Result<()> {
+        let before = self.changes.catalog(self.engine);
+        let number = changed.number();
+        self.store_type(changed)?;
+        for table in before.tables() {
+            let Some(record) = before.record(table.oid) else { continue };
+            if !table_uses(&before, record, number) {
+                continue;
+            }
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            let mut record = TableRecord::clone(record);
+            change_texts(&mut record, change)?;
+            self.store_changed(table, record)?;
+        }
+        for view in before.views().filter(|view| view_uses(&before, view, number)) {
+            let meaning = |catalog: &Catalog, text: &str| {
+                view_meaning(view, &parser::parse_query(text)?, catalog, self.system.as_ref())
+            };
+            let mut record = view.record();
+            record.text = change.change(&record.text, &view.search_path, &meaning)?;
+            let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), encode(&record));
+            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+            let catalog = self.changes.catalog(self.engine);
+            let view = View::of_record(record, &catalog)?;
+            change.changed_view(&view);
+            self.changes.set_catalog(catalog.with_view(view));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the catalog with a changed type, as columns of tables have it, too. What is bound of
+/// tables is not bound anew.
+pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<Catalog> {
+    let mut next = catalog.with_type(changed);
+    for table in catalog.tables() {
+        let Some(record) = catalog.record(table.oid) else { continue };
+        let mut table = table.as_ref().clone();
+        for (column, record) in table.columns.iter_mut().zip(&record.columns) {
+            column.sql_type = next.column_type(record)?;
+        }
+        next = next.with_stored(table, record.as_ref().clone());
+    }
+    Ok(next)
+}
+
+/// Returns a text of a table with the schemas of the types that it names: so it means the same
+/// whatever the search path is.
+pub(super) fn kept_text(catalog: &Catalog, path: &SearchPath, text: &str) -> Result<String> {
+    let mut places = Vec::new();
+    for one in parser::type_references(text)? {
+        if one.schema.is_some() {
+            continue;
+        }
+        if let Some(found) = catalog.find_type(None, &one.name, path) {
+            places.push((one.range, ObjectName::new(found.schema(), found.name()).to_string()));
+        }
+    }
+    Ok(parser::replace(text, &places))
+}
+
+/// Changes the texts of a table.
+fn change_texts(record: &mut TableRecord, change: &mut dyn TextChange) -> Result<()> {
+    let shape = record.clone();
+    let path = SearchPath::default();
+    let meaning = |target: Option<usize>, with_columns: bool| {
+        let shape = &shape;
+        move |catalog: &Catalog, text: &str| -> Result<String> {
+            let target = match target {
+                Some(column) => Some(catalog.column_type(&shape.columns[column])?),
+                None => None,
+            };
+            let columns =
+                if with_columns { catalog.columns_of(&shape.columns)? } else { Vec::new() };
+            meaning_of(catalog, text, &columns, target)
+        }
+    };
+    for (position, column) in record.columns.iter_mut().enumerate() {
+        if let Some(default) = &mut column.default {
+            *default = change.change(default, &path, &meaning(Some(position), false))?;
+        }
+        if let Some(made) = &mut column.generated {
+            *made = change.change(made, &path, &meaning(Some(position), true))?;
+        }
+    }
+    for check in &mut record.checks {
+        check.predicate = change.change(&check.predicate, &path, &meaning(None, true))?;
+    }
+    for key in record.indexes.iter_mut().flat_map(|index| &mut index.keys) {
+        key.expression = change.change(&key.expression, &path, &meaning(None, true))?;
+    }
+    Ok(())
+}
+
+/// Returns the meaning of an expression: two that are bound alike mean the same.
+fn meaning_of(
+    catalog: &Catalog,
+    text: &str,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> Result<String> {
+    let parsed = parser::parse_expression(text)?;
+    let bound = bind_table_expression(&parsed, columns, target, Names::stored(catalog))?;
+    Ok(format!("{bound:?}"))
+}
+
+/// Returns whether a text names a type. Names without a schema are looked for in `path`.
+pub(super) fn text_uses(catalog: &Catalog, path: &SearchPath, text: &str, number: u32) -> bool {
+    let references = parser::type_references(text).unwrap_or_default();
+    references.into_iter().any(|one| {
+        let found = catalog.find_type(one.schema.as_deref(), &one.name, path);
+        found.is_some_and(|found| found.number() == number)
+    })
+}
+
+fn table_uses(catalog: &Catalog, record: &TableRecord, number: u32) -> bool {
+    let Some(used) = catalog.user_type(number) else { return false };
+    let path = SearchPath::default();
+    let named = |text: &String| text_uses(catalog, &path, text, number);
+    let mut columns = record.columns.iter();
+    let keys = record.indexes.iter().flat_map(|index| &index.keys);
+    columns.any(|column| {
+        [used.oid(), used.array_oid()].contains(&column.type_oid)
+            || column.default.as_ref().is_some_and(named)
+            || column.generated.as_ref().is_some_and(named)
+    }) || record.checks.iter().any(|check| named(&check.predicate))
+        || keys.into_iter().any(|key| named(&key.expression))
+}
+
+/// Returns whether a view has, names or reads a column of a type.
+pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
+    let Some(used) = catalog.user_type(number) else { return false };
+    let is_it = |oid: u32| [used.oid(), used.array_oid()].contains(&oid);
+    let reads = |relation: &crate::catalog::record::ViewRelation| {
+        if let Some(view) = catalog.view(relation.oid) {
+            return view.columns.iter().any(|column| is_it(column.sql_type.base.oid()));
+        }
+        let Some(record) = catalog.record(relation.oid) else { return false };
+        let columns = relation.used.iter().filter_map(|at| record.columns.get(*at as usize));
+        columns.into_iter().any(|column| is_it(column.type_oid))
+    };
+    view.columns.iter().any(|column| is_it(column.sql_type.base.oid()))
+        || view.relations.iter().any(reads)
+        || text_uses(catalog, &view.search_path, &view.text, number)
+}
+
+fn key_of(user_type: &UserType) -> Vec<u8> {
+    match user_type {
+        UserType::Enum(record) => enum_key(record.number),
+    }
+}
+
+fn built_in(schema: Option<&str>, name: &str) -> Option<types::DataType> {
+    let here = matches!(schema, None | Some("pg_catalog"));
+    types::DataType::from_name(name).filter(|_| here)
+}

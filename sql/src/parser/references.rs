@@ -1,0 +1,150 @@
+//! Where a text names types and has strings: for texts that the catalog keeps, in which names are
+//! changed when what they name is renamed.
+
+use std::ops::Range;
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::dialect::BennuDialect;
+use super::error::ParseError;
+use super::source::Source;
+use super::{limits, name, tokenize};
+
+/// The name of a type in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeReference {
+    /// Its bytes, without `[]`.
+    pub range: Range<usize>,
+    /// The schema, if one is given.
+    pub schema: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+/// Returns the names of types in a text: behind `::`, behind AS in a CAST, and before a string.
+/// Built-in types are among them; the texts must have been parsed before.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be read.
+pub fn type_references(text: &str) -> Result<Vec<TypeReference>, ParseError> {
+    let (source, tokens) = tokens_of(text)?;
+    let mut found: Vec<TypeReference> = Vec::new();
+    // Of each parenthesis that is open, whether it is a CAST's.
+    let mut open = Vec::new();
+    for (at, one) in tokens.iter().enumerate() {
+        let behind_cast = at.checked_sub(1).is_some_and(|before| is_word(&tokens[before], "cast"));
+        match &one.token {
+            Token::LParen => open.push(behind_cast),
+            Token::RParen => {
+                open.pop();
+            }
+            Token::Word(_) => {
+                let before = at.checked_sub(1).map(|before| &tokens[before]);
+                let is_cast = before.is_some_and(|before| match &before.token {
+                    Token::DoubleColon => true,
+                    Token::Word(_) => is_word(before, "as") && open.last() == Some(&true),
+                    _ => false,
+                });
+                let starts = before.is_none_or(|before| before.token != Token::Period);
+                let (reference, next) = named(&source, &tokens, at);
+                let types_string = starts
+                    && matches!(
+                        tokens.get(next).map(|next| &next.token),
+                        Some(Token::SingleQuotedString(_))
+                    );
+                if is_cast || types_string {
+                    found.push(reference);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the strings of a text with their bytes, quotes included.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be read.
+pub fn strings(text: &str) -> Result<Vec<(Range<usize>, String)>, ParseError> {
+    let (source, tokens) = tokens_of(text)?;
+    let string = |one: &TokenWithSpan| match &one.token {
+        Token::SingleQuotedString(value) => {
+            Some((source.byte(one.span.start)..source.byte(one.span.end), value.clone()))
+        }
+        _ => None,
+    };
+    Ok(tokens.iter().filter_map(string).collect())
+}
+
+/// Returns a text with others in some places, which ascend.
+pub fn replace(text: &str, places: &[(Range<usize>, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, new) in places {
+        out.push_str(&text[done..range.start]);
+        out.push_str(new);
+        done = range.end;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+fn tokens_of(text: &str) -> Result<(Source<'_>, Vec<TokenWithSpan>), ParseError> {
+    limits::check_size(text)?;
+    let source = Source::new(text);
+    let mut tokens = tokenize(&BennuDialect::default(), &source)?;
+    tokens.retain(|one| !matches!(one.token, Token::Whitespace(_)));
+    Ok((source, tokens))
+}
+
+/// Returns the name that begins at a token, and the token behind it.
+fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (TypeReference, usize) {
+    let word = |at: usize| match tokens.get(at).map(|one| &one.token) {
+        Some(Token::Word(word)) => Some(name::fold(&word.value, word.quote_style.is_some())),
+        _ => None,
+    };
+    let dotted = tokens.get(at + 1).is_some_and(|next| next.token == Token::Period);
+    let second = word(at + 2).filter(|_| dotted);
+    let first = word(at).unwrap_or_default();
+    let last = if second.is_some() { at + 2 } else { at };
+    let range = source.byte(tokens[at].span.start)..source.byte(tokens[last].span.end);
+    let reference = match second {
+        Some(name) => TypeReference { range, schema: Some(first), name },
+        None => TypeReference { range, schema: None, name: first },
+    };
+    (reference, last + 1)
+}
+
+fn is_word(token: &TokenWithSpan, word: &str) -> bool {
+    super::rewrite::is_word(token, word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_types_are_found_where_they_stand() {
+        let names = |text: &str| {
+            let found = type_references(text).unwrap();
+            found.into_iter().map(|one| text[one.range].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("a::mood = b"), ["mood"]);
+        assert_eq!(names("'x'::s.\"Mood\"[] || CAST(y AS  t . u)"), ["s.\"Mood\"", "t . u"]);
+        assert_eq!(names("mood 'x' <> s.mood 'y'"), ["mood", "s.mood"]);
+        assert_eq!(names("select a as mood from (select cast(b as m) as n) as t"), ["m"]);
+        assert_eq!(names("cast((select a as b) as m)"), ["m"]);
+    }
+
+    #[test]
+    fn strings_are_replaced() {
+        let text = "a = 'it''s' or b = 'x'";
+        let found = strings(text).unwrap();
+        assert_eq!(found[0].1, "it's");
+        let places: Vec<_> = found.into_iter().map(|(range, _)| (range, "1".to_owned())).collect();
+        assert_eq!(replace(text, &places), "a = 1 or b = 1");
+    }
+}
