@@ -1,13 +1,13 @@
 //! The aggregate endpoint: partial aggregates of one region.
 //!
 //! ```text
-//!   region 1: scan -> decode -> filter -> group -> feed -> partial --\
-//!   region 2: scan -> decode -> filter -> group -> feed -> partial ----> merge -> batches
+//!   region 1: scan -> decode, filter -> group -> feed -> partial --\
+//!   region 2: scan -> decode, filter -> group -> feed -> partial ----> merge -> batches
 //!   region 3: ...                                                  --/
 //! ```
 //!
 //! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
-//! asked for straight into vectors, filters, numbers the groups and feeds the accumulators. The
+//! asked for straight into vectors ([`rows`](crate::rows)), numbers the groups and feeds the accumulators. The
 //! session puts the partial answers of all regions together, in [`Groups`] of its own.
 //!
 //! # Invariants
@@ -20,17 +20,14 @@ use std::sync::Arc;
 
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
-use store::scanner::ScanStep;
-use store::{CellBatch, Scan, TimeRange};
+use store::{Scan, TimeRange};
 use types::aggregate::{Aggregate, Groups, PartialGroups};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
-use types::{Batch, Vector};
 
-use crate::columns::SliceDecoder;
-use crate::row;
-use crate::violation;
+use crate::row::RowError;
+use crate::rows::{FilteredDecoder, StoredRows};
 
 /// Name of the endpoint, in errors and EXPLAIN.
 const AGGREGATE: &str = "aggregate";
@@ -83,12 +80,10 @@ impl Endpoint for AggregateEndpoint {
         region: &dyn EndpointContext,
         request: &AggregateRequest,
     ) -> store::Result<Page<AggregateResponse>> {
-        let value_error = |error| violation::value_error(AGGREGATE, error);
-        let mut state = RegionState::new(request);
-        let mut slices =
-            SliceDecoder::new(&request.layout, &request.columns).map_err(value_error)?;
-        let families = row::families_of(&request.layout, &request.columns);
-        let mut cells = CellBatch::new();
+        let failed = |error: RowError| error.of(AGGREGATE);
+        let mut state = RegionState::new(request).map_err(|error| failed(error.into()))?;
+        let families = state.decoder.families();
+        let mut rows = StoredRows::new();
         for (start, stop) in region.ranges() {
             let scan = Scan {
                 families: families.clone(),
@@ -97,19 +92,13 @@ impl Endpoint for AggregateEndpoint {
             };
             let mut scanner = region.scan(scan)?;
             loop {
-                let row_count = match scanner.next_columns(BATCH_ROWS, &mut cells)? {
-                    ScanStep::End => break,
-                    ScanStep::Rows => {
-                        state.add(&cells).map_err(value_error)?;
-                        cells.row_count()
-                    }
-                    ScanStep::Columns(slice) => {
-                        slices.decode(AGGREGATE, &slice, &mut state.vectors)?;
-                        state.add_decoded(slice.row_count()).map_err(value_error)?;
-                        slice.row_count()
-                    }
-                };
-                let page_is_full = region.note_rows(row_count as u64)? | state.is_full();
+                rows.clear();
+                let more = rows.read(&mut scanner, BATCH_ROWS)?;
+                state.add(&rows).map_err(failed)?;
+                let page_is_full = region.note_rows(rows.row_count() as u64)? | state.is_full();
+                if !more {
+                    break;
+                }
                 if page_is_full && let Position::At(row) = scanner.position()? {
                     return Ok(Page::until(row, state.into_response()));
                 }
@@ -122,57 +111,29 @@ impl Endpoint for AggregateEndpoint {
 /// What one call has gathered.
 struct RegionState<'a> {
     request: &'a AggregateRequest,
+    decoder: FilteredDecoder,
     groups: Groups,
-    /// The decoded columns; reused from batch to batch.
-    vectors: Vec<Vector>,
     rows_scanned: u64,
 }
 
 impl<'a> RegionState<'a> {
-    fn new(request: &'a AggregateRequest) -> RegionState<'a> {
-        let groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
-        let vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
-        RegionState { request, groups, vectors, rows_scanned: 0 }
+    fn new(request: &'a AggregateRequest) -> types::Result<RegionState<'a>> {
+        let (columns, filter) = (&request.columns, request.filter.as_ref());
+        Ok(RegionState {
+            decoder: FilteredDecoder::new(&request.layout, columns, filter)?,
+            groups: Groups::new(&request.group_by, &request.aggregates, &request.context),
+            request,
+            rows_scanned: 0,
+        })
     }
 
-    fn add(&mut self, cells: &CellBatch) -> types::Result<()> {
-        let request = self.request;
-        row::decode_batch(&request.layout, &request.columns, cells, &mut self.vectors)?;
-        self.add_decoded(cells.row_count())
-    }
-
-    /// Adds the rows that were decoded into `vectors`.
-    fn add_decoded(&mut self, row_count: usize) -> types::Result<()> {
-        let request = self.request;
-        self.rows_scanned += row_count as u64;
-        let columns = std::mem::take(&mut self.vectors).into_iter().map(Arc::new).collect();
-        let batch = Batch { columns, row_count };
-        self.filter_and_feed(&batch)?;
-        self.vectors = batch.columns.into_iter().filter_map(Arc::into_inner).collect();
-        if self.vectors.len() < request.columns.len() {
-            // Someone kept a column; its memory is not ours to use again.
-            self.vectors = row::vectors_for(&request.layout, &request.columns, BATCH_ROWS);
+    fn add(&mut self, rows: &StoredRows) -> Result<(), RowError> {
+        self.rows_scanned += rows.row_count() as u64;
+        let context = &self.request.context;
+        if let Some(passed) = self.decoder.decode(rows, context)? {
+            self.groups.feed(&passed.batch, context)?;
         }
-        self.vectors.iter_mut().for_each(Vector::clear);
         Ok(())
-    }
-
-    fn filter_and_feed(&mut self, batch: &Batch) -> types::Result<()> {
-        let Some(filter) = &self.request.filter else {
-            return self.feed(batch);
-        };
-        let selection = filter.filter_batch(batch, &self.request.context)?;
-        if selection.len() == batch.row_count {
-            self.feed(batch)
-        } else if selection.is_empty() {
-            Ok(())
-        } else {
-            self.feed(&batch.take(&selection))
-        }
-    }
-
-    fn feed(&mut self, batch: &Batch) -> types::Result<()> {
-        self.groups.feed(batch, &self.request.context)
     }
 
     /// Returns whether there is as much as one page has.
@@ -188,9 +149,9 @@ impl<'a> RegionState<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{key, layout, stored_row};
+    use crate::fixture::{key, layout, of_cells, stored_row};
     use types::aggregate::AggregateKind;
-    use types::{DataType, Datum};
+    use types::{Batch, DataType, Datum};
 
     /// Over `t (id int primary key, g int, v int)`, columns `(v, g)`.
     fn request(is_grouped: bool) -> AggregateRequest {
@@ -220,11 +181,11 @@ mod tests {
     }
 
     fn region(request: &AggregateRequest, rows: &[(i32, Option<i32>, i32)]) -> AggregateResponse {
-        let mut state = RegionState::new(request);
+        let mut state = RegionState::new(request).unwrap();
         for &(id, group, value) in rows {
             let group = group.map_or(Datum::Null, Datum::Int4);
             let row = [Datum::Int4(id), group, Datum::Int4(value)];
-            state.add(&stored_row(&request.layout, &row, 1)).unwrap();
+            state.add(&of_cells(stored_row(&request.layout, &row, 1))).unwrap();
         }
         state.into_response()
     }

@@ -3,13 +3,15 @@
 //! Section 0 of the layout of a family holds null bitmaps, section `1 + n` slot `n`, and the last
 //! one what follows the columns in a packed row.
 
+use std::sync::Arc;
+
 use store::ColumnSlice;
 use store::ValueLayout;
 use store::layout::{EndWidth, Piece, SectionKind, ValueShape};
 use types::rowcode::{ColumnReader, Place, RowDecoder, RowLayout, key_forgets};
 use types::{DataType, Vector};
 
-use crate::violation;
+use crate::row::RowError;
 
 /// Section of the null bitmaps.
 const NULLS: u16 = 0;
@@ -56,9 +58,9 @@ pub fn value_layout(layout: &RowLayout, family: usize) -> types::Result<ValueLay
 }
 
 /// Decodes some columns of many slices: what is wanted of each, found once.
-pub(crate) struct SliceDecoder<'l> {
-    layout: &'l RowLayout,
-    columns: &'l [usize],
+pub(crate) struct SliceDecoder {
+    layout: Arc<RowLayout>,
+    columns: Vec<usize>,
     /// The layout whose sections are read; values of others are put together again.
     encoded: Vec<u8>,
     /// Whether sections and keys are enough.
@@ -67,31 +69,42 @@ pub(crate) struct SliceDecoder<'l> {
     /// The key columns, by position in the table and by output.
     key_columns: Vec<usize>,
     key_outputs: Vec<usize>,
-    /// Row keys end to end and where each ends; reused.
-    keys: Vec<u8>,
+}
+
+/// Row keys, end to end.
+#[derive(Default)]
+struct RowKeys {
+    bytes: Vec<u8>,
+    /// Where each ends.
     ends: Vec<u32>,
 }
 
-impl<'l> SliceDecoder<'l> {
+impl RowKeys {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let key = &self.bytes[start..end as usize];
+            start = end as usize;
+            key
+        })
+    }
+}
+
+impl SliceDecoder {
     /// Returns the decoder of `columns` (positions in table order).
     ///
     /// # Errors
     ///
     /// `XX001` if a slot of a family belongs to no column.
-    pub(crate) fn new(
-        layout: &'l RowLayout,
-        columns: &'l [usize],
-    ) -> types::Result<SliceDecoder<'l>> {
+    pub(crate) fn new(layout: &Arc<RowLayout>, columns: &[usize]) -> types::Result<SliceDecoder> {
         let mut decoder = SliceDecoder {
-            layout,
-            columns,
+            layout: Arc::clone(layout),
+            columns: columns.to_vec(),
             encoded: value_layout(layout, 0)?.encoded(),
             is_direct: true,
             readers: Vec::new(),
             key_columns: Vec::new(),
             key_outputs: Vec::new(),
-            keys: Vec::new(),
-            ends: Vec::new(),
         };
         for (output, &column) in columns.iter().enumerate() {
             match (layout.columns[column].place, ColumnReader::new(layout, column)?) {
@@ -110,69 +123,74 @@ impl<'l> SliceDecoder<'l> {
         Ok(decoder)
     }
 
-    /// Appends all rows of a slice of family 0 to `vectors`, one for each wanted column. `caller`
-    /// is named in errors.
+    /// Appends the rows of a slice of family 0 with these numbers (ascending), or all of them, to
+    /// `vectors`, one for each wanted column.
     ///
     /// # Errors
     ///
     /// Those of the slice; `XX001` if the bytes do not decode.
     pub(crate) fn decode(
-        &mut self,
-        caller: &str,
+        &self,
         slice: &ColumnSlice,
+        selection: Option<&[u32]>,
         vectors: &mut [Vector],
-    ) -> store::Result<()> {
+    ) -> Result<(), RowError> {
         if self.columns.is_empty() {
             return Ok(());
         }
-        if !self.is_direct || !self.key_columns.is_empty() {
-            self.keys.clear();
-            self.ends.clear();
-            slice.append_row_keys(&mut self.keys, &mut self.ends)?;
+        let is_direct = self.is_direct && slice.layout() == &self.encoded[..];
+        let mut keys = RowKeys::default();
+        if !is_direct || !self.key_columns.is_empty() {
+            let rows = numbers(selection, slice.row_count());
+            slice.append_row_keys(rows, &mut keys.bytes, &mut keys.ends)?;
         }
-        if !self.is_direct || slice.layout() != &self.encoded[..] {
-            return self.decode_rows(caller, slice, vectors);
+        if !is_direct {
+            return self.decode_rows(slice, selection, &keys, vectors);
         }
-        let value_error = |error| violation::value_error(caller, error);
-        self.decode_keys(vectors).map_err(value_error)?;
+        self.decode_keys(&keys, vectors)?;
+        if self.readers.is_empty() {
+            return Ok(());
+        }
         let mut nulls = slice.fixed(usize::from(NULLS))?;
         if nulls.iter().all(|byte| *byte == 0) {
             nulls = &[];
         }
+        // Bytes of the rows wanted, end to end.
+        let (mut chosen_nulls, mut chosen) = (Vec::new(), Vec::new());
+        if let Some(selection) = selection {
+            let width = nulls.len() / slice.row_count();
+            choose(nulls, width, selection, &mut chosen_nulls);
+            nulls = &chosen_nulls;
+        }
         for (output, reader) in &self.readers {
             let (section, vector) = (usize::from(section_of(reader.slot())), &mut vectors[*output]);
-            if reader.width().is_some() {
-                reader.read_fixed(slice.fixed(section)?, nulls, vector).map_err(value_error)?;
+            if let Some(width) = reader.width() {
+                let mut values = slice.fixed(section)?;
+                if let Some(selection) = selection {
+                    choose(values, width, selection, &mut chosen);
+                    values = &chosen;
+                }
+                reader.read_fixed(values, nulls, vector)?;
                 continue;
             }
             let values = slice.variable(section)?;
-            for row in 0..slice.row_count() {
-                let bytes = values.get(row)?;
-                reader.read_variable(row, bytes, nulls, vector).map_err(value_error)?;
+            for (place, row) in numbers(selection, slice.row_count()).enumerate() {
+                reader.read_variable(place, values.get(row)?, nulls, vector)?;
             }
         }
         Ok(())
     }
 
-    fn row_keys(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let key = &self.keys[start..end as usize];
-            start = end as usize;
-            key
-        })
-    }
-
-    fn decode_keys(&self, vectors: &mut [Vector]) -> types::Result<()> {
+    fn decode_keys(&self, keys: &RowKeys, vectors: &mut [Vector]) -> types::Result<()> {
         if self.key_columns.is_empty() {
             return Ok(());
         }
-        let decoder = RowDecoder::new(self.layout, &self.key_columns)?;
+        let decoder = RowDecoder::new(&self.layout, &self.key_columns)?;
         let empty = || Vector::new(DataType::Bool, 0);
         let take = |&output: &usize| std::mem::replace(&mut vectors[output], empty());
-        let mut keys: Vec<Vector> = self.key_outputs.iter().map(take).collect();
-        let decoded = self.row_keys().try_for_each(|key| decoder.decode(key, &[], &mut keys));
-        for (&output, vector) in self.key_outputs.iter().zip(keys) {
+        let mut columns: Vec<Vector> = self.key_outputs.iter().map(take).collect();
+        let decoded = keys.iter().try_for_each(|key| decoder.decode(key, &[], &mut columns));
+        for (&output, vector) in self.key_outputs.iter().zip(columns) {
             vectors[output] = vector;
         }
         decoded
@@ -181,164 +199,34 @@ impl<'l> SliceDecoder<'l> {
     /// Puts the packed rows together again.
     fn decode_rows(
         &self,
-        caller: &str,
         slice: &ColumnSlice,
+        selection: Option<&[u32]>,
+        keys: &RowKeys,
         vectors: &mut [Vector],
-    ) -> store::Result<()> {
-        let value_error = |error| violation::value_error(caller, error);
-        let decoder = RowDecoder::new(self.layout, self.columns).map_err(value_error)?;
-        let (mut packed, mut ends) = (Vec::new(), self.row_keys());
-        for row in 0..slice.row_count() {
+    ) -> Result<(), RowError> {
+        let decoder = RowDecoder::new(&self.layout, &self.columns)?;
+        let mut packed = Vec::new();
+        for (row, key) in numbers(selection, slice.row_count()).zip(keys.iter()) {
             packed.clear();
             slice.append_value(row, &mut packed)?;
-            let key = ends.next().unwrap_or_default();
-            decoder.decode(key, &[Some(&packed)], vectors).map_err(value_error)?;
+            decoder.decode(key, &[Some(&packed)], vectors)?;
         }
         Ok(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture::{TABLE, columnar_family, key, layout, put_row};
-    use crate::row::{decode_batch, vectors_for};
-    use proptest::prelude::*;
-    use store::descriptor::Durability;
-    use store::scanner::ScanStep;
-    use store::transaction::TransactionOptions;
-    use store::{CellBatch, Options, Scan, Store, TableDescriptor};
-    use types::datetime::Interval;
-    use types::numeric::Numeric;
-    use types::{DataType, Datum};
-
-    const TYPES: [DataType; 16] = [
-        DataType::Int8,
-        DataType::Numeric,
-        DataType::Bool,
-        DataType::Int2,
-        DataType::Int4,
-        DataType::Text,
-        DataType::Float4,
-        DataType::Float8,
-        DataType::Date,
-        DataType::Time,
-        DataType::Bytea,
-        DataType::Timestamp,
-        DataType::Timestamptz,
-        DataType::Interval,
-        DataType::Uuid,
-        DataType::Numeric,
-    ];
-
-    fn value(data_type: DataType, n: u64) -> Datum {
-        let signed = n as i64;
-        match data_type {
-            DataType::Bool => Datum::Bool(n.is_multiple_of(2)),
-            DataType::Int2 => Datum::Int2(n as i16),
-            DataType::Int4 => Datum::Int4(n as i32),
-            DataType::Int8 => Datum::Int8(signed),
-            DataType::Float4 => Datum::Float4(n as f32),
-            DataType::Float8 => Datum::Float8(n as f64),
-            DataType::Date => Datum::Date(n as i32 % 10_000),
-            DataType::Time => Datum::Time(signed.rem_euclid(86_400)),
-            DataType::Timestamp => Datum::Timestamp(signed >> 20),
-            DataType::Timestamptz => Datum::Timestamptz(signed >> 20),
-            DataType::Interval => {
-                Datum::Interval(Interval::new(n as i32 % 9, n as i32 % 7, signed >> 30))
-            }
-            DataType::Uuid => Datum::Uuid([n as u8; 16]),
-            DataType::Numeric => {
-                Datum::Numeric(Numeric::from_mantissa(i128::from(signed % 1000), n as u32 % 4))
-            }
-            // Now and then so long that ends take four bytes.
-            DataType::Text if n.is_multiple_of(97) => Datum::Text("x".repeat(70_000).into()),
-            DataType::Text => Datum::Text(format!("text {}", n % 1000).into()),
-            DataType::Bytea => Datum::Bytea(vec![n as u8; n as usize % 20].into()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn row(id: i64, seed: u64, nulls: u16) -> Vec<Datum> {
-        let columns = TYPES.iter().enumerate().map(|(column, &data_type)| {
-            let n = seed.wrapping_mul(2 * column as u64 + 0x9e37_79b9_7f4a_7c15);
-            match column {
-                0 => Datum::Int8(id),
-                1 => value(data_type, n),
-                _ if nulls >> column & 1 == 1 => Datum::Null,
-                _ => value(data_type, n),
-            }
+/// Replaces `out` by the values of some rows, where those of all rows lie end to end.
+fn choose(values: &[u8], width: usize, rows: &[u32], out: &mut Vec<u8>) {
+    out.clear();
+    if !values.is_empty() {
+        rows.iter().for_each(|&row| {
+            out.extend_from_slice(&values[row as usize * width..][..width]);
         });
-        columns.collect()
     }
+}
 
-    /// Returns the columns of all rows, and how many rows came as columns.
-    fn read(store: &std::sync::Arc<Store>, layout: &RowLayout, columns: &[usize]) -> usize {
-        let transaction = store.begin(TransactionOptions::default());
-        transaction.begin_statement();
-        let mut cells = CellBatch::new();
-        let mut expected = vectors_for(layout, columns, 1);
-        let mut scanner = transaction.scan(TABLE, Scan::all()).unwrap();
-        while scanner.next_batch(1000, &mut cells).unwrap() {
-            decode_batch(layout, columns, &cells, &mut expected).unwrap();
-        }
-        let mut found = vectors_for(layout, columns, 1);
-        let mut decoder = SliceDecoder::new(layout, columns).unwrap();
-        let mut scanner = transaction.scan(TABLE, Scan::all()).unwrap();
-        let mut count = 0;
-        loop {
-            match scanner.next_columns(1000, &mut cells).unwrap() {
-                ScanStep::End => break,
-                ScanStep::Rows => decode_batch(layout, columns, &cells, &mut found).unwrap(),
-                ScanStep::Columns(slice) => {
-                    decoder.decode("test", &slice, &mut found).unwrap();
-                    count += slice.row_count();
-                }
-            }
-        }
-        assert_eq!(found, expected);
-        count
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-        #[test]
-        fn columns_hold_what_rows_hold(
-            rows in prop::collection::vec((any::<u64>(), prop_oneof![Just(0), any::<u16>()]), 1..60),
-            old_schema in any::<bool>(),
-        ) {
-            let columns = TYPES.map(|data_type| (data_type, 0));
-            let layout = layout(&columns, &[key(0, false), key(1, false)], 0);
-            let directory = tempfile::tempdir().unwrap();
-            let store = Store::open(directory.path(), Options::default()).unwrap();
-            let mut blocks = layout.clone();
-            blocks.schema_version += u32::from(old_schema);
-            store
-                .create_table(TableDescriptor {
-                    id: TABLE,
-                    name: "t".to_owned(),
-                    families: vec![columnar_family(&blocks)],
-                    region_replication: 1,
-                    durability: Durability::AsyncWal,
-                    split_points: Vec::new(),
-                    memstore_flush_bytes: None,
-                    split: store::descriptor::SplitOptions::disabled(),
-                })
-                .unwrap();
-            let transaction = store.begin(TransactionOptions::default());
-            let puts = rows.iter().enumerate().map(|(id, (seed, nulls))| {
-                put_row(&layout, &row(id as i64, *seed, *nulls))
-            });
-            transaction.mutate(TABLE, puts.collect()).unwrap();
-            transaction.commit().unwrap().durable.wait().unwrap();
-            store.flush(TABLE).unwrap();
-            let all: Vec<usize> = (0..TYPES.len()).collect();
-            // Rows of another schema are kept whole and read as rows.
-            let as_columns = if old_schema { 0 } else { rows.len() };
-            for columns in [&all[..], &[0], &[9, 5, 3], &[15, 0, 2], &[]] {
-                prop_assert_eq!(read(&store, &layout, columns), as_columns);
-            }
-        }
-    }
+/// Returns the numbers of the rows wanted of so many.
+pub(crate) fn numbers(selection: Option<&[u32]>, row_count: usize) -> impl Iterator<Item = usize> {
+    let all = if selection.is_none() { 0..row_count } else { 0..0 };
+    all.chain(selection.unwrap_or_default().iter().map(|row| *row as usize))
 }

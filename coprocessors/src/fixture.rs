@@ -17,6 +17,7 @@ use types::{DataType, Datum};
 
 use crate::index::IndexSpec;
 use crate::registry::{ColumnShape, TableShape};
+use crate::rows::StoredRows;
 
 /// The table under test.
 pub(crate) const TABLE: TableId = TableId(1);
@@ -159,6 +160,17 @@ pub(crate) fn stored_row(layout: &RowLayout, values: &[Datum], timestamp: i64) -
     let families: Vec<(u8, &[u8], i64)> =
         (0u8..).zip(&packed).map(|(family, value)| (family, value.as_slice(), timestamp)).collect();
     row_of_cells(&row, &families)
+}
+
+/// Returns rows that came as cells.
+pub(crate) fn of_cells(cells: CellBatch) -> StoredRows {
+    let mut rows = StoredRows::new();
+    let read = |into: &mut CellBatch| {
+        *into = cells;
+        Ok::<(), store::Error>(())
+    };
+    rows.add_cells(read).unwrap();
+    rows
 }
 
 /// Returns a batch of one row of `(family, value, timestamp)` cells.

@@ -11,9 +11,10 @@
 #[cfg(test)]
 mod fixture;
 
-pub mod row;
 pub mod violation;
+pub mod row;
 pub mod columns;
+pub mod rows;
 pub mod change;
 pub mod filter;
 pub mod constraint;

@@ -9,6 +9,39 @@ use store::{CellBatch, RowRef};
 use types::Vector;
 use types::rowcode::{Place, RowDecoder, RowLayout, key_forgets};
 
+use crate::violation;
+
+/// Why rows could not be read.
+#[derive(Debug)]
+pub enum RowError {
+    /// The store failed.
+    Store(store::Error),
+    /// A value is damaged, or a condition over values failed.
+    Value(types::Error),
+}
+
+impl From<store::Error> for RowError {
+    fn from(error: store::Error) -> RowError {
+        RowError::Store(error)
+    }
+}
+
+impl From<types::Error> for RowError {
+    fn from(error: types::Error) -> RowError {
+        RowError::Value(error)
+    }
+}
+
+impl RowError {
+    /// Returns the store's error; one of a value comes from this coprocessor.
+    pub fn of(self, coprocessor: &str) -> store::Error {
+        match self {
+            RowError::Store(error) => error,
+            RowError::Value(error) => violation::value_error(coprocessor, error),
+        }
+    }
+}
+
 /// The packed row of each family, by family; `None` where the family has no cell.
 pub type PackedCells<'a> = SmallVec<[Option<&'a [u8]>; 2]>;
 

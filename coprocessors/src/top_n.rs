@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A region keeps the best n rows that it has met. Of a batch it decodes the columns of the filter
-//! and the keys; only if some row comes before the last of those kept, the others too. [`Merger`]
+//! and the keys, and of rows that come before the last of those kept the others. [`Merger`]
 //! puts the rows of all regions together in the session.
 //!
 //! # Invariants
@@ -18,20 +18,17 @@
 
 use std::sync::Arc;
 
-use store::ColumnSlice;
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
-use store::scanner::ScanStep;
-use store::{CellBatch, Scan, TimeRange};
+use store::{Scan, TimeRange};
 use types::expr::{EvalContext, Expr};
 use types::order::{FirstRows, KeyOrder, SortKey};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
-use crate::columns::SliceDecoder;
-use crate::row;
-use crate::violation;
+use crate::row::{self, RowError};
+use crate::rows::{Decoder, StoredRows};
 
 /// Name of the endpoint, in errors and EXPLAIN.
 const TOP_N: &str = "top-n";
@@ -90,10 +87,10 @@ impl Endpoint for TopNEndpoint {
         request: &TopNRequest,
     ) -> store::Result<Page<TopNResponse>> {
         let parts = Parts::of(request);
-        let mut state = RegionState::new(request, &parts)?;
+        let mut state = RegionState::new(request, &parts).map_err(|error| failed(error.into()))?;
         let families = row::families_of(&request.layout, &request.columns);
         let start = region.ranges().first().map(|(start, _)| start.clone()).unwrap_or_default();
-        let mut cells = CellBatch::new();
+        let mut rows = StoredRows::new();
         for (start_row, stop_row) in region.ranges() {
             let scan = Scan {
                 families: families.clone(),
@@ -102,19 +99,14 @@ impl Endpoint for TopNEndpoint {
             };
             let mut scanner = region.scan(scan)?;
             loop {
-                let row_count = match scanner.next_columns(BATCH_ROWS, &mut cells)? {
-                    ScanStep::End => break,
-                    ScanStep::Rows => {
-                        state.add(&Rows::Cells(&cells))?;
-                        cells.row_count()
-                    }
-                    ScanStep::Columns(slice) => {
-                        state.add(&Rows::Slice(&slice))?;
-                        slice.row_count()
-                    }
-                };
-                let page_is_full =
-                    region.note_rows(row_count as u64)? | (state.first.byte_count() > PAGE_BYTES);
+                rows.clear();
+                let more = rows.read(&mut scanner, BATCH_ROWS)?;
+                state.add(&rows).map_err(failed)?;
+                let page_is_full = region.note_rows(rows.row_count() as u64)?
+                    | (state.first.byte_count() > PAGE_BYTES);
+                if !more {
+                    break;
+                }
                 if page_is_full && let Position::At(row) = scanner.position()? {
                     return Ok(Page::until(row, state.into_response(start)));
                 }
@@ -124,19 +116,8 @@ impl Endpoint for TopNEndpoint {
     }
 }
 
-/// Some rows, not decoded yet.
-enum Rows<'a> {
-    Cells(&'a CellBatch),
-    Slice(&'a ColumnSlice),
-}
-
-impl Rows<'_> {
-    fn row_count(&self) -> usize {
-        match self {
-            Rows::Cells(cells) => cells.row_count(),
-            Rows::Slice(slice) => slice.row_count(),
-        }
-    }
+fn failed(error: RowError) -> store::Error {
+    error.of(TOP_N)
 }
 
 /// A request, with its columns apart: those that are always decoded, and those of rows that may be
@@ -176,36 +157,6 @@ impl Parts {
     }
 }
 
-/// Decodes some of the columns.
-struct Decoder<'a> {
-    layout: &'a RowLayout,
-    columns: &'a [usize],
-    slices: SliceDecoder<'a>,
-}
-
-impl<'a> Decoder<'a> {
-    fn new(layout: &'a RowLayout, columns: &'a [usize]) -> store::Result<Decoder<'a>> {
-        let slices = SliceDecoder::new(layout, columns).map_err(value_error)?;
-        Ok(Decoder { layout, columns, slices })
-    }
-
-    fn decode(&mut self, rows: &Rows<'_>) -> store::Result<Vec<Arc<Vector>>> {
-        let mut vectors = row::vectors_for(self.layout, self.columns, rows.row_count());
-        match rows {
-            Rows::Cells(cells) => {
-                row::decode_batch(self.layout, self.columns, cells, &mut vectors)
-                    .map_err(value_error)?;
-            }
-            Rows::Slice(slice) => self.slices.decode(TOP_N, slice, &mut vectors)?,
-        }
-        Ok(vectors.into_iter().map(Arc::new).collect())
-    }
-}
-
-fn value_error(error: types::Error) -> store::Error {
-    violation::value_error(TOP_N, error)
-}
-
 /// Rows that may be among the first.
 struct Candidates {
     /// Which of a batch; `None`: all.
@@ -219,13 +170,13 @@ struct Candidates {
 struct RegionState<'a> {
     parts: &'a Parts,
     context: &'a EvalContext,
-    early: Decoder<'a>,
-    late: Decoder<'a>,
+    early: Decoder,
+    late: Decoder,
     first: FirstRows,
 }
 
 impl<'a> RegionState<'a> {
-    fn new(request: &'a TopNRequest, parts: &'a Parts) -> store::Result<RegionState<'a>> {
+    fn new(request: &'a TopNRequest, parts: &'a Parts) -> types::Result<RegionState<'a>> {
         let orders = request.keys.iter().map(KeyOrder::from).collect();
         Ok(RegionState {
             parts,
@@ -236,17 +187,21 @@ impl<'a> RegionState<'a> {
         })
     }
 
-    fn add(&mut self, rows: &Rows<'_>) -> store::Result<()> {
-        let columns = self.early.decode(rows)?;
-        let mut batch = Batch { columns, row_count: rows.row_count() };
-        let candidates = self.candidates(&batch).map_err(value_error)?;
+    fn add(&mut self, rows: &StoredRows) -> Result<(), RowError> {
+        let columns = self.early.decode(rows, None, self.context)?;
+        let batch = Batch { columns, row_count: rows.row_count() };
+        let candidates = self.candidates(&batch)?;
         if candidates.row_count == 0 {
             return Ok(());
         }
-        batch.columns.extend(self.late.decode(rows)?);
-        let output = self.parts.output.iter().map(|&place| match &candidates.rows {
-            None => Arc::clone(&batch.columns[place]),
-            Some(rows) => Arc::new(batch.columns[place].take(rows)),
+        let wanted = candidates.rows.as_deref();
+        let late = self.late.decode(rows, wanted, self.context)?;
+        let output = self.parts.output.iter().map(|&place| match batch.columns.get(place) {
+            None => Arc::clone(&late[place - batch.columns.len()]),
+            Some(early) => match wanted {
+                None => Arc::clone(early),
+                Some(wanted) => Arc::new(early.take(wanted)),
+            },
         });
         let output: Vec<Arc<Vector>> = output.collect();
         self.first.add(&output, &candidates.keys, candidates.row_count);

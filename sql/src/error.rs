@@ -254,6 +254,15 @@ impl From<types::Error> for Error {
     }
 }
 
+impl From<coprocessors::row::RowError> for Error {
+    fn from(error: coprocessors::row::RowError) -> Error {
+        match error {
+            coprocessors::row::RowError::Store(error) => error.into(),
+            coprocessors::row::RowError::Value(error) => error.into(),
+        }
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         use store::Error as Store;

@@ -280,7 +280,7 @@ pub struct KnownTable {
 
 /// In [`TableScan::columns`], stands for the pseudo-column `_timestamp` (timestamptz): when the row
 /// version was committed.
-pub const TIMESTAMP_COLUMN: usize = usize::MAX;
+pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
 
 /// `FOR UPDATE` and its kin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,140 @@ fn run(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Err
     Ok(found)
 }
 
+/// Statements that are run on a table of row blocks and on one of columnar blocks, `$` being its
+/// name, and must answer alike.
+struct Both {
+    session: Session,
+    // Closed last.
+    _engine: Arc<Engine>,
+    _directory: tempfile::TempDir,
+}
+
+impl Both {
+    /// Makes both tables of these columns, with this behind their options.
+    fn of(columns: &str, split: &str) -> Both {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        let engine = Engine::open(store, sql::EngineOptions::default()).unwrap();
+        let session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
+        let mut both = Both { session, _engine: engine, _directory: directory };
+        for (table, encoding) in [("r", "ROW"), ("c", "COLUMNAR")] {
+            let text = format!(
+                "CREATE TABLE {table} ({columns}) DATA_BLOCK_ENCODING = '{encoding}', \
+                 f.DATA_BLOCK_ENCODING = 'ROW' {split}"
+            );
+            run(&mut both.session, &text).unwrap();
+        }
+        both
+    }
+
+    fn run(&mut self, text: &str) -> Vec<String> {
+        let session = &mut self.session;
+        let [rows, columnar] =
+            ["r", "c"].map(|table| run(session, &text.replace('$', table)).unwrap());
+        assert_eq!(rows, columnar, "{text}");
+        rows
+    }
+
+    /// Asks all of these, in this state.
+    fn ask(&mut self, state: &str, questions: &[&str]) {
+        for question in questions {
+            let rows = self.run(question);
+            assert!(!rows.is_empty(), "{state}: {question}");
+        }
+    }
+}
+
+/// Plain scans, filters that few or most rows pass, and what stands above them.
+const SCANS: [&str; 15] = [
+    "SELECT id, g, v, t, n, d FROM $ ORDER BY id",
+    "SELECT x, t FROM $ WHERE d > '2020-06-01' ORDER BY id",
+    "SELECT t, id FROM $ WHERE g = 3 ORDER BY id",
+    "SELECT n, v FROM $ WHERE id % 50 = 7 AND t <> '' ORDER BY id",
+    "SELECT d, n FROM $ WHERE g >= 0 OR g IS NULL ORDER BY id",
+    "SELECT t FROM $ WHERE n IS NULL ORDER BY id",
+    "SELECT id, t FROM $ WHERE id BETWEEN 95 AND 305 ORDER BY id",
+    "SELECT id FROM $ WHERE v > 100 ORDER BY id DESC LIMIT 7",
+    "SELECT id, t FROM $ WHERE n > 3 ORDER BY id LIMIT 5 OFFSET 2",
+    "SELECT a.id, b.t FROM $ AS a JOIN $ AS b ON a.id = b.v / 1000 WHERE b.g < 4 ORDER BY 1",
+    "SELECT a.g, count(*), sum(b.n) FROM $ AS a JOIN $ AS b ON a.id = b.id GROUP BY a.g ORDER BY 1",
+    "SELECT g, count(DISTINCT t), max(d) FROM $ WHERE id % 3 = 1 GROUP BY g ORDER BY g",
+    "SELECT count(*) FROM $ WHERE _timestamp > now() - interval '1 hour'",
+    "SELECT id, v FROM $ WHERE t LIKE '%9' ORDER BY v DESC NULLS LAST, id LIMIT 10",
+    "SELECT count(*), sum(id), min(d), max(n) FROM $",
+];
+
+fn values(ids: std::ops::Range<i32>) -> String {
+    let row = |n: i32| {
+        let or_null =
+            |nth: i32, value: String| if n % nth == 0 { "NULL".to_owned() } else { value };
+        format!(
+            "({n}, {}, {}, 'text {n}', {}, {})",
+            or_null(13, (n % 10).to_string()),
+            or_null(7, (n * 1000).to_string()),
+            or_null(11, format!("{}.{:02}", n % 40, n % 100)),
+            or_null(17, format!("date '2020-01-01' + {}", n % 900)),
+        )
+    };
+    ids.map(row).collect::<Vec<_>>().join(", ")
+}
+
+const COLUMNS: &str =
+    "id int PRIMARY KEY, g int, v bigint, t text, n numeric(12, 2), d date, f.x int DEFAULT 1";
+
+/// What lies in blocks, what is above it in memory, and what is not committed yet are one table.
+fn rows_in_all_places(split: &str) {
+    let mut both = Both::of(COLUMNS, split);
+    both.run(&format!("INSERT INTO $ VALUES {}", values(0..700)));
+    both.ask("in the memstore", &SCANS);
+    both.run("FLUSH $");
+    both.ask("in a file", &SCANS);
+    both.run("UPDATE $ SET t = 'new ' || id, n = NULL WHERE id % 29 = 0");
+    both.run("DELETE FROM $ WHERE id % 31 = 0");
+    both.run(&format!("INSERT INTO $ VALUES {}", values(1000..1100)));
+    both.ask("under a memstore", &SCANS);
+    both.run("FLUSH $");
+    both.ask("in two files", &SCANS);
+    both.run("BEGIN");
+    both.run("DELETE FROM $ WHERE id BETWEEN 200 AND 220");
+    both.run("UPDATE $ SET v = -v WHERE id % 100 = 1");
+    both.run(&format!("INSERT INTO $ VALUES {}", values(2000..2020)));
+    both.ask("under the transaction's own rows", &SCANS);
+    both.run("SELECT id, t FROM $ WHERE g = 5 AND id < 300 ORDER BY id FOR UPDATE");
+    both.run("ROLLBACK");
+    both.run("MAJOR COMPACT $");
+    both.ask("after a major compaction", &SCANS);
+    both.run("ALTER TABLE $ ADD COLUMN f.e int DEFAULT 5");
+    both.run("INSERT INTO $ SELECT id + 5000, g, v, t, n, d, id FROM $ WHERE id < 50");
+    let of_two_schemas =
+        ["SELECT * FROM $ ORDER BY id", "SELECT e, count(*), sum(n) FROM $ GROUP BY e ORDER BY e"];
+    both.ask("in two schemas", &of_two_schemas);
+    both.run("FLUSH $");
+    both.ask("in files of two schemas", &of_two_schemas);
+    both.run("ALTER TABLE $ DROP COLUMN g");
+    both.ask(
+        "without a column",
+        &["SELECT * FROM $ ORDER BY id", "SELECT t FROM $ WHERE x > 9 ORDER BY id"],
+    );
+    both.run("MAJOR COMPACT $");
+    both.ask("without a column, rewritten", &of_two_schemas);
+}
+
+#[test]
+fn scans_of_one_region() {
+    rows_in_all_places("");
+}
+
+#[test]
+fn scans_of_several_regions() {
+    rows_in_all_places("SPLIT ON (100, 300, 650)");
+}
+
+#[test]
+fn scans_of_salt_buckets() {
+    rows_in_all_places(", SALT_BUCKETS = 3");
+}
+
 #[test]
 fn answers_are_those_of_row_blocks() {
     let directory = tempfile::tempdir().unwrap();

@@ -302,12 +302,16 @@ impl FamilyScanner {
         self.reader.read_plain_rows(&limits, batch)
     }
 
+    /// Returns whether rows may come as columns.
+    pub(crate) fn may_have_columns(&self) -> bool {
+        self.order == RowOrder::Forward
+            && self.view.family.data_block_encoding == DataBlockEncoding::Columnar
+    }
+
     /// Takes the next rows as columns of a block, at most `row_limit`, if they are the only cells
     /// of their rows and all visible; the caller reads rows if there are none such. Forward only.
     pub fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
-        if self.order != RowOrder::Forward
-            || self.view.family.data_block_encoding != DataBlockEncoding::Columnar
-        {
+        if !self.may_have_columns() {
             return Ok(None);
         }
         let layout = self.layout.get_or_insert_with(|| self.view.family.value_layout.encoded());

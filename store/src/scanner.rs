@@ -280,6 +280,10 @@ impl Scanner {
             if self.current.is_none() && !self.open_next_region()? {
                 break;
             }
+            if !self.may_take_columns() {
+                let some = self.read_batch(row_limit, out)?;
+                return Ok(if some { ScanStep::Rows } else { ScanStep::End });
+            }
             if let Some(slice) = self.take_columns(row_limit)? {
                 self.row_run = 1;
                 self.rules.snapshot.check()?;
@@ -305,10 +309,15 @@ impl Scanner {
         Ok(ScanStep::End)
     }
 
+    /// Returns whether rows of the region at hand may come as columns.
+    fn may_take_columns(&self) -> bool {
+        let families = self.current.as_ref().map(|current| current.families.as_slice());
+        self.filter.is_none() && matches!(families, Some([only]) if only.may_have_columns())
+    }
+
     fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
         let row_limit = row_limit.min(usize::try_from(self.rows_left).unwrap_or(usize::MAX));
-        if self.filter.is_some() || self.inside.is_some() || self.resume.is_some() || row_limit == 0
-        {
+        if self.inside.is_some() || self.resume.is_some() || row_limit == 0 {
             return Ok(None);
         }
         let Some(mut current) = self.current.take() else { return Ok(None) };

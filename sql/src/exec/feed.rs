@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use coprocessors::rows::StoredRows;
 use store::read_ahead::{Bounds, Take};
 use store::transaction::{Parallelism, ReadAhead, TableReader};
 use store::{CellBatch, Get};
@@ -18,7 +19,7 @@ use types::Batch;
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::key_range::{Keys, RowRange, resolve};
 use crate::exec::part_reader::{PartReader, PartRows, RowStage};
@@ -56,7 +57,7 @@ struct Joining {
 /// What came of a look at a feed.
 pub(super) enum Fed {
     /// Some rows, or none yet.
-    Cells,
+    Rows,
     /// What a [`RowStage`] made of some rows.
     Batch(Batch),
     /// There are no more.
@@ -210,7 +211,7 @@ impl RowFeed {
 
     /// Replaces the content of `out` by the next rows, at most `row_limit`; region threads give
     /// batches of their own size, which may go beyond the limit of the feed.
-    pub(super) fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Fed> {
+    pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<Fed> {
         out.clear();
         let row_limit = match self.left {
             Some(0) => return Ok(Fed::End),
@@ -221,12 +222,19 @@ impl RowFeed {
         let more = match &mut self.source {
             Source::Points(keys) => read_points(keys, &self.table, row_limit, &self.options, out)?,
             Source::Ranges(ranges) => ranges.next(row_limit, out)?,
-            Source::Merge(merge) => merge.next(row_limit, out)?,
+            Source::Merge(merge) => {
+                let mut more = false;
+                out.add_cells(|cells| merge.next(row_limit, cells).map(|some| more = some))?;
+                more
+            }
             Source::Ahead(ahead, take) => match ahead.next(*take)? {
                 None => false,
                 Some((_, PartRows::Batch(batch))) => return Ok(Fed::Batch(batch)),
                 Some((_, PartRows::Cells(cells))) => {
-                    *out = cells;
+                    out.add_cells(|out| {
+                        *out = cells;
+                        Ok::<(), Error>(())
+                    })?;
                     true
                 }
                 Some((_, PartRows::Nothing)) => true,
@@ -236,7 +244,7 @@ impl RowFeed {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(out.row_count() as u64);
         }
-        Ok(if more { Fed::Cells } else { Fed::End })
+        Ok(if more { Fed::Rows } else { Fed::End })
     }
 
     /// Has region threads join in, once enough was read and if there is enough left for them.
@@ -295,7 +303,7 @@ fn read_points(
     table: &TableReader,
     row_limit: usize,
     options: &RowOptions,
-    out: &mut CellBatch,
+    out: &mut StoredRows,
 ) -> Result<bool> {
     let get = |row| Get {
         families: options.families.clone(),
@@ -303,7 +311,7 @@ fn read_points(
         ..Get::new(row)
     };
     let gets: Vec<Get> = keys.by_ref().take(row_limit).map(get).collect();
-    table.multi_get(&gets, out)?;
+    out.add_cells(|cells| table.multi_get(&gets, cells))?;
     Ok(!gets.is_empty())
 }
 
@@ -354,7 +362,7 @@ impl Bucket {
         self.cells.clear();
         match (&mut self.reader, ahead) {
             (Some(reader), _) => {
-                reader.next(batch_rows, &mut self.cells)?;
+                reader.next_cells(batch_rows, &mut self.cells)?;
             }
             (None, Some(ahead)) => {
                 if let Some((_, PartRows::Cells(cells))) = ahead.next(Take::Of(self.number))? {

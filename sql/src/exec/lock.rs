@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use store::{CellBatch, Get};
+use coprocessors::rows::{FilteredDecoder, StoredRows};
+use store::Get;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::decode::Decoder;
 use crate::logical::TIMESTAMP_COLUMN;
 use crate::plan::scan::{LockRows, ScanNode};
 
 /// Locks the rows of these keys, at most `limit` of them, and returns the `read` columns of those
 /// that are still wanted.
-pub(super) fn lock_rows<'a>(
+pub(super) fn lock_rows(
     node: &ScanNode,
     lock: &LockRows,
-    keys: impl Iterator<Item = &'a [u8]>,
+    keys: &[Vec<u8>],
     limit: u64,
     context: &Context,
 ) -> Result<Batch> {
     let read = node.lookup.as_ref().map_or(&node.read, |lookup| &lookup.read);
-    let decoder = Decoder::new(&node.table.layout, read);
-    let mut cells = CellBatch::new();
+    let decoder = FilteredDecoder::new(&node.table.layout, read, lock.recheck.as_ref())?;
+    let mut stored = StoredRows::new();
     let mut rows: Vec<Vector> = node_vectors(node, read);
     let mut row_count = 0;
     for key in keys {
@@ -35,17 +35,11 @@ pub(super) fn lock_rows<'a>(
         if !locked.map_err(|error| name_table(error, node))? {
             continue;
         }
-        cells.clear();
-        if !context.transaction.get_locked(table, &Get::new(key), &mut cells)? {
-            continue;
-        }
-        let row = decoder.decode(&cells, &context.eval)?;
-        if let Some(recheck) = &lock.recheck
-            && recheck.filter_batch(&row, &context.eval)?.is_empty()
-        {
-            continue;
-        }
-        rows.iter_mut().zip(&row.columns).for_each(|(all, one)| all.append(one));
+        stored.clear();
+        let get = Get::new(key.as_slice());
+        stored.add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
+        let Some(row) = decoder.decode(&stored, &context.eval)? else { continue };
+        rows.iter_mut().zip(&row.batch.columns).for_each(|(all, one)| all.append(one));
         row_count += 1;
     }
     Ok(Batch { columns: rows.into_iter().map(Arc::new).collect(), row_count })

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use coprocessors::rows::StoredRows;
+use store::Get;
 use store::transaction::TableReader;
-use store::{CellBatch, Get};
 use types::aggregate::GroupTable;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Vector};
@@ -133,7 +134,7 @@ impl LookupJoin {
             stage: Arc::clone(&self.stage),
             options: self.options.clone(),
             source,
-            cells: CellBatch::new(),
+            rows: StoredRows::new(),
         };
         let node = &self.node;
         let parts = JoinParts {
@@ -185,14 +186,14 @@ struct RightRows {
     stage: Arc<RowStage>,
     options: RowOptions,
     source: Source,
-    cells: CellBatch,
+    rows: StoredRows,
 }
 
 impl Operator for RightRows {
     fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
-            self.cells.clear();
+            self.rows.clear();
             match &mut self.source {
                 Source::Points(keys) => {
                     let get = |row| Get {
@@ -204,19 +205,16 @@ impl Operator for RightRows {
                     if gets.is_empty() {
                         return Ok(None);
                     }
-                    self.table.multi_get(&gets, &mut self.cells)?;
+                    self.rows.add_cells(|cells| self.table.multi_get(&gets, cells))?;
                 }
                 Source::Ranges(ranges) => {
-                    if !ranges.next(BATCH_ROWS, &mut self.cells)? {
+                    if !ranges.next(BATCH_ROWS, &mut self.rows)? {
                         return Ok(None);
                     }
                 }
             }
-            if self.cells.is_empty() {
-                continue;
-            }
-            if let Some(wanted) = self.stage.wanted(&mut self.cells)? {
-                return Ok(Some(self.stage.output(&wanted)));
+            if let Some(wanted) = self.stage.wanted(&mut self.rows)? {
+                return Ok(Some(self.stage.output(&wanted.batch)));
             }
         }
     }

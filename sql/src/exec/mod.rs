@@ -12,7 +12,6 @@ mod memory;
 mod measured;
 mod key_range;
 mod range_reader;
-mod decode;
 mod part_reader;
 mod feed;
 mod lock;

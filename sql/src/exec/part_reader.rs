@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
+use coprocessors::rows::{FilteredDecoder, Passed, StoredRows};
 use store::read_ahead::Producer;
 use store::transaction::TableReader;
 use store::{CellBatch, Get};
-use types::expr::{EvalContext, Expr};
+use types::expr::EvalContext;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::decode::Decoder;
 use crate::exec::range_reader::RangeReader;
 use crate::plan::scan::{Lookup, ScanNode};
 
@@ -25,8 +25,8 @@ const BATCHES_REFUSED: usize = 16;
 pub(super) struct RowStage {
     /// The scan.
     node: Arc<ScanNode>,
-    /// Decodes what it reads.
-    decoder: Decoder,
+    /// Decodes what it reads, and filters.
+    decoder: FilteredDecoder,
     /// Where the rows are that index entries name.
     lookup: Option<RowLookup>,
     /// What its filters know beside the row.
@@ -36,15 +36,7 @@ pub(super) struct RowStage {
 /// Reads the rows that index entries name.
 struct RowLookup {
     table: TableReader,
-    decoder: Decoder,
-}
-
-/// Rows that a scan wants.
-pub(super) struct Wanted {
-    /// The columns that were decoded last.
-    pub batch: Batch,
-    /// Those that pass the filters; `None`: all.
-    pub selection: Option<Vec<u32>>,
+    decoder: FilteredDecoder,
 }
 
 /// See the module.
@@ -72,12 +64,16 @@ impl RowStage {
             None => None,
             Some(lookup) => Some(RowLookup {
                 table: context.reader(node.table.id)?,
-                decoder: Decoder::new(&node.table.layout, &lookup.read),
+                decoder: FilteredDecoder::new(
+                    &node.table.layout,
+                    &lookup.read,
+                    lookup.filter.as_ref(),
+                )?,
             }),
         };
         Ok(RowStage {
             node: Arc::clone(node),
-            decoder: Decoder::new(&node.path.layout, &node.read),
+            decoder: FilteredDecoder::new(&node.path.layout, &node.read, node.filter.as_ref())?,
             lookup,
             eval: context.eval.clone(),
         })
@@ -88,30 +84,17 @@ impl RowStage {
         self.decoder.families()
     }
 
-    /// Decodes, filters and looks up. Replaces `cells`, if there is a look-up, by the rows found.
+    /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found.
     /// `None`: no row is wanted.
-    pub(super) fn wanted(&self, cells: &mut CellBatch) -> Result<Option<Wanted>> {
-        let batch = self.decoder.decode(cells, &self.eval)?;
-        let wanted = self.filter(batch, self.node.filter.as_ref())?;
-        let (Some(wanted), Some(lookup)) = (wanted.as_ref(), &self.lookup) else {
-            return Ok(wanted);
+    pub(super) fn wanted(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
+        let passed = self.decoder.decode(rows, &self.eval)?;
+        let (Some(passed), Some(lookup)) = (passed.as_ref(), &self.lookup) else {
+            return Ok(passed);
         };
-        let narrowed = wanted.selection.as_ref().map(|kept| wanted.batch.take(kept));
-        let gets = self.gets(narrowed.as_ref().unwrap_or(&wanted.batch), lookup)?;
-        cells.clear();
-        lookup.table.multi_get(&gets, cells)?;
-        let batch = lookup.decoder.decode(cells, &self.eval)?;
-        self.filter(batch, self.node.lookup.as_ref().and_then(|lookup| lookup.filter.as_ref()))
-    }
-
-    fn filter(&self, batch: Batch, filter: Option<&Expr>) -> Result<Option<Wanted>> {
-        let selection = match filter {
-            None => None,
-            Some(filter) => Some(filter.filter_batch(&batch, &self.eval)?),
-        };
-        let kept = selection.as_ref().map_or(batch.row_count, Vec::len);
-        let selection = selection.filter(|_| kept < batch.row_count);
-        Ok((kept > 0).then_some(Wanted { batch, selection }))
+        let gets = self.gets(&passed.batch, lookup)?;
+        rows.clear();
+        rows.add_cells(|cells| lookup.table.multi_get(&gets, cells))?;
+        Ok(lookup.decoder.decode(rows, &self.eval)?)
     }
 
     /// Returns what reads the rows that index entries name.
@@ -129,14 +112,9 @@ impl RowStage {
     }
 
     /// Returns the columns that the scan yields of these rows.
-    pub(super) fn output(&self, wanted: &Wanted) -> Batch {
-        let batch = &wanted.batch;
-        let columns = self.node.output.iter().map(|&column| Arc::clone(&batch.columns[column]));
-        let output = Batch { columns: columns.collect(), row_count: batch.row_count };
-        match &wanted.selection {
-            Some(kept) => output.take(kept),
-            None => output,
-        }
+    pub(super) fn output(&self, wanted: &Batch) -> Batch {
+        let columns = self.node.output.iter().map(|&column| Arc::clone(&wanted.columns[column]));
+        Batch { columns: columns.collect(), row_count: wanted.row_count }
     }
 }
 
@@ -146,20 +124,21 @@ impl Producer for PartReader {
 
     fn next(&mut self) -> Result<Option<PartRows>> {
         let _turn = self.reader.turn()?;
-        let mut cells = CellBatch::new();
-        for refused in 1.. {
-            if !self.reader.next(BATCH_ROWS, &mut cells)? {
+        let Some(stage) = &self.stage else {
+            let mut cells = CellBatch::new();
+            let some = self.reader.next_cells(BATCH_ROWS, &mut cells)?;
+            return Ok(some.then_some(PartRows::Cells(cells)));
+        };
+        let mut rows = StoredRows::new();
+        for _ in 0..BATCHES_REFUSED {
+            if !self.reader.next(BATCH_ROWS, &mut rows)? {
                 return Ok(None);
             }
-            let Some(stage) = &self.stage else { break };
-            if let Some(wanted) = stage.wanted(&mut cells)? {
-                return Ok(Some(PartRows::Batch(stage.output(&wanted))));
-            }
-            if refused >= BATCHES_REFUSED {
-                return Ok(Some(PartRows::Nothing));
+            if let Some(wanted) = stage.wanted(&mut rows)? {
+                return Ok(Some(PartRows::Batch(stage.output(&wanted.batch))));
             }
         }
-        Ok(Some(PartRows::Cells(cells)))
+        Ok(Some(PartRows::Nothing))
     }
 
     fn byte_count(rows: &PartRows) -> usize {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use coprocessors::rows::StoredRows;
 use store::admission::Turn;
 use store::transaction::{Scanner, TableReader};
 use store::{CellBatch, Scan, TimeRange};
@@ -30,7 +31,6 @@ pub(super) struct RangeReader {
     /// In the order in which they are read.
     ranges: VecDeque<RowRange>,
     scanner: Option<Scanner>,
-    scratch: CellBatch,
 }
 
 impl RangeReader {
@@ -44,13 +44,7 @@ impl RangeReader {
         if options.reverse {
             ranges.make_contiguous().reverse();
         }
-        RangeReader {
-            table: Arc::clone(table),
-            options: options.clone(),
-            ranges,
-            scanner: None,
-            scratch: CellBatch::new(),
-        }
+        RangeReader { table: Arc::clone(table), options: options.clone(), ranges, scanner: None }
     }
 
     /// Takes a turn to read, for a thread that has none.
@@ -73,37 +67,34 @@ impl RangeReader {
     }
 
     /// Replaces the content of `out` by the next rows, at most `row_limit`. Returns whether there
-    /// may be more: `false` means that `out` is empty and the ranges at their end. Short ranges
-    /// share a batch.
-    pub(super) fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+    /// were any; short ranges share a batch.
+    pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<bool> {
         out.clear();
-        loop {
-            let left = row_limit - out.row_count();
-            let Some(scanner) = &mut self.scanner else {
-                if !self.advance()? {
-                    return Ok(!out.is_empty());
-                }
-                continue;
-            };
-            if out.is_empty() {
-                if scanner.next_batch(left, out)? {
-                    // A long range fills its batches by itself.
-                    if self.ranges.is_empty() || out.row_count() * 2 >= row_limit {
-                        return Ok(true);
-                    }
-                } else {
-                    self.scanner = None;
-                }
-                continue;
+        while !out.is_full(row_limit) {
+            if self.scanner.is_none() && !self.advance()? {
+                break;
             }
-            if left == 0 {
-                return Ok(true);
-            }
-            if scanner.next_batch(left, &mut self.scratch)? {
-                self.scratch.rows().for_each(|row| copy_row(&row, out));
-            } else {
+            if let Some(scanner) = &mut self.scanner
+                && !out.read(scanner, row_limit)?
+            {
                 self.scanner = None;
             }
+        }
+        Ok(!out.is_empty())
+    }
+
+    /// The same, as cells; each range has batches of its own.
+    pub(super) fn next_cells(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+        loop {
+            if self.scanner.is_none() && !self.advance()? {
+                return Ok(false);
+            }
+            if let Some(scanner) = &mut self.scanner
+                && scanner.next_batch(row_limit, out)?
+            {
+                return Ok(true);
+            }
+            self.scanner = None;
         }
     }
 

@@ -1,23 +1,24 @@
 //! Table scan: rows along a path, decoded, filtered, looked up, locked.
 //!
 //! ```text
-//! feed (gets, ranges, merged buckets) -> decode -> filter
-//!     [-> key of the row -> multi-get -> decode -> filter]     after an index
+//! feed (gets, ranges, merged buckets) -> decode, filter
+//!     [-> key of the row -> multi-get -> decode, filter]       after an index
 //!     [-> lock -> read again -> check again]                   FOR UPDATE
 //! -> the columns yielded
 //! ```
 //!
-//! Only the columns that are yielded or checked are decoded. With a row goal batches begin small
+//! Only the columns that are yielded or checked are decoded, from columnar blocks without a look at
+//! the others; those that are not checked only of the rows that pass. With a row goal batches begin small
 //! and grow, so that a LIMIT does not read a thousand rows for one.
 
 use std::sync::Arc;
 
-use store::{CellBatch, TimeRange, Timestamp};
+use coprocessors::rows::{EPOCH_MICROSECONDS, StoredRows};
+use store::{TimeRange, Timestamp};
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::decode::EPOCH_MICROSECONDS;
 use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::lock::lock_rows;
 use crate::exec::part_reader::RowStage;
@@ -35,7 +36,7 @@ pub(super) struct TableScan {
     context: Arc<Context>,
     feed: RowFeed,
     stage: Arc<RowStage>,
-    cells: CellBatch,
+    rows: StoredRows,
     batch_rows: usize,
     /// Rows still wanted.
     left: Option<u64>,
@@ -94,7 +95,7 @@ impl TableScan {
             node: Arc::clone(node),
             context: Arc::clone(context),
             stage,
-            cells: CellBatch::new(),
+            rows: StoredRows::new(),
             batch_rows,
             left,
         })
@@ -102,15 +103,14 @@ impl TableScan {
 
     /// Makes a batch of what the feed gave. `None`: nothing is left of it.
     fn process(&mut self) -> Result<Option<Batch>> {
-        let Some(mut wanted) = self.stage.wanted(&mut self.cells)? else { return Ok(None) };
+        let Some(wanted) = self.stage.wanted(&mut self.rows)? else { return Ok(None) };
+        let mut batch = wanted.batch;
         if let Some(lock) = &self.node.lock {
-            let all = 0..wanted.batch.row_count as u32;
-            let kept = wanted.selection.take().unwrap_or_else(|| all.collect());
-            let keys = kept.iter().map(|&row| self.cells.row(row as usize).key());
+            let keys = self.rows.row_keys(wanted.selection.as_deref())?;
             let limit = self.left.unwrap_or(u64::MAX);
-            wanted.batch = lock_rows(&self.node, lock, keys, limit, &self.context)?;
+            batch = lock_rows(&self.node, lock, &keys, limit, &self.context)?;
         }
-        Ok((wanted.batch.row_count > 0).then(|| self.stage.output(&wanted)))
+        Ok((batch.row_count > 0).then(|| self.stage.output(&batch)))
     }
 }
 
@@ -121,11 +121,11 @@ impl Operator for TableScan {
             if self.left == Some(0) {
                 return Ok(None);
             }
-            let batch = match self.feed.next(self.batch_rows, &mut self.cells)? {
+            let batch = match self.feed.next(self.batch_rows, &mut self.rows)? {
                 Fed::End => return Ok(None),
                 Fed::Batch(batch) => Some(batch),
-                Fed::Cells if self.cells.is_empty() => None,
-                Fed::Cells => self.process()?,
+                Fed::Rows if self.rows.is_empty() => None,
+                Fed::Rows => self.process()?,
             };
             if self.left.is_some() {
                 self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);

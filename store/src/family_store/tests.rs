@@ -250,7 +250,7 @@ fn scan_plain_rows(
 
 fn take_slice(slice: &ColumnSlice, found: &mut Vec<Found>) {
     let (mut keys, mut ends) = (Vec::new(), Vec::new());
-    slice.append_row_keys(&mut keys, &mut ends).unwrap();
+    slice.append_row_keys(0..slice.row_count(), &mut keys, &mut ends).unwrap();
     let versions = slice.timestamps().unwrap().zip(slice.sequences().unwrap());
     let section = slice.variable(0).unwrap();
     assert!(slice.fixed(0).is_err() && slice.variable(1).is_err());

@@ -126,7 +126,7 @@ fn scan_columns(transaction: &Transaction) -> Result<Vec<(String, String)>> {
             }
             ScanStep::Columns(slice) => {
                 let (mut keys, mut ends) = (Vec::new(), vec![0]);
-                slice.append_row_keys(&mut keys, &mut ends)?;
+                slice.append_row_keys(0..slice.row_count(), &mut keys, &mut ends)?;
                 for (row, bounds) in ends.windows(2).enumerate() {
                     let mut value = Vec::new();
                     slice.append_value(row, &mut value)?;

@@ -60,7 +60,7 @@ impl ColumnSlice {
     }
 
     /// Returns their share of the bytes that the block has in the file.
-    pub(crate) fn stored_bytes(&self) -> u64 {
+    pub fn stored_bytes(&self) -> u64 {
         let (rows, block_rows) = (self.rows.len() as u64, self.block.cell_count() as u64);
         u64::from(self.handle.size) * rows / block_rows.max(1)
     }
@@ -79,17 +79,30 @@ impl ColumnSlice {
         self.read(|block| block.qualifiers()?.only().ok_or(Malformed))
     }
 
-    /// Appends the keys of all rows to `keys`, end to end, and where each ends to `ends`.
-    pub fn append_row_keys(&self, keys: &mut Vec<u8>, ends: &mut Vec<u32>) -> Result<()> {
-        self.read(|block| {
+    /// Appends the keys of some rows to `keys`, end to end, and where each ends to `ends`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if there is no such row; [`Error::Corrupt`].
+    pub fn append_row_keys(
+        &self,
+        rows: impl IntoIterator<Item = usize>,
+        keys: &mut Vec<u8>,
+        ends: &mut Vec<u32>,
+    ) -> Result<()> {
+        let beyond = self.read(|block| {
             let strings = block.rows()?;
-            for row in self.rows.clone() {
+            for row in rows {
+                if row >= self.rows.len() {
+                    return Ok(Some(row));
+                }
                 keys.extend_from_slice(strings.prefix());
-                keys.extend_from_slice(strings.get(row)?);
+                keys.extend_from_slice(strings.get(self.rows.start + row)?);
                 ends.push(keys.len() as u32);
             }
-            Ok(())
-        })
+            Ok(None)
+        })?;
+        beyond.map_or(Ok(()), |row| Err(no_row(row)))
     }
 
     /// Returns the version of each row.
@@ -118,7 +131,7 @@ impl ColumnSlice {
     /// Appends the whole value of a row: for those who need more than some sections of it.
     pub fn append_value(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         if row >= self.rows.len() {
-            return Err(Error::InvalidRequest(format!("there is no row {row}")));
+            return Err(no_row(row));
         }
         self.read(|block| block.append_value(self.rows.start + row, out))
     }
@@ -171,6 +184,11 @@ impl VariableColumn<'_> {
         let string = self.strings.get(self.slice.rows.start + row);
         string.map_err(|Malformed| self.slice.malformed())
     }
+}
+
+#[cold]
+fn no_row(row: usize) -> Error {
+    Error::InvalidRequest(format!("there is no row {row}"))
 }
 
 #[cold]

@@ -1,0 +1,423 @@
+//! Rows as the store gives them, a batch at a time, and what is decoded of them.
+//!
+//! A scan gives cells, or slices of columnar blocks where nothing hides or changes their rows.
+//! [`StoredRows`] hold some of either, in the order of the scan; a [`Decoder`] appends columns of
+//! them to vectors, of all rows or of some, so that who filters decodes what the filter asks for
+//! first, and the rest only of the rows that pass ([`FilteredDecoder`]). Plain scans and endpoints
+//! read this way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::scanner::{ScanStep, Scanner};
+use store::{CellBatch, ColumnSlice, Timestamp};
+use types::expr::{EvalContext, Expr};
+use types::rowcode::{RowDecoder, RowLayout};
+use types::vector::VectorData;
+use types::{Batch, Vector};
+
+use crate::columns::{SliceDecoder, numbers};
+use crate::row::{RowError, families_of, packed_cells, vectors_for};
+
+/// In the place of a column's position: when the row was committed, as `timestamptz`.
+pub const TIMESTAMP_COLUMN: usize = usize::MAX;
+/// Microseconds from 1970-01-01 to 2000-01-01: cells count from the one, SQL from the other.
+pub const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
+
+/// So few rows are put to those before, so that a batch does not have many pieces.
+const COPIED_ROWS: usize = 64;
+/// A batch of so many bytes is full, however few rows it has.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// Some rows, not decoded yet.
+#[derive(Default)]
+pub struct StoredRows {
+    /// In the order of the scan.
+    pieces: Vec<Piece>,
+    row_count: usize,
+    byte_count: u64,
+    /// Buffers that are not in use.
+    spare: Vec<CellBatch>,
+}
+
+/// Rows that came together.
+enum Piece {
+    Cells(CellBatch),
+    Slice(ColumnSlice),
+}
+
+impl Piece {
+    fn row_count(&self) -> usize {
+        match self {
+            Piece::Cells(cells) => cells.row_count(),
+            Piece::Slice(slice) => slice.row_count(),
+        }
+    }
+}
+
+impl StoredRows {
+    /// Returns no rows.
+    pub fn new() -> StoredRows {
+        StoredRows::default()
+    }
+
+    /// Returns the number of rows.
+    pub fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// Returns whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.row_count == 0
+    }
+
+    /// Returns whether more rows make another batch, if batches have so many rows at most.
+    pub fn is_full(&self, row_limit: usize) -> bool {
+        self.row_count >= row_limit || self.byte_count >= BATCH_BYTES
+    }
+
+    /// Returns whether some rows are slices.
+    fn has_slices(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Slice(_)))
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.row_count = 0;
+        self.byte_count = 0;
+        let cells = self.pieces.drain(..).filter_map(|piece| match piece {
+            Piece::Cells(cells) => Some(cells),
+            Piece::Slice(_) => None,
+        });
+        self.spare.extend(cells);
+    }
+
+    /// Adds rows that come as cells: what `read` makes the content of a batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub fn add_cells<E>(
+        &mut self,
+        read: impl FnOnce(&mut CellBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut cells = self.spare.pop().unwrap_or_default();
+        cells.clear();
+        read(&mut cells)?;
+        self.push_cells(cells);
+        Ok(())
+    }
+
+    fn push_cells(&mut self, cells: CellBatch) {
+        self.row_count += cells.row_count();
+        self.byte_count += cells.byte_count() as u64;
+        match self.pieces.last_mut() {
+            Some(Piece::Cells(last)) if cells.row_count() < COPIED_ROWS => {
+                last.append(&cells);
+                self.spare.push(cells);
+            }
+            _ if cells.is_empty() => self.spare.push(cells),
+            _ => self.pieces.push(Piece::Cells(cells)),
+        }
+    }
+
+    /// Adds the next rows of a scan until there are `row_limit`, or so many bytes that it is enough.
+    /// Returns whether the scan may have more: if not, it was read to its end.
+    ///
+    /// # Errors
+    ///
+    /// Those of the scan.
+    pub fn read(&mut self, scanner: &mut Scanner, row_limit: usize) -> store::Result<bool> {
+        while !self.is_full(row_limit) {
+            let mut cells = self.spare.pop().unwrap_or_default();
+            match scanner.next_columns(row_limit - self.row_count, &mut cells)? {
+                ScanStep::Rows => self.push_cells(cells),
+                ScanStep::Columns(slice) => {
+                    self.spare.push(cells);
+                    self.row_count += slice.row_count();
+                    self.byte_count += slice.stored_bytes();
+                    self.pieces.push(Piece::Slice(slice));
+                }
+                ScanStep::End => {
+                    self.spare.push(cells);
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the keys of some rows (ascending), or of all.
+    ///
+    /// # Errors
+    ///
+    /// [`store::Error::Corrupt`].
+    pub fn row_keys(&self, selection: Option<&[u32]>) -> store::Result<Vec<Vec<u8>>> {
+        let mut found = Vec::with_capacity(selection.map_or(self.row_count, <[u32]>::len));
+        self.each_piece::<store::Error>(selection, |piece, selection| {
+            match piece {
+                Piece::Cells(cells) => {
+                    found.extend(
+                        numbers(selection, cells.row_count())
+                            .map(|row| cells.row(row).key().to_vec()),
+                    );
+                }
+                Piece::Slice(slice) => {
+                    let (mut keys, mut ends) = (Vec::new(), Vec::new());
+                    let rows = numbers(selection, slice.row_count());
+                    slice.append_row_keys(rows, &mut keys, &mut ends)?;
+                    let mut start = 0;
+                    for end in ends {
+                        found.push(keys[start..end as usize].to_vec());
+                        start = end as usize;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `visit` with each piece of which there are rows wanted, and these: their numbers in
+    /// the piece, or `None` for all.
+    fn each_piece<E>(
+        &self,
+        selection: Option<&[u32]>,
+        mut visit: impl FnMut(&Piece, Option<&[u32]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut start, mut rest, mut local) = (0, selection, Vec::new());
+        for piece in &self.pieces {
+            let end = start + piece.row_count() as u32;
+            let Some(selection) = &mut rest else {
+                visit(piece, None)?;
+                continue;
+            };
+            let count = selection.partition_point(|row| *row < end);
+            let (here, behind) = selection.split_at(count);
+            *selection = behind;
+            if count == piece.row_count() {
+                visit(piece, None)?;
+            } else if count > 0 && start == 0 {
+                visit(piece, Some(here))?;
+            } else if count > 0 {
+                local.clear();
+                local.extend(here.iter().map(|row| row - start));
+                visit(piece, Some(&local))?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes some columns of rows, however they are stored.
+pub struct Decoder {
+    layout: Arc<RowLayout>,
+    /// The columns that are stored.
+    stored: Vec<usize>,
+    /// Where [`TIMESTAMP_COLUMN`] goes, ascending.
+    timestamps: Vec<usize>,
+    slices: SliceDecoder,
+}
+
+impl Decoder {
+    /// Returns a decoder of `columns`, positions in the layout or [`TIMESTAMP_COLUMN`].
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if a slot of a family belongs to no column.
+    pub fn new(layout: &Arc<RowLayout>, columns: &[usize]) -> types::Result<Decoder> {
+        let stored: Vec<usize> =
+            columns.iter().copied().filter(|&column| column != TIMESTAMP_COLUMN).collect();
+        let timestamps = (0..columns.len()).filter(|&at| columns[at] == TIMESTAMP_COLUMN).collect();
+        let slices = SliceDecoder::new(layout, &stored)?;
+        Ok(Decoder { layout: Arc::clone(layout), stored, timestamps, slices })
+    }
+
+    /// Returns the families to read.
+    pub fn families(&self) -> Option<Vec<u8>> {
+        families_of(&self.layout, &self.stored)
+    }
+
+    /// Returns the columns of some rows (ascending), or of all.
+    ///
+    /// # Errors
+    ///
+    /// [`store::Error::Corrupt`]; `XX001` if the bytes do not decode.
+    pub fn decode(
+        &self,
+        rows: &StoredRows,
+        selection: Option<&[u32]>,
+        context: &EvalContext,
+    ) -> Result<Vec<Arc<Vector>>, RowError> {
+        let row_count = selection.map_or(rows.row_count, <[u32]>::len);
+        let mut vectors = vectors_for(&self.layout, &self.stored, row_count);
+        if !self.stored.is_empty() {
+            rows.each_piece(selection, |piece, selection| {
+                self.decode_piece(piece, selection, &mut vectors)
+            })?;
+        }
+        let mut columns: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();
+        if !self.timestamps.is_empty() {
+            let times = Arc::new(timestamps(rows, selection, context)?);
+            for &position in &self.timestamps {
+                columns.insert(position, Arc::clone(&times));
+            }
+        }
+        Ok(columns)
+    }
+
+    fn decode_piece(
+        &self,
+        piece: &Piece,
+        selection: Option<&[u32]>,
+        vectors: &mut [Vector],
+    ) -> Result<(), RowError> {
+        let cells = match piece {
+            Piece::Cells(cells) => cells,
+            Piece::Slice(slice) => return self.slices.decode(slice, selection, vectors),
+        };
+        let decoder = RowDecoder::new(&self.layout, &self.stored)?;
+        for row in numbers(selection, cells.row_count()) {
+            let row = cells.row(row);
+            decoder.decode(row.key(), &packed_cells(&row, self.layout.family_count), vectors)?;
+        }
+        Ok(())
+    }
+}
+
+/// When rows were committed; those that are not yet have the transaction's own time.
+fn timestamps(
+    rows: &StoredRows,
+    selection: Option<&[u32]>,
+    context: &EvalContext,
+) -> store::Result<Vector> {
+    let time = |time: Option<Timestamp>| match time {
+        None | Some(Timestamp::LATEST) => context.transaction_timestamp,
+        Some(Timestamp(time)) => time.saturating_sub(EPOCH_MICROSECONDS),
+    };
+    let mut times = Vec::new();
+    rows.each_piece::<store::Error>(selection, |piece, selection| {
+        match piece {
+            Piece::Cells(cells) => {
+                let newest = |row: usize| cells.row(row).cells().map(|cell| cell.timestamp).max();
+                let wanted = numbers(selection, cells.row_count());
+                times.extend(wanted.map(|row| time(newest(row))));
+            }
+            Piece::Slice(slice) => {
+                let all: Vec<Timestamp> = slice.timestamps()?.collect();
+                let wanted = numbers(selection, slice.row_count());
+                times.extend(wanted.map(|row| time(Some(all[row]))));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Vector { data: VectorData::Timestamptz(times), validity: None })
+}
+
+/// Decodes rows for which a condition holds: what it asks for first, the other columns of the rows
+/// that pass.
+pub struct FilteredDecoder {
+    /// Over the columns of `early`.
+    filter: Option<Expr>,
+    /// All columns, in their order: for rows as cells of which most pass.
+    all: Decoder,
+    /// The condition over those.
+    filter_of_all: Option<Expr>,
+    early: Decoder,
+    late: Decoder,
+    /// Where each column is found: in `early`, or behind it in `late`.
+    places: Vec<usize>,
+    /// Whether most of the rows decoded last passed.
+    most_pass: AtomicBool,
+}
+
+/// Rows that pass a filter.
+pub struct Passed {
+    /// Their columns.
+    pub batch: Batch,
+    /// Their numbers among the rows decoded; `None`: all.
+    pub selection: Option<Vec<u32>>,
+}
+
+impl FilteredDecoder {
+    /// Returns a decoder of `columns`, see [`Decoder::new`], for rows that pass `filter`, a
+    /// condition over them by position in this list.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::new`].
+    pub fn new(
+        layout: &Arc<RowLayout>,
+        columns: &[usize],
+        filter: Option<&Expr>,
+    ) -> types::Result<FilteredDecoder> {
+        let used = filter.map_or_else(|| (0..columns.len()).collect(), Expr::columns);
+        let (early, late): (Vec<usize>, Vec<usize>) =
+            (0..columns.len()).partition(|position| used.contains(position));
+        let order: Vec<usize> = early.iter().chain(&late).copied().collect();
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, &position)| places[position] = place);
+        let of_table = |positions: &[usize]| -> Vec<usize> {
+            positions.iter().map(|&position| columns[position]).collect()
+        };
+        Ok(FilteredDecoder {
+            filter: filter.map(|filter| filter.clone().remap_columns(&|at| places[at])),
+            all: Decoder::new(layout, columns)?,
+            filter_of_all: filter.cloned(),
+            early: Decoder::new(layout, &of_table(&early))?,
+            late: Decoder::new(layout, &of_table(&late))?,
+            places,
+            most_pass: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the families to read.
+    pub fn families(&self) -> Option<Vec<u8>> {
+        self.all.families()
+    }
+
+    /// Returns the rows that pass; `None` if none does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::decode`]; those of the condition.
+    pub fn decode(
+        &self,
+        rows: &StoredRows,
+        context: &EvalContext,
+    ) -> Result<Option<Passed>, RowError> {
+        let row_count = rows.row_count();
+        // To find the columns of a packed row twice costs more than to decode some in vain.
+        let at_once = self.late.stored.is_empty()
+            || (self.most_pass.load(Ordering::Relaxed) && !rows.has_slices());
+        let (first, filter) = match at_once {
+            true => (&self.all, &self.filter_of_all),
+            false => (&self.early, &self.filter),
+        };
+        let mut batch = Batch { columns: first.decode(rows, None, context)?, row_count };
+        let selection = match filter {
+            None => None,
+            Some(filter) => {
+                let passed = filter.filter_batch(&batch, context)?;
+                self.most_pass.store(passed.len() * 2 > row_count, Ordering::Relaxed);
+                (passed.len() < row_count).then_some(passed)
+            }
+        };
+        if row_count == 0 || selection.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        if let Some(selection) = &selection {
+            batch = batch.take(selection);
+        }
+        if !at_once {
+            batch.columns.extend(self.late.decode(rows, selection.as_deref(), context)?);
+            let columns = self.places.iter().map(|&place| Arc::clone(&batch.columns[place]));
+            batch.columns = columns.collect();
+        }
+        Ok(Some(Passed { batch, selection }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
