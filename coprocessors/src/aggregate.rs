@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Each region scans its part of the ranges in batches of [`BATCH_ROWS`] rows, decodes the columns
-//! asked for straight into vectors ([`rows`](crate::rows)), numbers the groups and feeds the accumulators. The
-//! session puts the partial answers of all regions together, in [`Groups`] of its own.
+//! asked for straight into vectors ([`rows`](crate::rows)), numbers the groups and feeds the
+//! accumulators. The session puts the partial answers of all regions together, in [`Groups`] of its
+//! own.
 //!
 //! # Invariants
 //!

@@ -48,12 +48,11 @@ pub type PackedCells<'a> = SmallVec<[Option<&'a [u8]>; 2]>;
 /// Returns the packed rows of a row, by family.
 pub fn packed_cells<'a>(row: &RowRef<'a>, family_count: usize) -> PackedCells<'a> {
     let mut packed: PackedCells<'a> = SmallVec::from_elem(None, family_count);
-    for cell in row.cells() {
-        if let Some(slot) = packed.get_mut(usize::from(cell.family))
-            && cell.qualifier.is_empty()
+    for (family, value) in row.values(&[]) {
+        if let Some(slot) = packed.get_mut(usize::from(family))
             && slot.is_none()
         {
-            *slot = Some(cell.value);
+            *slot = Some(value);
         }
     }
     packed

@@ -121,8 +121,8 @@ impl StoredRows {
         }
     }
 
-    /// Adds the next rows of a scan until there are `row_limit`, or so many bytes that it is enough.
-    /// Returns whether the scan may have more: if not, it was read to its end.
+    /// Adds the next rows of a scan until there are `row_limit`, or many bytes. Returns whether the
+    /// scan may have more: if not, it was read to its end.
     ///
     /// # Errors
     ///

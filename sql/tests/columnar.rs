@@ -35,9 +35,9 @@ struct Both {
 impl Both {
     /// Makes both tables of these columns, with this behind their options.
     fn of(columns: &str, split: &str) -> Both {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path(), Options::default()).unwrap();
-        let engine = Engine::open(store, sql::EngineOptions::default()).unwrap();
+        let directory = tempfile::tempdir().expect("there is a place for files");
+        let store = Store::open(directory.path(), Options::default()).expect("it opens");
+        let engine = Engine::open(store, sql::EngineOptions::default()).expect("it opens");
         let session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
         let mut both = Both { session, _engine: engine, _directory: directory };
         for (table, encoding) in [("r", "ROW"), ("c", "COLUMNAR")] {
@@ -45,15 +45,17 @@ impl Both {
                 "CREATE TABLE {table} ({columns}) DATA_BLOCK_ENCODING = '{encoding}', \
                  f.DATA_BLOCK_ENCODING = 'ROW' {split}"
             );
-            run(&mut both.session, &text).unwrap();
+            run(&mut both.session, &text).expect("the table is made");
         }
         both
     }
 
     fn run(&mut self, text: &str) -> Vec<String> {
         let session = &mut self.session;
-        let [rows, columnar] =
-            ["r", "c"].map(|table| run(session, &text.replace('$', table)).unwrap());
+        let [rows, columnar] = ["r", "c"].map(|table| {
+            let text = text.replace('$', table);
+            run(session, &text).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+        });
         assert_eq!(rows, columnar, "{text}");
         rows
     }

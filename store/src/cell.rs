@@ -597,8 +597,22 @@ impl CellBatch {
 
 impl<'a> RowRef<'a> {
     /// Returns the row key.
+    #[inline]
     pub fn key(&self) -> &'a [u8] {
-        self.batch.cell(&self.batch.cells[self.first]).row
+        let entry = &self.batch.cells[self.first];
+        &self.batch.bytes[entry.row_start as usize..][..usize::from(entry.row_length)]
+    }
+
+    /// Returns the values of this qualifier with their families, in cell order.
+    #[inline]
+    pub fn values(&self, qualifier: &[u8]) -> impl Iterator<Item = (u8, &'a [u8])> {
+        let batch = self.batch;
+        let slice =
+            |start: u32, length: u32| &batch.bytes[start as usize..(start + length) as usize];
+        batch.cells[self.first..self.end].iter().filter_map(move |entry| {
+            let same = slice(entry.qualifier_start, entry.qualifier_length) == qualifier;
+            same.then(|| (entry.family, slice(entry.value_start, entry.value_length)))
+        })
     }
 
     /// Returns the cells of the row, in cell order.

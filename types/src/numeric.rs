@@ -115,6 +115,15 @@ impl Numeric {
         Numeric::from_mantissa(value, 0)
     }
 
+    /// Returns `mantissa * 10^-scale`, shown with `scale` digits after the point.
+    #[inline]
+    pub(crate) fn from_small(mantissa: i64, scale: u8) -> Numeric {
+        match u32::from(scale) <= MAX_SMALL_SCALE {
+            true => Numeric(Repr::Small { scale: u16::from(scale), mantissa }),
+            false => Numeric::from_mantissa(i128::from(mantissa), u32::from(scale)),
+        }
+    }
+
     /// Returns `mantissa * 10^-scale`, shown with `scale` digits after the point, at most 16,383.
     pub fn from_mantissa(mantissa: i128, scale: u32) -> Numeric {
         let scale = scale.min(MAX_SCALE);

@@ -451,6 +451,24 @@ impl Vector {
         self.mark_valid();
     }
 
+    /// Appends a text of any type if it is nothing but ASCII; returns whether it is.
+    ///
+    /// # Panics
+    ///
+    /// If the vector is of another representation: the caller mixed up columns.
+    #[inline]
+    pub(crate) fn push_ascii(&mut self, value: &[u8]) -> bool {
+        if !value.is_ascii() {
+            return false;
+        }
+        match &mut self.data {
+            VectorData::Text(values) => values.push(value),
+            other => mixed_up(other, "push_ascii"),
+        }
+        self.mark_valid();
+        true
+    }
+
     typed_slice! {
         /// Returns the values of a `boolean` vector.
         as_bool_slice -> bool, Bool;

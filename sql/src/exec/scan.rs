@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Only the columns that are yielded or checked are decoded, from columnar blocks without a look at
-//! the others; those that are not checked only of the rows that pass. With a row goal batches begin small
-//! and grow, so that a LIMIT does not read a thousand rows for one.
+//! the others; those that are not checked only of the rows that pass. With a row goal batches begin
+//! small and grow, so that a LIMIT does not read a thousand rows for one.
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@
 //! error is the answer. What this costs only failing statements pay.
 
 use std::borrow::Cow;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use ahash::AHashSet;
@@ -22,7 +23,7 @@ use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
-use crate::function::{self, FunctionId, LikePattern, Shape, Volatility};
+use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
 use crate::vector::{Batch, Vector, VectorData};
 
 impl Expr {
@@ -235,7 +236,7 @@ fn is_plain_comparison(expr: &Expr) -> bool {
         matches!(argument, Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. })
     };
     matches!(function::shape(*function), Shape::Compare(_))
-        && compares_directly(function::signature(*function).arguments)
+        && comparison(function::signature(*function).arguments).is_some()
         && arguments.iter().all(plain)
 }
 
@@ -289,9 +290,10 @@ fn call<'a>(
     }
     if let [left, right] = operands {
         let fast = match function::shape(id) {
-            Shape::Compare(op) if compares_directly(signature.arguments) => {
-                kernel_compare::compare(op, left, right, row_count).map(Ok)
-            }
+            Shape::Compare(op) => match comparison(signature.arguments) {
+                Some(kernel) => kernel(op, left, right, row_count).map(Ok),
+                None => None,
+            },
             Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, data_type),
             Shape::Like { negated, ignore_case } => like(left, right, negated, ignore_case),
             _ => None,
@@ -303,12 +305,20 @@ fn call<'a>(
     call_each(id, operands, data_type, row_count, context)
 }
 
-/// Returns whether values of these types compare by their representations.
-fn compares_directly(types: &[DataType]) -> bool {
+/// Typed loops of a comparison.
+type Comparison<'a> = fn(CompareOp, &Operand<'_>, &Operand<'_>, usize) -> Option<Operand<'a>>;
+
+/// Returns the typed loops for values of these types, if their representations are enough.
+fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
     match types {
-        [DataType::Char, _] => false,
-        [left, right] => left == right || (left.is_number() && right.is_number()),
-        _ => false,
+        [DataType::Char, DataType::Char] => Some(kernel_compare::compare_blanks),
+        [DataType::Date, DataType::Timestamp] | [DataType::Timestamp, DataType::Date] => {
+            Some(kernel_compare::compare_midnights)
+        }
+        [left, right] if left == right || (left.is_number() && right.is_number()) => {
+            Some(kernel_compare::compare)
+        }
+        _ => None,
     }
 }
 
@@ -622,15 +632,17 @@ fn find_in(vector: &Vector, items: &[Datum], data_type: DataType) -> Vec<bool> {
         | VectorData::Timestamptz(values) => {
             among(values.iter().copied(), items.iter().map(integer).collect())
         }
-        VectorData::Text(values) if data_type != DataType::Char => {
-            let texts: AHashSet<&[u8]> = items
+        VectorData::Text(values) => {
+            let blanks_count = data_type != DataType::Char;
+            let key = |text| if blanks_count { text } else { kernel_compare::trimmed(text) };
+            let texts: Vec<&[u8]> = items
                 .iter()
                 .map(|item| match item {
-                    Datum::Text(text) => text.as_bytes(),
+                    Datum::Text(text) => key(text.as_bytes()),
                     other => unreachable!("{other:?} is no text"),
                 })
                 .collect();
-            (0..values.len()).map(|i| texts.contains(values.get(i))).collect()
+            among((0..values.len()).map(|i| key(values.get(i))), texts)
         }
         _ => (0..vector.len())
             .map(|i| {
@@ -641,12 +653,12 @@ fn find_in(vector: &Vector, items: &[Datum], data_type: DataType) -> Vec<bool> {
     }
 }
 
-fn among(values: impl Iterator<Item = i64>, items: Vec<i64>) -> Vec<bool> {
+fn among<T: Eq + Hash>(values: impl Iterator<Item = T>, items: Vec<T>) -> Vec<bool> {
     const FEW: usize = 8;
     if items.len() <= FEW {
         return values.map(|value| items.contains(&value)).collect();
     }
-    let items: AHashSet<i64> = items.into_iter().collect();
+    let items: AHashSet<T> = items.into_iter().collect();
     values.map(|value| items.contains(&value)).collect()
 }
 

@@ -6,7 +6,7 @@
 use super::operand::{Operand, Side, Typed, both_valid};
 use crate::datetime::Interval;
 use crate::datum::compare_floats;
-use crate::function::CompareOp;
+use crate::function::{CompareOp, midnight};
 use crate::vector::VectorData;
 
 /// Compares two operands of one type, or of two number types; `None` if there is no typed loop for
@@ -47,6 +47,57 @@ pub(super) fn compare<'a>(
             return compare(op.flip(), right, left, row_count);
         }
         (left, right) => mixed(op, &left, &right, row_count)?,
+    };
+    Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
+}
+
+/// Compares texts without their trailing blanks, as `char(n)` is compared; `None` for operands of
+/// other types, see [`compare`].
+pub(super) fn compare_blanks<'a>(
+    op: CompareOp,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
+    row_count: usize,
+) -> Option<Operand<'a>> {
+    let order = |left: &[u8], right: &[u8]| op.accepts(trimmed(left).cmp(trimmed(right)));
+    let results = match (left.typed(), right.typed()) {
+        (Typed::Bytes(left), Typed::Bytes(right)) => {
+            each(row_count, |i| order(left.get(i), right.get(i)))
+        }
+        (Typed::Bytes(left), Typed::BytesSame(right)) => {
+            each(row_count, |i| order(left.get(i), right))
+        }
+        (Typed::BytesSame(left), Typed::Bytes(right)) => {
+            each(row_count, |i| order(left, right.get(i)))
+        }
+        _ => return None,
+    };
+    Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
+}
+
+/// Returns a text without its trailing blanks.
+#[inline]
+pub(super) fn trimmed(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+/// Compares dates with timestamps, as the midnights that the days begin with; `None` for operands
+/// of other types, see [`compare`].
+pub(super) fn compare_midnights<'a>(
+    op: CompareOp,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
+    row_count: usize,
+) -> Option<Operand<'a>> {
+    let results = match (left.typed(), right.typed()) {
+        (Typed::I32(left), Typed::I64(right)) => {
+            loop_over(op, left.map_to_vec(midnight).side(), right, row_count)
+        }
+        (Typed::I64(left), Typed::I32(right)) => {
+            loop_over(op, left, right.map_to_vec(midnight).side(), row_count)
+        }
+        _ => return None,
     };
     Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::batch;
 use super::{CompareOp, EvalContext, Expr};
+use crate::datatype::DataType::Timestamp;
 use crate::datatype::DataType::{self, Bool, Char, Date, Float8, Int2, Int4, Int8, Numeric, Text};
 use crate::datatype::SqlType;
 use crate::datum::Datum;
@@ -173,6 +174,34 @@ impl Random {
 /// What an evaluation gives, in a form that can be compared: NaN is like NaN.
 fn shown<T: std::fmt::Debug>(result: &T) -> String {
     format!("{result:?}")
+}
+
+#[test]
+fn dates_meet_timestamps_at_midnight() {
+    let dates = [i32::MIN, -2_451_545, -1, 0, 1, 2_145_031_948, i32::MAX].map(Datum::Date);
+    let day = 86_400_000_000;
+    let times = [i64::MIN, -day, -1, 0, 1, day, 9_223_371_331_199_999_999, i64::MAX];
+    let rows = dates
+        .iter()
+        .flat_map(|date| times.iter().map(|time| vec![date.clone(), Datum::Timestamp(*time)]));
+    let mut rows: Vec<Vec<Datum>> = rows.collect();
+    rows.push(vec![Datum::Null, Datum::Timestamp(0)]);
+    rows.push(vec![Datum::Date(0), Datum::Null]);
+    let batch = Batch::from_rows(&[Date, Timestamp], &rows);
+    let context = EvalContext::default();
+    let operators = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt];
+    for op in operators.into_iter().chain([CompareOp::Ge]) {
+        let (date, time) = (Expr::column(0, Date), Expr::column(1, Timestamp));
+        for (left, right) in [(&date, &time), (&time, &date)] {
+            let expr = Expr::compare(op, left.clone(), right.clone());
+            assert!(!batch::fails(&expr, &batch, &context));
+            let found = expr.eval_batch(&batch, &context).unwrap();
+            for (row, values) in rows.iter().enumerate() {
+                let expected = expr.eval_row(values, &context).unwrap();
+                assert_eq!(found.datum(row), expected, "{op:?} {values:?}");
+            }
+        }
+    }
 }
 
 proptest! {

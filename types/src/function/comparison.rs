@@ -12,7 +12,7 @@ use crate::datatype::DataType::{
     InternalChar, Interval, Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Timetz,
     Uuid, Varbit,
 };
-use crate::datetime::{self, MICROS_PER_DAY};
+use crate::datetime::{self, DATE_INFINITY, DATE_NEGATIVE_INFINITY, MICROS_PER_DAY};
 use crate::datum::{Datum, compare_floats};
 use crate::error::Result;
 
@@ -195,13 +195,13 @@ fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Orderin
         return Ok(compare_floats(left, right));
     }
     Ok(match (left, right) {
-        (Datum::Date(date), Datum::Timestamp(at)) => date_micros(*date).cmp(&i128::from(*at)),
-        (Datum::Timestamp(at), Datum::Date(date)) => i128::from(*at).cmp(&date_micros(*date)),
+        (Datum::Date(date), Datum::Timestamp(at)) => midnight(*date).cmp(at),
+        (Datum::Timestamp(at), Datum::Date(date)) => at.cmp(&midnight(*date)),
         (Datum::Timestamptz(at), Datum::Date(_) | Datum::Timestamp(_)) => {
-            i128::from(*at).cmp(&zoned(right, context)?)
+            at.cmp(&zoned(right, context)?)
         }
         (Datum::Date(_) | Datum::Timestamp(_), Datum::Timestamptz(at)) => {
-            zoned(left, context)?.cmp(&i128::from(*at))
+            zoned(left, context)?.cmp(at)
         }
         _ => left.compare(right),
     })
@@ -224,25 +224,26 @@ fn float(datum: &Datum) -> Option<f64> {
     }
 }
 
-/// Returns midnight of a date as microseconds since 2000, the infinities as those of a timestamp.
-fn date_micros(date: i32) -> i128 {
+/// Returns midnight of a date as a timestamp to compare with. Dates that no timestamp reaches lie
+/// between the last one and infinity.
+pub(crate) fn midnight(date: i32) -> i64 {
     match date {
-        i32::MIN => i128::from(i64::MIN),
-        i32::MAX => i128::from(i64::MAX),
-        days => i128::from(days) * i128::from(MICROS_PER_DAY),
+        DATE_NEGATIVE_INFINITY => i64::MIN,
+        DATE_INFINITY => i64::MAX,
+        days => i64::from(days).saturating_mul(MICROS_PER_DAY).clamp(i64::MIN + 1, i64::MAX - 1),
     }
 }
 
 /// Returns the instant at which the session's clock shows a date's midnight or a timestamp. Those
 /// beyond the range of timestamps stay beyond it.
-fn zoned(local: &Datum, context: &EvalContext) -> Result<i128> {
-    let micros = match local {
-        Datum::Date(date) => date_micros(*date),
-        Datum::Timestamp(at) => i128::from(*at),
+fn zoned(local: &Datum, context: &EvalContext) -> Result<i64> {
+    let at = match local {
+        Datum::Date(date) => midnight(*date),
+        Datum::Timestamp(at) => *at,
         other => unreachable!("only dates and timestamps are local, not {other:?}"),
     };
-    match i64::try_from(micros) {
-        Ok(i64::MIN | i64::MAX) | Err(_) => Ok(micros),
-        Ok(at) => Ok(i128::from(datetime::local_to_timestamptz(at, &context.time_zone)?)),
+    match at > i64::MIN + 1 && at < i64::MAX - 1 {
+        true => datetime::local_to_timestamptz(at, &context.time_zone),
+        false => Ok(at),
     }
 }

@@ -78,6 +78,7 @@ use crate::error::Result;
 pub use arithmetic::ArithmeticOp;
 pub(crate) use bit_strings::combined;
 pub use comparison::CompareOp;
+pub(crate) use comparison::midnight;
 pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
 pub use quoting::quote_ident;

@@ -120,17 +120,27 @@ fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
     }
 }
 
+#[inline]
 fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
     let (&tag, rest) = bytes.split_first()?;
-    match tag {
-        0..=MAX_SMALL_SCALE if rest.len() <= 8 => {
-            let mut mantissa = [0u8; 8];
-            mantissa[..rest.len()].copy_from_slice(rest);
-            let unused = 64 - rest.len() as u32 * 8;
-            let mantissa =
-                if unused == 64 { 0 } else { i64::from_le_bytes(mantissa) << unused >> unused };
-            Some(Numeric::from_mantissa(i128::from(mantissa), u32::from(tag)))
+    match rest.len() <= 8 && tag <= MAX_SMALL_SCALE {
+        true => {
+            // From the highest byte, which has the sign. As a rule they are few.
+            let (mut mantissa, mut bytes) = (0, rest.iter().rev());
+            if let Some(&highest) = bytes.next() {
+                mantissa = i64::from(highest.cast_signed());
+            }
+            for &byte in bytes {
+                mantissa = mantissa << 8 | i64::from(byte);
+            }
+            Some(Numeric::from_small(mantissa, tag))
         }
+        false => read_large_numeric(tag, rest),
+    }
+}
+
+fn read_large_numeric(tag: u8, rest: &[u8]) -> Option<Numeric> {
+    match tag {
         BIG | BIG_NEGATIVE => {
             let (weight, rest) = rest.split_first_chunk::<4>()?;
             let (scale, rest) = rest.split_first_chunk::<2>()?;
@@ -203,8 +213,10 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::InternalChar
         | DataType::Void
         | DataType::Unknown => {
-            let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
-            sink.put_text(text);
+            if !sink.put_ascii(bytes) {
+                let text = std::str::from_utf8(bytes);
+                sink.put_text(text.map_err(|_| corrupt("a text is not UTF-8"))?);
+            }
         }
     }
     Ok(())

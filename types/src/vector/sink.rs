@@ -43,6 +43,13 @@ pub trait ValueSink {
     /// Takes an array, a `json` or a `jsonb`.
     fn put_nested(&mut self, value: Nested);
 
+    /// Takes a text of any type if it is nothing but ASCII and the sink keeps bytes; returns
+    /// whether it did.
+    #[inline]
+    fn put_ascii(&mut self, _value: &[u8]) -> bool {
+        false
+    }
+
     /// Takes any value.
     fn put_datum(&mut self, datum: &Datum) {
         match datum {
@@ -69,13 +76,17 @@ pub trait ValueSink {
 
 /// Implements [`ValueSink`] method by method.
 macro_rules! sink {
-    ($sink:ty, $self:ident, $($method:ident($value:ident: $kind:ty) $body:expr;)*) => {
+    ($sink:ty, $self:ident, $([ascii $ascii:expr])? $($method:ident($value:ident: $kind:ty) $body:expr;)*) => {
         impl ValueSink for $sink {
             #[inline]
             fn put_null(&mut self) {
                 let $self = self;
                 $self.take_null();
             }
+            $(#[inline]
+            fn put_ascii(&mut self, value: &[u8]) -> bool {
+                $ascii(self, value)
+            })?
             $(#[inline]
             fn $method(&mut self, $value: $kind) {
                 let $self = self;
@@ -145,6 +156,7 @@ sink! { Datum, datum,
 }
 
 sink! { Vector, vector,
+    [ascii Vector::push_ascii]
     put_bool(v: bool) vector.push_bool(v);
     put_i16(v: i16) vector.push_i16(v);
     put_i32(v: i32) vector.push_i32(v);
