@@ -1,3 +1,5 @@
+//! Decoded columns of cells and of slices, of all rows and of some, against those of the cells.
+
 use super::*;
 use crate::fixture::{TABLE, columnar_family, key, layout, put_row};
 use crate::row::decode_batch;

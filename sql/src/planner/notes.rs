@@ -1,7 +1,7 @@
 //! What the planner thinks of its steps, noted while they are chosen, for EXPLAIN.
 //!
 //! Rows are those of [`estimate`](crate::planner::estimate), costs those of
-//! [`cost`](crate::planner::cost) as far as the choice was made by them; what has no choice, such
+//! [`cost`] as far as the choice was made by them; what has no choice, such
 //! as a filter, is counted in the same units. A plan that nobody asks about costs nothing here.
 
 use std::cell::RefCell;

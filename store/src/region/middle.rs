@@ -1,5 +1,5 @@
-//! Where a region is cut, by a split or for threads that share it; whether it can be split, and what
-//! tells whether it is to be.
+//! Where a region is cut, by a split or for threads that share it; whether it can be split, and
+//! what tells whether it is to be.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 //! Calls of endpoints: over ranges of rows, page by page, regions side by side.
 //!
-//! The ranges are cut when the call begins ([`parts`](super::parts)); each part is asked
+//! The ranges are cut when the call begins ([`parts`]); each part is asked
 //! for page after page, and each page of the region that holds its first row by then. So a call
 //! stays right whatever becomes of the regions meanwhile: it is a call of rows, not of regions.
 //!
