@@ -277,9 +277,10 @@ impl Digits {
         result
     }
 
-    /// Returns the square root at `scale`, rounded. The value must not be negative.
+    /// Returns the square root at `scale`, rounded: before the point, if that is negative. The value
+    /// must not be negative.
     pub(super) fn sqrt(&self, scale: i32) -> Digits {
-        let places = ((scale + 1).div_euclid(DECIMALS) + 1).max(0);
+        let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let mut radicand = self.digits.clone();
         let shift = self.low() + 2 * places;
         if shift >= 0 {
@@ -480,22 +481,29 @@ fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
     result
 }
 
-/// Returns the integer part of the square root of an integer, by Newton's method from above.
+/// Returns the integer part of the square root of an integer: that of its upper half of digits,
+/// then Newton's method from above, which is there after a step.
 fn integer_sqrt(radicand: &[u16]) -> Vec<u16> {
     let radicand = trimmed(radicand);
-    if radicand.is_empty() {
-        return Vec::new();
+    if radicand.len() <= 4 {
+        let value = radicand.iter().fold(0, |sum, &d| sum * u64::from(BASE) + u64::from(d));
+        let mut root = Digits::from_mantissa(i128::from(value.isqrt()), 0);
+        root.digits.resize((root.weight + 1).max(0) as usize, 0);
+        return root.digits;
     }
     let whole = integer(radicand);
-    let taken = if radicand.len().is_multiple_of(2) { 2 } else { 3 }.min(radicand.len());
-    let top = radicand[..taken].iter().fold(0u64, |sum, &d| sum * u64::from(BASE) + u64::from(d));
-    let guess = (top + 1).isqrt() + 1;
-    let mut root = Digits::from_mantissa(i128::from(guess), 0);
-    root.weight += (radicand.len() - taken) as i32 / 2;
+    let lower = (radicand.len().div_ceil(2) - 1) / 2;
+    let mut guess = integer_sqrt(&radicand[..radicand.len() - 2 * lower]);
+    guess.resize(guess.len() + lower, 0);
     let two = Digits::from_mantissa(2, 0);
+    let step = |root: &Digits| {
+        let quotient = whole.div(root, 0, Rounding::Truncate);
+        root.add(&quotient).div(&two, 0, Rounding::Truncate)
+    };
+    // From below the first step goes above, or to the root itself.
+    let mut root = step(&integer(&guess));
     loop {
-        let quotient = whole.div(&root, 0, Rounding::Truncate);
-        let next = root.add(&quotient).div(&two, 0, Rounding::Truncate);
+        let next = step(&root);
         if next.cmp_abs(&root) != Ordering::Less {
             break;
         }

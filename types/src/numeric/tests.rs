@@ -117,6 +117,18 @@ proptest! {
     }
 
     #[test]
+    fn the_square_of_a_root_is_near(digits in prop::collection::vec(0u8..10, 1..400)) {
+        let digits: String = digits.iter().map(u8::to_string).collect();
+        let value = number(&digits);
+        let (root, one) = (value.sqrt().unwrap().trunc(0), number("1"));
+        let square = |root: &Numeric| root.checked_mul(root).unwrap();
+        // Rounded, where it has no digits behind the point.
+        let (below, above) = (root.checked_sub(&one).unwrap(), root.checked_add(&one).unwrap());
+        prop_assert!(root < one || square(&below) <= value, "{digits}");
+        prop_assert!(square(&above) > value, "{digits}");
+    }
+
+    #[test]
     fn equal_numbers_hash_alike(a in any_numeric(), more in 0u32..30) {
         let hasher = RandomState::new();
         let wider = a.with_scale(a.scale() + more);

@@ -127,8 +127,8 @@ fn ln_at(value: &Digits, scale: i32) -> Digits {
     let mut x = value.clone();
     let mut roots = 0u32;
     while x.cmp(&low) != Ordering::Greater || x.cmp(&high) != Ordering::Less {
-        let local = (scale - x.weight * DECIMALS / 2 + 8).max(0);
-        x = x.sqrt(local);
+        // Of a large number, fewer digits than it has before the point.
+        x = x.sqrt(scale - x.weight * DECIMALS / 2 + 8);
         roots += 1;
     }
     let local = scale + (f64::from(roots + 1) * LOG10_2) as i32 + 8;
