@@ -362,6 +362,8 @@ pub struct JoinChoice {
     /// The values of the left row are parameters of the statement, from this index on, one for each
     /// equality of the join in turn.
     pub lookup: Option<usize>,
+    /// The right side is large: rather than keep it, both are merged if they come in order.
+    pub merge: bool,
 }
 
 /// A subquery, run for each row of the input with that row's columns as parameters.

@@ -9,6 +9,7 @@
 
 mod database;
 mod join_orders;
+mod merge_joins;
 mod paths;
 mod planning_time;
 mod schema;

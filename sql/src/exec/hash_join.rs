@@ -15,7 +15,7 @@ use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin};
 use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build};
-use crate::plan::HashJoinNode;
+use crate::plan::KeyJoinNode;
 use crate::spill::SpillFile;
 
 /// Marks the end of a chain.
@@ -38,7 +38,7 @@ pub(super) struct KeyIndex {
 
 /// See the module.
 pub(super) struct HashJoin {
-    node: Arc<HashJoinNode>,
+    node: Arc<KeyJoinNode>,
     context: Arc<Context>,
     left_types: Arc<[DataType]>,
     right_types: Arc<[DataType]>,
@@ -59,7 +59,7 @@ struct Partition {
 
 impl HashJoin {
     /// Opens it and both sides.
-    pub(super) fn open(node: &Arc<HashJoinNode>, context: &Arc<Context>) -> Result<HashJoin> {
+    pub(super) fn open(node: &Arc<KeyJoinNode>, context: &Arc<Context>) -> Result<HashJoin> {
         let mut join = HashJoin {
             node: Arc::clone(node),
             context: Arc::clone(context),

@@ -166,7 +166,7 @@ impl Operator for LookupJoin {
 }
 
 /// A batch, as a step.
-struct OneBatch(Option<Batch>);
+pub(super) struct OneBatch(pub(super) Option<Batch>);
 
 impl Operator for OneBatch {
     fn next(&mut self) -> Result<Option<Batch>> {

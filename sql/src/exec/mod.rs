@@ -29,6 +29,7 @@ mod partitions;
 mod spilling_groups;
 mod hash_join;
 mod lookup_join;
+mod merge_join;
 mod loop_join;
 mod apply;
 mod lateral;
@@ -253,6 +254,7 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
         Node::ProjectSet(node) => Box::new(project_set::ProjectSet::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
+        Node::MergeJoin(node) => Box::new(merge_join::MergeJoin::open(node, context)?),
         Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
         Node::Apply(node) if matches!(node.kind, ApplyKind::Rows { .. }) => {

@@ -219,6 +219,10 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
             join_step("Hash join", (join.kind, keys), &join.residual, inputs)
         }
+        Node::MergeJoin(join) => {
+            let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
+            join_step("Merge join", (join.kind, keys), &join.residual, inputs)
+        }
         Node::LookupJoin(join) => {
             let keys = key_text(&join.left_keys, &join.right_keys, &inputs);
             join_step("Lookup join", (join.kind, keys), &join.residual, inputs)

@@ -102,7 +102,9 @@ pub enum Node {
     /// Rows of functions, for each row of the input.
     ProjectSet(Arc<ProjectSetNode>),
     /// Pairs of rows with equal keys.
-    HashJoin(Arc<HashJoinNode>),
+    HashJoin(Arc<KeyJoinNode>),
+    /// The same, of sides that come in the order of the keys.
+    MergeJoin(Arc<KeyJoinNode>),
     /// Pairs of rows, the right ones looked up by key.
     LookupJoin(Arc<LookupJoinNode>),
     /// Pairs of rows, all of them tried.
@@ -234,9 +236,11 @@ pub struct ProjectSetNode {
     pub outer: bool,
 }
 
-/// See [`Node::HashJoin`]. The hash table is built from the right side.
+/// See [`Node::HashJoin`] and [`Node::MergeJoin`]. The right side is kept: all of it in a hash
+/// table, or the stretch of it that may match the left rows at hand. A merge join is an inner, left,
+/// semi or anti one, and its keys ascend, NULLs last.
 #[derive(Debug)]
-pub struct HashJoinNode {
+pub struct KeyJoinNode {
     /// How rows pair up.
     pub kind: JoinKind,
     /// Probes.
@@ -644,7 +648,7 @@ impl Node {
             Node::Filter(node) => Arc::as_ptr(node) as usize,
             Node::Project(node) => Arc::as_ptr(node) as usize,
             Node::ProjectSet(node) => Arc::as_ptr(node) as usize,
-            Node::HashJoin(node) => Arc::as_ptr(node) as usize,
+            Node::HashJoin(node) | Node::MergeJoin(node) => Arc::as_ptr(node) as usize,
             Node::LookupJoin(node) => Arc::as_ptr(node) as usize,
             Node::LoopJoin(node) => Arc::as_ptr(node) as usize,
             Node::Apply(node) => Arc::as_ptr(node) as usize,
@@ -674,7 +678,7 @@ impl Node {
             Node::Filter(node) => vec![&node.input],
             Node::Project(node) => vec![&node.input],
             Node::ProjectSet(node) => vec![&node.input],
-            Node::HashJoin(node) => vec![&node.left, &node.right],
+            Node::HashJoin(node) | Node::MergeJoin(node) => vec![&node.left, &node.right],
             Node::LookupJoin(node) => vec![&node.left, &node.right],
             Node::LoopJoin(node) => vec![&node.left, &node.right],
             Node::Apply(node) => vec![&node.input, &node.subquery],

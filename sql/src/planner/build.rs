@@ -8,24 +8,21 @@ use std::sync::Arc;
 
 use types::aggregate::{Aggregate, AggregateKind};
 use types::expr::Expr;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum};
 
 use crate::logical::{
-    ApplyKind, GroupingSets, Join, JoinChoice, Logical, ProjectSet, SetKind, SetOperation, SortKey,
-    Window, sort_keys,
+    ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey, Window, sort_keys,
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
-    HashJoinNode, LimitNode, LookupJoinNode, LoopJoinNode, Node, ProjectNode, ProjectSetNode,
-    RecursiveUnionNode, RowGoal, SetOperationNode, SortNode, SystemRowsNode, ValuesNode,
-    WindowAggNode, WithNode,
+    LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal, SetOperationNode,
+    SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
-    Columns, add_columns, all, as_operator, column, columns_of, is_volatile, renumber, split,
-    substitute, within,
+    all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::in_region::{self, Top};
-use crate::planner::key_term::is_integer;
+use crate::planner::join_method;
 use crate::planner::notes::Notes;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
@@ -77,7 +74,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Project { input, expressions } => {
             build_project(*input, expressions, wanted, notes)
         }
-        Logical::Join(join) => unordered(build_join(join, notes)),
+        Logical::Join(join) => unordered(join_method::build(join, notes, &|plan, wanted| {
+            build_wanted(plan, wanted, notes)
+        })),
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
             let width = input_types.len();
@@ -502,112 +501,4 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Op
     let input = Node::Limit(Arc::new(LimitNode { input, limit, offset: None, ties }));
     let aggregates = vec![aggregate.clone()];
     Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
-}
-
-fn build_join(join: Join, notes: Notes<'_>) -> Node {
-    let left_types = join.left.column_types();
-    let right_types = join.right.column_types();
-    let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
-    let mut conjuncts = Vec::new();
-    split(join.on, &mut conjuncts);
-    let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-    for conjunct in conjuncts {
-        match equality(&conjunct, left_width, width) {
-            Some((left, right)) => {
-                left_keys.push(left);
-                right_keys.push(right);
-            }
-            None => rest.push(conjunct),
-        }
-    }
-    let kind = join.kind;
-    let residual = all(rest);
-    let keys = (left_keys.as_slice(), right_keys.as_slice());
-    if let Some((right, bindings)) = build_lookup(&join.right, join.choice, keys, notes) {
-        return Node::LookupJoin(Arc::new(LookupJoinNode {
-            kind,
-            left: build(*join.left, notes),
-            right,
-            bindings,
-            left_keys,
-            right_keys,
-            residual,
-            left_types,
-            right_types,
-        }));
-    }
-    let (left, right) = (build(*join.left, notes), build(*join.right, notes));
-    if left_keys.is_empty() {
-        let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
-        return Node::LoopJoin(Arc::new(node));
-    }
-    Node::HashJoin(Arc::new(HashJoinNode {
-        kind,
-        left,
-        right,
-        left_keys,
-        right_keys,
-        residual,
-        left_types,
-        right_types,
-    }))
-}
-
-/// Returns the scan that looks right rows up, if that was chosen, and where its parameters come
-/// from.
-fn build_lookup(
-    right: &Logical,
-    choice: JoinChoice,
-    (left_keys, right_keys): (&[Expr], &[Expr]),
-    notes: Notes<'_>,
-) -> Option<(Node, Vec<(usize, Expr)>)> {
-    let first = choice.lookup?;
-    let keys = right_keys.iter().zip(left_keys).enumerate();
-    let keys: Vec<(Expr, usize, DataType)> =
-        keys.map(|(at, (right, left))| (right.clone(), first + at, left.data_type())).collect();
-    let (node, used) = scan::build_lookup(right, &keys, notes)?;
-    Some((node, used.iter().map(|&key| (first + key, left_keys[key].clone())).collect()))
-}
-
-/// An equality between the sides whose values can be hashed: the key of each side.
-fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, Expr)> {
-    let (symbol, a, b) = as_operator(conjunct)?;
-    if symbol != "=" || is_volatile(conjunct) {
-        return None;
-    }
-    let uses_any = |side: &Expr| {
-        let mut columns = Columns::new();
-        add_columns(side, &mut columns);
-        !columns.is_empty()
-    };
-    let is_left = |side: &Expr| within(side, 0..left_width) && uses_any(side);
-    let is_right = |side: &Expr| within(side, left_width..width) && uses_any(side);
-    let (left, right) = if is_left(a) && is_right(b) {
-        (a, b)
-    } else if is_left(b) && is_right(a) {
-        (b, a)
-    } else {
-        return None;
-    };
-    let right = renumber(right.clone(), &|index| index - left_width);
-    let (left_type, right_type) = (left.data_type(), right.data_type());
-    if left_type != right_type && is_integer(left_type) && is_integer(right_type) {
-        return Some((as_bigint(left.clone()), as_bigint(right)));
-    }
-    let padded = left_type == DataType::Char || right_type == DataType::Char;
-    let alike = left_type == right_type || (left_type.is_text() && right_type.is_text());
-    (alike && !padded).then(|| (left.clone(), right))
-}
-
-fn as_bigint(operand: Expr) -> Expr {
-    let from = operand.data_type();
-    if from == DataType::Int8 {
-        return operand;
-    }
-    Expr::Cast {
-        operand: Box::new(operand),
-        from,
-        to: SqlType::from(DataType::Int8),
-        explicit: false,
-    }
 }

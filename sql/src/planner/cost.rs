@@ -14,6 +14,8 @@ pub(super) const GET: f64 = 12.0;
 pub(super) const COMPARISON: f64 = 0.05;
 /// Finding out whether a row is among the first ones.
 pub(super) const TOP: f64 = 0.1;
+/// So many rows of a side are not kept for a join if both sides can be merged instead.
+pub(super) const MANY_KEPT: f64 = 100_000.0;
 /// Going to where a range begins.
 pub(super) const RANGE: f64 = 20.0;
 

@@ -345,7 +345,7 @@ fn tail_choice(tail: &Tail, left_rows: f64, rows: f64, chooser: Chooser<'_>) -> 
     let lookup = tail_lookup(tail, estimator)
         .filter(|lookup| cost::lookup_join(left_rows, *lookup, rows) < whole)
         .map(|_| chooser.new_parameters(tail.on.len()));
-    JoinChoice { rows: Some(rows), lookup }
+    JoinChoice { rows: Some(rows), lookup, merge: kept >= cost::MANY_KEPT }
 }
 
 /// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.
@@ -481,7 +481,8 @@ impl Builder<'_> {
             conjuncts.extend(condition.take_if(ready).map(|condition| condition.predicate));
         }
         let lookup = lookup.then(|| self.chooser.new_parameters(conjuncts.len()));
-        let choice = JoinChoice { rows: Some(rows), lookup };
+        let merge = self.chooser.estimator.rows(&right.plan) >= cost::MANY_KEPT;
+        let choice = JoinChoice { rows: Some(rows), lookup, merge };
         (left.joined(JoinKind::Inner, right, conjuncts, choice), units)
     }
 }

@@ -35,6 +35,7 @@ mod wanted;
 mod notes;
 mod scan;
 mod in_region;
+mod join_method;
 mod build;
 
 use std::cell::Cell;

@@ -127,6 +127,10 @@ fn costs(node: &Node, inputs: &[Estimate], rows: f64) -> (f64, f64) {
             let own = cost::hash_join(left.rows, right.rows, rows);
             (left.startup + right.total + kept, all + own)
         }
+        (Node::MergeJoin(_), [left, right]) => {
+            let own = cost::hash_join(left.rows, right.rows, rows);
+            (left.startup + right.startup, all + own)
+        }
         (Node::LookupJoin(_), [left, right]) => {
             (left.startup, left.total + cost::lookup_join(left.rows, right.total, rows))
         }

@@ -1,0 +1,206 @@
+//! Merge join: both sides come in the order of their keys, so that no more of the right side is
+//! kept than the left rows at hand need.
+//!
+//! ```text
+//! left batch   1  4  4  7          stretch of right rows   2  4  4  6
+//!              ----------> complete: what is less than the last key of the stretch (all once the
+//!                          right side has ended), joined by hash with the stretch
+//!                       7: waits for more right rows; those before it are dropped
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A left row is joined once all right rows with its key are in the stretch, and once only.
+//! 2. A right row stays as long as a left row that is not joined yet may have its key.
+//!
+//! NULL keys are in the order as other values and match nothing.
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+use types::{Batch, DataType, keycode};
+
+use crate::error::Result;
+use crate::exec::hash_join::KeyIndex;
+use crate::exec::lookup_join::OneBatch;
+use crate::exec::pairs::{Collected, JoinParts, PairJoin};
+use crate::exec::project::columns_of;
+use crate::exec::{Context, Operator, build, memory};
+use crate::plan::KeyJoinNode;
+
+/// See the module.
+pub(super) struct MergeJoin {
+    node: Arc<KeyJoinNode>,
+    context: Arc<Context>,
+    left: Box<dyn Operator>,
+    right: Box<dyn Operator>,
+    /// Left rows that are not joined yet.
+    waiting: Option<Stretch>,
+    /// Right rows that may match them.
+    stretch: Stretch,
+    right_ended: bool,
+    /// The left rows at hand and their right rows.
+    pairs: Option<PairJoin<KeyIndex>>,
+}
+
+/// Rows in the order of their keys.
+struct Stretch {
+    rows: Collected,
+    keys: Collected,
+    key_types: Vec<DataType>,
+}
+
+impl Stretch {
+    fn new(types: &[DataType], keys: &[Expr]) -> Stretch {
+        let key_types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
+        Stretch { rows: Collected::new(types), keys: Collected::new(&key_types), key_types }
+    }
+
+    fn add(&mut self, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
+        let columns = columns_of(keys, batch, &context.eval)?;
+        self.keys.add(&Batch { columns, row_count: batch.row_count });
+        self.rows.add(batch);
+        Ok(())
+    }
+
+    fn row_count(&self) -> usize {
+        self.rows.row_count
+    }
+
+    /// Returns the key of a row in its key form, in which keys compare.
+    fn key(&self, row: usize) -> Result<Vec<u8>> {
+        let mut form = Vec::new();
+        for (column, &data_type) in self.keys.columns.iter().zip(&self.key_types) {
+            keycode::encode(&column.datum(row), data_type, false, false, &mut form)?;
+        }
+        Ok(form)
+    }
+
+    /// Returns how many rows, the first ones, have keys that are less.
+    fn count_before(&self, key: &[u8]) -> Result<usize> {
+        self.count_while(|other| other < key)
+    }
+
+    /// Returns how many rows, the first ones, have keys that are not greater.
+    fn count_until(&self, key: &[u8]) -> Result<usize> {
+        self.count_while(|other| other <= key)
+    }
+
+    fn count_while(&self, holds: impl Fn(&[u8]) -> bool) -> Result<usize> {
+        let mut range = 0..self.row_count();
+        while !range.is_empty() {
+            let middle = usize::midpoint(range.start, range.end);
+            match holds(&self.key(middle)?) {
+                true => range.start = middle + 1,
+                false => range.end = middle,
+            }
+        }
+        Ok(range.start)
+    }
+
+    /// Returns the first rows.
+    fn first(&self, count: usize) -> Batch {
+        let rows: Vec<u32> = (0..count as u32).collect();
+        self.rows.batch(&rows)
+    }
+
+    /// Drops the first rows.
+    fn drop_first(&mut self, count: usize) {
+        if count > 0 {
+            let rows: Vec<u32> = (count as u32..self.row_count() as u32).collect();
+            self.rows.keep(&rows);
+            self.keys.keep(&rows);
+        }
+    }
+}
+
+impl MergeJoin {
+    /// Opens it and both sides.
+    pub(super) fn open(node: &Arc<KeyJoinNode>, context: &Arc<Context>) -> Result<MergeJoin> {
+        Ok(MergeJoin {
+            left: build(&node.left, context)?,
+            right: build(&node.right, context)?,
+            waiting: None,
+            stretch: Stretch::new(&node.right_types, &node.right_keys),
+            right_ended: false,
+            pairs: None,
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+        })
+    }
+
+    /// Turns to left rows that have all their right rows; `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            self.context.check()?;
+            let waiting = match &mut self.waiting {
+                Some(waiting) => waiting,
+                None => {
+                    let Some(batch) = self.left.next()? else { return Ok(false) };
+                    let mut waiting = Stretch::new(&self.node.left_types, &self.node.left_keys);
+                    waiting.add(&batch, &self.node.left_keys, &self.context)?;
+                    self.waiting.insert(waiting)
+                }
+            };
+            let complete = match (self.right_ended, self.stretch.row_count()) {
+                (true, _) => waiting.row_count(),
+                (false, 0) => 0,
+                (false, count) => waiting.count_before(&self.stretch.key(count - 1)?)?,
+            };
+            if complete > 0 {
+                self.turn_to(complete)?;
+                return Ok(true);
+            }
+            let first = waiting.key(0)?;
+            self.stretch.drop_first(self.stretch.count_before(&first)?);
+            match self.right.next()? {
+                Some(batch) => self.stretch.add(&batch, &self.node.right_keys, &self.context)?,
+                None => self.right_ended = true,
+            }
+            let bytes = self.stretch.rows.byte_count() + self.stretch.keys.byte_count();
+            memory::check(bytes, self.context.work_mem)?;
+        }
+    }
+
+    /// Joins the first rows of those that wait.
+    fn turn_to(&mut self, complete: usize) -> Result<()> {
+        let Some(waiting) = &mut self.waiting else { return Ok(()) };
+        let last = waiting.key(complete - 1)?;
+        let (left, right) = (waiting.first(complete), self.stretch.count_until(&last)?);
+        let right = self.stretch.first(right);
+        // A later left row may have the last key, too.
+        self.stretch.drop_first(self.stretch.count_before(&last)?);
+        waiting.drop_first(complete);
+        if waiting.row_count() == 0 {
+            self.waiting = None;
+        }
+        let node = &self.node;
+        let parts = JoinParts {
+            kind: node.kind,
+            left: Box::new(OneBatch(Some(left))),
+            right: Box::new(OneBatch(Some(right))),
+            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
+            on: node.residual.clone(),
+            left_types: node.left_types.clone(),
+            right_types: node.right_types.clone(),
+        };
+        self.pairs = Some(PairJoin::new(parts, &self.context));
+        Ok(())
+    }
+}
+
+impl Operator for MergeJoin {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            if let Some(pairs) = &mut self.pairs {
+                if let Some(batch) = pairs.next()? {
+                    return Ok(Some(batch));
+                }
+                self.pairs = None;
+            }
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! How a join is done: by look-ups, a merge, a hash table, or pair by pair.
+//!
+//! Which side is left, and whether rows are looked up, was chosen with the order of joins
+//! ([`join_tree`](crate::planner::join_tree)); what sides turn out to be in order is found here.
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::logical::{Join, JoinChoice, JoinKind, Logical, sort_keys};
+use crate::plan::scan::ScanNode;
+use crate::plan::{KeyJoinNode, LookupJoinNode, LoopJoinNode, Node};
+use crate::planner::conjunct::{
+    Columns, add_columns, all, as_column, as_operator, is_volatile, renumber, split, within,
+};
+use crate::planner::key_term::is_integer;
+use crate::planner::notes::Notes;
+use crate::planner::scan;
+use crate::planner::wanted::{Built, Wanted};
+
+/// Makes a step of a plan, as the step above would like it.
+pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, Wanted) -> Built;
+
+/// Returns the step that does a join, by look-ups if that was chosen, else by a merge where both
+/// sides come in order, else by hash, and without an equality by trying all pairs.
+pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
+    let whole = |plan: Logical| step(plan, Wanted::default()).node;
+    let left_types = join.left.column_types();
+    let right_types = join.right.column_types();
+    let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
+    let mut conjuncts = Vec::new();
+    split(join.on, &mut conjuncts);
+    let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    for conjunct in conjuncts {
+        match equality(&conjunct, left_width, width) {
+            Some((left, right)) => {
+                left_keys.push(left);
+                right_keys.push(right);
+            }
+            None => rest.push(conjunct),
+        }
+    }
+    let kind = join.kind;
+    let residual = all(rest);
+    let keys = (left_keys.as_slice(), right_keys.as_slice());
+    if let Some((right, bindings)) = look_up(&join.right, join.choice, keys, notes) {
+        return Node::LookupJoin(Arc::new(LookupJoinNode {
+            kind,
+            left: whole(*join.left),
+            right,
+            bindings,
+            left_keys,
+            right_keys,
+            residual,
+            left_types,
+            right_types,
+        }));
+    }
+    let streams =
+        matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
+    let keys = (&mut left_keys, &mut right_keys);
+    if join.choice.merge
+        && streams
+        && let Some((left, right)) = merge((&join.left, &join.right), keys, step)
+    {
+        return Node::MergeJoin(Arc::new(KeyJoinNode {
+            kind,
+            left,
+            right,
+            left_keys,
+            right_keys,
+            residual,
+            left_types,
+            right_types,
+        }));
+    }
+    let (left, right) = (whole(*join.left), whole(*join.right));
+    if left_keys.is_empty() {
+        let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
+        return Node::LoopJoin(Arc::new(node));
+    }
+    Node::HashJoin(Arc::new(KeyJoinNode {
+        kind,
+        left,
+        right,
+        left_keys,
+        right_keys,
+        residual,
+        left_types,
+        right_types,
+    }))
+}
+
+/// Returns both sides in the order of the keys, if they have it for nothing. The order is that of
+/// the right side's columns where it is not that of the conditions.
+fn merge(
+    (left_side, right_side): (&Logical, &Logical),
+    (left_keys, right_keys): (&mut Vec<Expr>, &mut Vec<Expr>),
+    step: BuildStep<'_>,
+) -> Option<(Node, Node)> {
+    let alike = left_keys.iter().zip(&*right_keys).all(|(a, b)| a.data_type() == b.data_type());
+    if !alike || left_keys.is_empty() {
+        return None;
+    }
+    let mut by_column: Vec<usize> = (0..right_keys.len()).collect();
+    by_column.sort_by_key(|&key| as_column(&right_keys[key]));
+    for order in [(0..right_keys.len()).collect(), by_column] {
+        let put = |keys: &[Expr]| order.iter().map(|&key: &usize| keys[key].clone()).collect();
+        let (left, right): (Vec<Expr>, Vec<Expr>) = (put(left_keys), put(right_keys));
+        if let Some(left_step) = in_order(left_side, &left, step)
+            && let Some(right_step) = in_order(right_side, &right, step)
+        {
+            (*left_keys, *right_keys) = (left, right);
+            return Some((left_step, right_step));
+        }
+    }
+    None
+}
+
+/// Returns the step if its rows come in the order of these keys: those of one table along one key,
+/// without look-ups and without salt.
+fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> {
+    let order = sort_keys(keys, &[]);
+    let built = step(plan.clone(), Wanted { order, goal: None });
+    let mut node = &built.node;
+    while let Node::Project(_) | Node::Filter(_) = node {
+        node = node.inputs()[0];
+    }
+    let cheap = |scan: &ScanNode| scan.lookup.is_none() && scan.path.layout.salt_buckets == 0;
+    let direct = matches!(node, Node::Scan(scan) if cheap(scan));
+    (built.ordered && direct).then_some(built.node)
+}
+
+/// Returns the scan that looks right rows up, if that was chosen, and where its parameters come
+/// from.
+fn look_up(
+    right: &Logical,
+    choice: JoinChoice,
+    (left_keys, right_keys): (&[Expr], &[Expr]),
+    notes: Notes<'_>,
+) -> Option<(Node, Vec<(usize, Expr)>)> {
+    let first = choice.lookup?;
+    let keys = right_keys.iter().zip(left_keys).enumerate();
+    let keys: Vec<(Expr, usize, DataType)> =
+        keys.map(|(at, (right, left))| (right.clone(), first + at, left.data_type())).collect();
+    let (node, used) = scan::build_lookup(right, &keys, notes)?;
+    Some((node, used.iter().map(|&key| (first + key, left_keys[key].clone())).collect()))
+}
+
+/// An equality between the sides whose values can be hashed: the key of each side.
+fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, Expr)> {
+    let (symbol, a, b) = as_operator(conjunct)?;
+    if symbol != "=" || is_volatile(conjunct) {
+        return None;
+    }
+    let uses_any = |side: &Expr| {
+        let mut columns = Columns::new();
+        add_columns(side, &mut columns);
+        !columns.is_empty()
+    };
+    let is_left = |side: &Expr| within(side, 0..left_width) && uses_any(side);
+    let is_right = |side: &Expr| within(side, left_width..width) && uses_any(side);
+    let (left, right) = if is_left(a) && is_right(b) {
+        (a, b)
+    } else if is_left(b) && is_right(a) {
+        (b, a)
+    } else {
+        return None;
+    };
+    let right = renumber(right.clone(), &|index| index - left_width);
+    let (left_type, right_type) = (left.data_type(), right.data_type());
+    if left_type != right_type && is_integer(left_type) && is_integer(right_type) {
+        return Some((as_bigint(left.clone()), as_bigint(right)));
+    }
+    let padded = left_type == DataType::Char || right_type == DataType::Char;
+    let alike = left_type == right_type || (left_type.is_text() && right_type.is_text());
+    (alike && !padded).then(|| (left.clone(), right))
+}
+
+fn as_bigint(operand: Expr) -> Expr {
+    let from = operand.data_type();
+    if from == DataType::Int8 {
+        return operand;
+    }
+    Expr::Cast {
+        operand: Box::new(operand),
+        from,
+        to: SqlType::from(DataType::Int8),
+        explicit: false,
+    }
+}
