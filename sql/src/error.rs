@@ -53,6 +53,8 @@ pub mod sqlstate {
     pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: &str = "2201W";
     /// `invalid_row_count_in_result_offset_clause`
     pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: &str = "2201X";
+    /// `invalid_tablesample_argument`
+    pub const INVALID_TABLESAMPLE_ARGUMENT: &str = "2202H";
     /// `not_null_violation`
     pub const NOT_NULL_VIOLATION: &str = "23502";
     /// `unique_violation`

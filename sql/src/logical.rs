@@ -543,6 +543,8 @@ pub struct Insert {
     pub named_columns: Vec<usize>,
     /// What happens when the row exists.
     pub on_conflict: OnConflict,
+    /// What the action of a conflict is over, where it has subqueries.
+    pub conflict_row: Option<Box<ConflictRow>>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -569,6 +571,16 @@ pub enum OnConflict {
         /// WHERE, over the same.
         predicate: Option<Expr>,
     },
+}
+
+/// The row that the action of a conflict is over, where it has subqueries: the existing row and the
+/// one that was to be inserted, then what the subqueries add.
+#[derive(Debug, Clone)]
+pub struct ConflictRow {
+    /// Parameters that take the values of the two rows.
+    pub parameters: Vec<Expr>,
+    /// Yields the one row.
+    pub plan: Logical,
 }
 
 /// Which uniqueness an ON CONFLICT is about.

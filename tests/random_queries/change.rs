@@ -1,9 +1,10 @@
 //! Random statements that change rows.
 
 use crate::random_queries::expression::Names;
+use crate::random_queries::from::renamed;
 use crate::random_queries::piece::Piece;
-use crate::random_queries::query::{Generator, renamed};
-use crate::random_queries::schema::{Column, Table};
+use crate::random_queries::query::Generator;
+use crate::random_queries::schema::{Column, Table, Type};
 
 /// What a statement's target is called.
 const TARGET: &str = "target_row";
@@ -12,23 +13,48 @@ impl Generator<'_> {
     /// Returns a statement that changes a table, and the table's name.
     pub(super) fn change(&mut self) -> (Piece, String) {
         let table = self.chance.one_of(&self.schema.tables).clone();
-        let piece = match self.chance.below(6) {
-            0 | 1 => self.insert(&table),
-            2 | 3 => self.update(&table),
-            _ => self.delete(&table),
-        };
         let name = table.name.clone();
-        (self.returning(piece, &table), name)
+        let (piece, more) = match self.chance.below(8) {
+            0 | 1 => (self.insert(&table), Vec::new()),
+            2 | 3 => self.update(&table),
+            4 | 5 => self.delete(&table),
+            _ => return (self.merge(&table), name),
+        };
+        let mut own = renamed(&table.columns, TARGET);
+        own.extend(more);
+        let names = Names { own, ..Names::default() };
+        let types = self.some_types();
+        if self.chance.percent(15) {
+            return (self.read_by_a_query(piece, &names, &types), name);
+        }
+        (self.returning(piece, &names, &types), name)
     }
 
-    fn returning(&mut self, statement: Piece, table: &Table) -> Piece {
+    /// A change in WITH, and a query that may read what it returns.
+    fn read_by_a_query(&mut self, change: Piece, names: &Names, types: &[Type]) -> Piece {
+        let changed = self.new_name();
+        let items = types.iter().map(|&of| {
+            let value = self.expression(of, names, 1);
+            Piece::text("CAST(").with(value).then(format!(" AS {})", of.name()))
+        });
+        let items = items.collect();
+        let columns: Vec<Column> = types
+            .iter()
+            .enumerate()
+            .map(|(at, &data_type)| Column { name: format!("c{at}"), data_type })
+            .collect();
+        let named: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let head = format!("WITH {changed} ({}) AS (", named.join(", "));
+        self.with.push((changed, columns));
+        let query = self.statement_after_with();
+        Piece::text(head).with(change).then(" RETURNING ").list(items, ", ").then(") ").with(query)
+    }
+
+    fn returning(&mut self, statement: Piece, names: &Names, types: &[Type]) -> Piece {
         if self.chance.percent(60) {
             return statement;
         }
-        let own = renamed(&table.columns, TARGET);
-        let names = Names { own, ..Names::default() };
-        let types = self.some_types();
-        let items = types.iter().map(|&of| self.expression(of, &names, 1)).collect();
+        let items = types.iter().map(|&of| self.expression(of, names, 1)).collect();
         statement.maybe(Piece::text(" RETURNING ").list(items, ", "))
     }
 
@@ -104,31 +130,141 @@ impl Generator<'_> {
         Some(Piece::default().list(items, ", "))
     }
 
-    fn update(&mut self, table: &Table) -> Piece {
-        let own = renamed(&table.columns, TARGET);
+    /// UPDATE, and the columns of another table that it reads.
+    fn update(&mut self, table: &Table) -> (Piece, Vec<Column>) {
+        let (other, condition) = self.others(table);
+        let mut own = renamed(&table.columns, TARGET);
+        own.extend(other.iter().filter(|other| other.row_is_known).flat_map(Other::columns));
         let names = Names { own, ..Names::default() };
         let Some(set) = self.assignments(table, &names) else { return self.delete(table) };
         let head = format!("UPDATE {} AS {TARGET} SET ", table.name);
         let piece = Piece::text(head).with(set);
-        self.where_others(piece, " FROM ", names)
+        self.where_others(piece, " FROM ", table, other, condition)
     }
 
-    fn delete(&mut self, table: &Table) -> Piece {
+    fn delete(&mut self, table: &Table) -> (Piece, Vec<Column>) {
+        let (other, condition) = self.others(table);
+        let piece = Piece::text(format!("DELETE FROM {} AS {TARGET}", table.name));
+        self.where_others(piece, " USING ", table, other, condition)
+    }
+
+    /// Another table to read, and a condition that finds at most one row of it, if it has a key.
+    fn others(&mut self, table: &Table) -> (Option<Other>, Piece) {
+        if self.chance.percent(60) {
+            return (None, Piece::default());
+        }
+        let other = self.chance.one_of(&self.schema.tables).clone();
         let own = renamed(&table.columns, TARGET);
         let names = Names { own, ..Names::default() };
-        let piece = Piece::text(format!("DELETE FROM {} AS {TARGET}", table.name));
-        self.where_others(piece, " USING ", names)
+        let row_is_known = !other.key.is_empty() && self.chance.percent(60);
+        let mut condition = Piece::default();
+        for &at in other.key.iter().filter(|_| row_is_known) {
+            let Column { name, data_type } = &other.columns[at];
+            let value = self.expression(*data_type, &names, 0);
+            let piece = condition.then(format!("other.{name} = ")).with(value);
+            condition = piece.then(" AND ");
+        }
+        (Some(Other { table: other, row_is_known }), condition)
     }
 
-    /// Adds a condition, perhaps over another table as well.
-    fn where_others(&mut self, piece: Piece, word: &str, mut names: Names) -> Piece {
+    fn where_others(
+        &mut self,
+        piece: Piece,
+        word: &str,
+        table: &Table,
+        other: Option<Other>,
+        condition: Piece,
+    ) -> (Piece, Vec<Column>) {
+        let mut names = Names { own: renamed(&table.columns, TARGET), ..Names::default() };
         let mut piece = piece;
-        if self.chance.percent(30) {
-            let other = self.chance.one_of(&self.schema.tables).clone();
-            names.own.extend(renamed(&other.columns, "other"));
-            piece = piece.then(format!("{word}{} AS other", other.name));
+        let mut known = Vec::new();
+        if let Some(other) = &other {
+            names.own.extend(other.columns());
+            piece = piece.then(format!("{word}{} AS other", other.table.name));
+            if other.row_is_known {
+                known = other.columns();
+                let more = self.condition(&names, 1);
+                return (piece.then(" WHERE ").with(condition).with(more), known);
+            }
         }
         let condition = self.condition(&names, 2);
-        piece.maybe(Piece::text(" WHERE ").with(condition))
+        (piece.maybe(Piece::text(" WHERE ").with(condition)), known)
+    }
+
+    fn merge(&mut self, table: &Table) -> Piece {
+        let types = self.some_types();
+        let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
+        let columns = names.iter().zip(&types);
+        let columns: Vec<Column> =
+            columns.map(|(name, &data_type)| Column { name: name.clone(), data_type }).collect();
+        let source = self.subquery(&types, &[]);
+        let head = format!("MERGE INTO {} AS {TARGET} USING (", table.name);
+        let piece = Piece::text(head).with(source);
+        let piece = piece.then(format!(") AS source ({}) ON ", names.join(", ")));
+        let of_source = renamed(&columns, "source");
+        let own = renamed(&table.columns, TARGET);
+        let pairs: Vec<(&Column, &Column)> = own
+            .iter()
+            .flat_map(|target| of_source.iter().map(move |source| (target, source)))
+            .filter(|(target, source)| target.data_type == source.data_type)
+            .collect();
+        let both = own.iter().chain(&of_source).cloned().collect();
+        let both = Names { own: both, ..Names::default() };
+        let condition = match pairs.is_empty() || self.chance.percent(30) {
+            true => self.condition(&both, 1),
+            false => {
+                let (target, source) = *self.chance.one_of(&pairs);
+                Piece::text(format!("{} = {}", target.name, source.name))
+            }
+        };
+        let mut piece = piece.with(condition);
+        for _ in 0..=self.chance.below(3) {
+            piece = piece.maybe(self.merge_action(table, &both, &of_source));
+        }
+        piece.then(" WHEN MATCHED THEN DO NOTHING")
+    }
+
+    fn merge_action(&mut self, table: &Table, both: &Names, of_source: &[Column]) -> Piece {
+        let inserts = self.chance.percent(40);
+        let names = match inserts {
+            true => Names { own: of_source.to_vec(), ..Names::default() },
+            false => both.clone(),
+        };
+        let mut piece = Piece::text(if inserts { " WHEN NOT MATCHED" } else { " WHEN MATCHED" });
+        if self.chance.percent(60) {
+            piece = piece.then(" AND ").with(self.condition(&names, 1));
+        }
+        let action = match (inserts, self.chance.below(4)) {
+            (_, 0) => Piece::text("DO NOTHING"),
+            (false, 1) => Piece::text("DELETE"),
+            (false, _) => match self.assignments(table, &names) {
+                Some(set) => Piece::text("UPDATE SET ").with(set),
+                None => Piece::text("DELETE"),
+            },
+            (true, _) => {
+                let named: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+                let head = format!("INSERT ({}) VALUES (", named.join(", "));
+                let mut piece = Piece::text(head);
+                for (at, column) in table.columns.iter().enumerate() {
+                    let value = self.expression(column.data_type, &names, 1);
+                    piece = if at > 0 { piece.then(", ") } else { piece }.with(value);
+                }
+                piece.then(")")
+            }
+        };
+        piece.then(" THEN ").with(action)
+    }
+}
+
+/// A table that a change reads besides the one that it changes.
+struct Other {
+    table: Table,
+    /// Whether a row of the target meets one row of it at most, so that it is known which.
+    row_is_known: bool,
+}
+
+impl Other {
+    fn columns(&self) -> Vec<Column> {
+        renamed(&self.table.columns, "other")
     }
 }

@@ -25,12 +25,12 @@ impl Names {
     }
 
     /// Returns the names that the arguments of an aggregate may use; `None` if there is none.
-    fn of_arguments(&self) -> Option<Names> {
+    pub(super) fn of_arguments(&self) -> Option<Names> {
         let own = self.aggregated.clone()?;
         Some(Names { own, outer: self.outer.clone(), ..Names::default() })
     }
 
-    fn plain(&self) -> Names {
+    pub(super) fn plain(&self) -> Names {
         Names { aggregated: None, windowed: None, ..self.clone() }
     }
 }
@@ -81,16 +81,18 @@ impl Generator<'_> {
             }
             4 | 5 if names.windowed.is_some() => self.window_call(data_type, names),
             4..=9 if names.aggregated.is_some() => self.aggregate(data_type, names),
+            10..=13 => self.call(data_type, names, below),
             _ => match data_type {
                 Type::Text => self.text(names, below),
                 Type::Boolean => self.condition(names, below),
                 Type::Date | Type::Timestamp => self.time(data_type, names, below),
-                _ => self.number(data_type, names, below),
+                of if of.is_number() => self.number(data_type, names, below),
+                _ => self.call(data_type, names, below),
             },
         }
     }
 
-    fn constant(&mut self, data_type: Type) -> Piece {
+    pub(super) fn constant(&mut self, data_type: Type) -> Piece {
         let value = literal(self.chance, data_type);
         let name = data_type.name();
         Piece::text(match data_type {
@@ -377,93 +379,5 @@ impl Generator<'_> {
                 piece.then(format!(" {operator} {which} (")).with(query).then("))")
             }
         }
-    }
-
-    fn aggregate(&mut self, data_type: Type, names: &Names) -> Piece {
-        let Some(arguments) = names.of_arguments() else { return self.constant(data_type) };
-        let depth = self.chance.below(2);
-        let distinct = if self.chance.percent(15) { "DISTINCT " } else { "" };
-        let (name, of) = match (data_type, self.chance.below(4)) {
-            (Type::Bigint, 0) => ("count", None),
-            (Type::Bigint, 1) => ("count", Some(*self.chance.one_of(&Type::ALL))),
-            (Type::Bigint, 2) => ("sum", Some(Type::Integer)),
-            (Type::Numeric, 0) => ("sum", Some(Type::Numeric)),
-            (Type::Numeric, 1) => ("avg", Some(Type::Integer)),
-            (Type::Numeric, 2) => ("sum", Some(Type::Bigint)),
-            (Type::Numeric, _) => ("stddev", Some(Type::Integer)),
-            (Type::Boolean, 0 | 1) => ("bool_and", Some(Type::Boolean)),
-            (Type::Boolean, _) => ("bool_or", Some(Type::Boolean)),
-            (of, 0 | 1) => ("min", Some(of)),
-            (of, _) => ("max", Some(of)),
-        };
-        let piece = match of {
-            None => Piece::text("count(*)"),
-            Some(of) => {
-                let argument = self.expression(of, &arguments, depth);
-                Piece::text(format!("{name}({distinct}")).with(argument).then(")")
-            }
-        };
-        if self.chance.percent(80) {
-            return piece;
-        }
-        let condition = self.condition(&arguments, 1);
-        piece.maybe(Piece::text(" FILTER (WHERE ").with(condition).then(")"))
-    }
-
-    /// Window functions whose answer does not depend on how ties are broken.
-    fn window_call(&mut self, data_type: Type, names: &Names) -> Piece {
-        let Some(order) = names.windowed.clone() else { return self.constant(data_type) };
-        let plain = names.plain();
-        let function = match data_type {
-            Type::Bigint => match self.chance.below(4) {
-                0 => Piece::text("row_number()"),
-                1 => Piece::text("rank()"),
-                2 => Piece::text("dense_rank()"),
-                _ => Piece::text("count(").with(self.expression(Type::Text, &plain, 1)).then(")"),
-            },
-            Type::Numeric if self.chance.percent(50) => {
-                Piece::text("sum(").with(self.expression(Type::Numeric, &plain, 1)).then(")")
-            }
-            Type::Boolean => {
-                Piece::text("bool_or(").with(self.expression(Type::Boolean, &plain, 1)).then(")")
-            }
-            of => {
-                let functions = ["first_value", "last_value", "lag", "lead", "min", "max"];
-                let name = *self.chance.one_of(&functions);
-                Piece::text(format!("{name}(")).with(self.expression(of, &plain, 1)).then(")")
-            }
-        };
-        let mut over = Piece::text(" OVER (");
-        if self.chance.percent(60) {
-            let of = *self.chance.one_of(&Type::ALL);
-            let key = self.expression(of, &plain, 0);
-            over = over.maybe(Piece::text("PARTITION BY ").with(key).then(" "));
-        }
-        let mut keys: Vec<Piece> = Vec::new();
-        if self.chance.percent(50) {
-            let of = *self.chance.one_of(&Type::ALL);
-            let direction = *self.chance.one_of(&["", " DESC", " NULLS FIRST"]);
-            keys.push(self.expression(of, &plain, 1).then(direction));
-        }
-        // All columns come last, so that rows which tie are the same row.
-        keys.extend(order.iter().map(|column| Piece::text(column.name.clone())));
-        let mut all = String::new();
-        for (at, key) in keys.iter().enumerate() {
-            all.push_str(if at > 0 { ", " } else { "ORDER BY " });
-            all.push_str(&key.to_string());
-        }
-        if keys.is_empty() {
-            all.push_str("ORDER BY 1::text");
-        }
-        let frames = [
-            "",
-            "",
-            " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-            " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-            " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-            " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
-        ];
-        let frame = *self.chance.one_of(&frames);
-        Piece::text("").with(function).with(over.then(all).then(frame).then(")"))
     }
 }

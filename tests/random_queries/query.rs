@@ -2,26 +2,21 @@
 
 use crate::random_queries::chance::Chance;
 use crate::random_queries::expression::Names;
+use crate::random_queries::from::renamed;
 use crate::random_queries::piece::Piece;
-use crate::random_queries::schema::{Column, Schema, Table, Type};
+use crate::random_queries::schema::{Column, Schema, Type};
 
 /// Draws queries over the tables of a schema.
 pub(super) struct Generator<'a> {
     pub(super) chance: &'a mut Chance,
     pub(super) schema: &'a Schema,
     /// How many queries are around the present one.
-    depth: usize,
+    pub(super) depth: usize,
     /// Subqueries that may still be drawn in this statement.
-    subqueries_left: usize,
+    pub(super) subqueries_left: usize,
     names_given: usize,
     /// Queries of WITH that are in sight.
-    with: Vec<(String, Vec<Column>)>,
-}
-
-/// What stands in FROM.
-struct From {
-    text: Piece,
-    columns: Vec<Column>,
+    pub(super) with: Vec<(String, Vec<Column>)>,
 }
 
 impl<'a> Generator<'a> {
@@ -41,7 +36,7 @@ impl<'a> Generator<'a> {
         true
     }
 
-    fn new_name(&mut self) -> String {
+    pub(super) fn new_name(&mut self) -> String {
         self.names_given += 1;
         format!("q{}", self.names_given)
     }
@@ -67,7 +62,16 @@ impl<'a> Generator<'a> {
         (piece, ordered)
     }
 
+    /// Returns a query that may read what was put into WITH.
+    pub(super) fn statement_after_with(&mut self) -> Piece {
+        let types = self.some_types();
+        self.query(&types, &[])
+    }
+
     fn with_clause(&mut self) -> Piece {
+        if self.chance.percent(30) {
+            return self.recursion();
+        }
         let (name, types) = (self.new_name(), self.some_types());
         self.depth += 1;
         let query = self.query(&types, &[]);
@@ -82,6 +86,51 @@ impl<'a> Generator<'a> {
         let head = format!("WITH {name} ({}) AS {how}(", names.join(", "));
         self.with.push((name, columns));
         Piece::text(head).with(query).then(") ")
+    }
+
+    /// WITH RECURSIVE, of a column that counts and others.
+    fn recursion(&mut self) -> Piece {
+        let name = self.new_name();
+        let mut types = vec![Type::Integer];
+        types.extend(self.some_types());
+        let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
+        let columns: Vec<Column> = names
+            .iter()
+            .zip(&types)
+            .map(|(name, &data_type)| Column { name: name.clone(), data_type })
+            .collect();
+        self.depth += 1;
+        let nothing = Names::default();
+        let typed = |piece: Piece, of: Type| {
+            Piece::text("CAST(").with(piece).then(format!(" AS {})", of.name()))
+        };
+        let first = types[1..].iter().map(|&of| {
+            let value = self.expression(of, &nothing, 1);
+            typed(value, of)
+        });
+        let first: Vec<Piece> = first.collect();
+        let reader = self.new_name();
+        let table = self.chance.one_of(&self.schema.tables).clone();
+        let other = self.new_name();
+        let mut own = renamed(&columns, &reader);
+        own.extend(renamed(&table.columns, &other));
+        let own = Names { own, ..Names::default() };
+        let next = types[1..].iter().map(|&of| {
+            let value = self.expression(of, &own, 1);
+            typed(value, of)
+        });
+        let next: Vec<Piece> = next.collect();
+        let left = std::mem::take(&mut self.subqueries_left);
+        let condition = self.condition(&own, 1);
+        self.subqueries_left = left;
+        self.depth -= 1;
+        let head = format!("WITH RECURSIVE {name} ({}) AS (SELECT 0, ", names.join(", "));
+        let again = format!(" UNION SELECT {reader}.c0 + 1, ");
+        let from = format!(" FROM {name} AS {reader}, {} AS {other}", table.name);
+        let bound = format!("{from} WHERE {reader}.c0 < 3");
+        self.with.push((name, columns));
+        let piece = Piece::text(head).list(first, ", ").then(again).list(next, ", ").then(bound);
+        piece.then(" AND ").with(condition).then(") ")
     }
 
     /// ORDER BY all columns, so that rows which tie are the same, and perhaps LIMIT.
@@ -181,8 +230,14 @@ impl<'a> Generator<'a> {
         let names =
             Names { own: from.columns.clone(), outer: outer.to_vec(), aggregated: None, windowed };
         let distinct = if self.chance.percent(15) { "DISTINCT " } else { "" };
-        let items: Vec<Piece> = types.iter().map(|&of| self.expression(of, &names, 2)).collect();
-        let on = self.chance.percent(5) && distinct.is_empty() && types.len() > 1;
+        let sets = self.chance.percent(8);
+        let mut items: Vec<Piece> = Vec::new();
+        for &of in types {
+            let plain = names.plain();
+            let set = if sets { self.set_function(of, &plain) } else { None };
+            items.push(set.unwrap_or_else(|| self.expression(of, &names, 2)));
+        }
+        let on = !sets && self.chance.percent(5) && distinct.is_empty() && types.len() > 1;
         let mut piece = Piece::text(format!("SELECT {distinct}"));
         // All outputs are ordered by, so which row of a group comes first is known.
         let mut order = Piece::default();
@@ -252,18 +307,11 @@ impl<'a> Generator<'a> {
         let items = types.iter().map(|&of| self.expression(of, &names, 2)).collect();
         let piece = Piece::text("SELECT ").list(items, ", ").with(from.text);
         let mut piece = piece.maybe(self.filter(&below));
-        let key_names: Vec<Piece> = keys.iter().map(|key| Piece::text(key.name.clone())).collect();
         if !keys.is_empty() {
-            let how = match self.chance.below(10) {
-                0 if self.has_grouping_sets() => "ROLLUP ",
-                1 if self.has_grouping_sets() => "CUBE ",
-                _ => "",
-            };
-            let list = match how {
-                "" => Piece::text(" GROUP BY ").list(key_names, ", "),
-                how => Piece::text(format!(" GROUP BY {how}(")).list(key_names, ", ").then(")"),
-            };
+            let list = self.group_by(&keys);
             piece = piece.maybe(list);
+        } else if self.chance.percent(10) {
+            piece = piece.maybe(Piece::text(" GROUP BY ()"));
         }
         if self.chance.percent(25) {
             let names = Names { windowed: None, ..names };
@@ -273,111 +321,34 @@ impl<'a> Generator<'a> {
         piece
     }
 
-    fn has_grouping_sets(&self) -> bool {
-        false
-    }
-
-    fn from(&mut self, outer: &[Column]) -> From {
-        let count = match self.chance.below(20) {
-            0 if self.depth > 0 => return From { text: Piece::default(), columns: Vec::new() },
-            0..=9 => 1,
-            10..=16 => 2,
-            17 | 18 => 3,
-            _ => 4,
-        };
-        let first = self.relation(outer);
-        let mut text = Piece::text(" FROM ").with(first.text);
-        let mut columns = first.columns;
-        for _ in 1..count {
-            let right = self.relation(outer);
-            let clause = self.join(&columns, &right, outer);
-            text = text.maybe(clause.0);
-            if clause.1 {
-                columns.extend(right.columns);
+    /// GROUP BY keys, in one of its forms.
+    fn group_by(&mut self, keys: &[Column]) -> Piece {
+        let names: Vec<Piece> = keys.iter().map(|key| Piece::text(key.name.clone())).collect();
+        let list = |names: Vec<Piece>| Piece::default().list(names, ", ");
+        let (first, others) = names.split_at(1);
+        match self.chance.below(16) {
+            0 => Piece::text(" GROUP BY ROLLUP (").with(list(names)).then(")"),
+            1 => Piece::text(" GROUP BY CUBE (").with(list(names)).then(")"),
+            2 if !others.is_empty() => {
+                let rest = Piece::text(", ROLLUP (").with(list(others.to_vec())).then(")");
+                Piece::text(" GROUP BY ").with(first[0].clone()).with(rest)
             }
-        }
-        From { text, columns }
-    }
-
-    /// Returns the join of what is there with a relation, and whether its columns are in sight.
-    fn join(&mut self, left: &[Column], right: &From, outer: &[Column]) -> (Piece, bool) {
-        let relation = right.text.clone();
-        let kind = match self.chance.below(10) {
-            0 => return (Piece::text(" CROSS JOIN ").with(relation), true),
-            1 => return (Piece::text(" NATURAL JOIN ").with(relation), true),
-            2..=4 => " JOIN ",
-            5 | 6 => " LEFT JOIN ",
-            7 => " RIGHT JOIN ",
-            _ => " FULL JOIN ",
-        };
-        let join = Piece::text(kind).with(relation).then(" ON ");
-        let mut equalities: Vec<Piece> = Vec::new();
-        for _ in 0..=self.chance.below(2) {
-            let pairs: Vec<(&Column, &Column)> = left
-                .iter()
-                .flat_map(|l| right.columns.iter().map(move |r| (l, r)))
-                .filter(|(l, r)| l.data_type == r.data_type)
-                .collect();
-            if !pairs.is_empty() {
-                let (l, r) = self.chance.one_of(&pairs);
-                equalities.push(Piece::text(format!("{} = {}", l.name, r.name)));
+            3 | 4 => {
+                let mut sets = Vec::new();
+                for _ in 0..=self.chance.below(3) {
+                    let some: Vec<Piece> =
+                        names.iter().filter(|_| self.chance.percent(50)).cloned().collect();
+                    sets.push(Piece::text("(").with(list(some)).then(")"));
+                }
+                // Each key is in one of them, so that all expressions are grouped by.
+                let all = Piece::text("(").with(list(names)).then(")");
+                sets.push(all);
+                let distinct = *self.chance.one_of(&["", "DISTINCT "]);
+                let head = format!(" GROUP BY {distinct}GROUPING SETS (");
+                Piece::text(head).list(sets, ", ").then(")")
             }
-        }
-        // A subquery over both sides of an outer join is not there.
-        let mut own: Vec<Column> = right.columns.clone();
-        if kind == " JOIN " || self.subqueries_left == 0 {
-            own.extend(left.iter().cloned());
-        }
-        let names = Names { own, outer: outer.to_vec(), ..Names::default() };
-        let full = kind == " FULL JOIN ";
-        if equalities.is_empty() || self.chance.percent(20) && !full {
-            // PostgreSQL does a full join by equalities alone.
-            let condition = if full { Piece::text("true") } else { self.condition(&names, 1) };
-            equalities.push(condition);
-        }
-        (join.list(equalities, " AND "), true)
-    }
-
-    fn relation(&mut self, _outer: &[Column]) -> From {
-        let alias = self.new_name();
-        if !self.with.is_empty() && self.chance.percent(40) {
-            let (name, columns) = self.chance.one_of(&self.with).clone();
-            let text = Piece::text(format!("{name} AS {alias}"));
-            return From { text, columns: renamed(&columns, &alias) };
-        }
-        match self.chance.below(10) {
-            0 | 1 if self.may_nest() => {
-                let types = self.some_types();
-                let query = self.subquery(&types, &[]);
-                let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
-                let columns = names.iter().zip(&types);
-                let columns: Vec<Column> = columns
-                    .map(|(name, &data_type)| Column { name: name.clone(), data_type })
-                    .collect();
-                let text = Piece::text("(").with(query);
-                let text = text.then(format!(") AS {alias} ({})", names.join(", ")));
-                From { text, columns: renamed(&columns, &alias) }
-            }
-            2 => {
-                let (from, to) = (self.chance.between(-1, 2), self.chance.between(0, 5));
-                let text = format!("generate_series({from}, {to}) AS {alias} (c0)");
-                let column = Column { name: "c0".to_owned(), data_type: Type::Integer };
-                From { text: Piece::text(text), columns: renamed(&[column], &alias) }
-            }
-            _ => {
-                let table: &Table = self.chance.one_of(&self.schema.tables);
-                let text = Piece::text(format!("{} AS {alias}", table.name));
-                From { text, columns: renamed(&table.columns, &alias) }
-            }
+            5 => Piece::text(" GROUP BY (").with(list(names)).then("), ()"),
+            _ => Piece::text(" GROUP BY ").with(list(names)),
         }
     }
-}
-
-/// Returns columns with the name of their relation before them.
-pub(super) fn renamed(columns: &[Column], relation: &str) -> Vec<Column> {
-    let with = |column: &Column| Column {
-        name: format!("{relation}.{}", column.name),
-        data_type: column.data_type,
-    };
-    columns.iter().map(with).collect()
 }

@@ -16,11 +16,18 @@ pub(super) enum Type {
     Boolean,
     Date,
     Timestamp,
+    Timestamptz,
+    Time,
+    Interval,
+    Uuid,
+    Integers,
+    Texts,
+    Json,
 }
 
 impl Type {
     /// All of them.
-    pub(super) const ALL: [Type; 9] = [
+    pub(super) const ALL: [Type; 16] = [
         Type::Smallint,
         Type::Integer,
         Type::Bigint,
@@ -30,6 +37,13 @@ impl Type {
         Type::Boolean,
         Type::Date,
         Type::Timestamp,
+        Type::Timestamptz,
+        Type::Time,
+        Type::Interval,
+        Type::Uuid,
+        Type::Integers,
+        Type::Texts,
+        Type::Json,
     ];
 
     /// Returns the type's name.
@@ -44,6 +58,13 @@ impl Type {
             Type::Boolean => "boolean",
             Type::Date => "date",
             Type::Timestamp => "timestamp",
+            Type::Timestamptz => "timestamptz",
+            Type::Time => "time",
+            Type::Interval => "interval",
+            Type::Uuid => "uuid",
+            Type::Integers => "integer[]",
+            Type::Texts => "text[]",
+            Type::Json => "jsonb",
         }
     }
 
@@ -51,6 +72,12 @@ impl Type {
     pub(super) fn is_number(self) -> bool {
         use Type::{Bigint, Double, Integer, Numeric, Smallint};
         matches!(self, Smallint | Integer | Bigint | Numeric | Double)
+    }
+
+    /// Returns whether a column of it may be a key: equal values are the same literals, and bennu
+    /// has an order of bytes for it.
+    fn is_key(self) -> bool {
+        !matches!(self, Type::Boolean | Type::Json | Type::Interval)
     }
 }
 
@@ -91,7 +118,7 @@ pub(super) struct Schema {
 }
 
 /// Names of columns and what type they have in all tables. `varchar(6)` counts as text.
-const COLUMNS: [(&str, Type, &str); 12] = [
+const COLUMNS: [(&str, Type, &str); 19] = [
     ("i", Type::Integer, "integer"),
     ("j", Type::Integer, "integer"),
     ("h", Type::Smallint, "smallint"),
@@ -104,6 +131,13 @@ const COLUMNS: [(&str, Type, &str); 12] = [
     ("d", Type::Date, "date"),
     ("m", Type::Timestamp, "timestamp"),
     ("x", Type::Text, "char(3)"),
+    ("z", Type::Timestamptz, "timestamptz"),
+    ("k", Type::Time, "time"),
+    ("l", Type::Interval, "interval"),
+    ("u", Type::Uuid, "uuid"),
+    ("a", Type::Integers, "integer[]"),
+    ("w", Type::Texts, "text[]"),
+    ("o", Type::Json, "jsonb"),
 ];
 
 /// Columns with a declared length are read as text.
@@ -141,11 +175,49 @@ pub(super) fn literal(chance: &mut Chance, data_type: Type) -> String {
             let (day, hour) = (chance.between(10, 14), chance.between(0, 23));
             format!("'2020-02-{day} {hour:02}:30:00'")
         }
+        Type::Timestamptz => {
+            let (day, hour) = (chance.between(10, 14), chance.between(0, 23));
+            format!("'2020-02-{day} {hour:02}:30:00+00'")
+        }
+        Type::Time => format!("'{:02}:{}0:00'", chance.between(0, 23), chance.between(0, 5)),
+        // No two of these are equal, nor do expressions make such: '1 day' is '24:00'.
+        Type::Interval => match chance.below(2) {
+            0 => format!("'{} days'", chance.between(-3, 5)),
+            _ => format!("'{:02}:30:00'", chance.between(0, 23)),
+        },
+        Type::Uuid => format!("'00000000-0000-0000-0000-00000000000{}'", chance.below(6)),
+        Type::Integers => {
+            let lists = ["", "1", "2", "1,2", "2,1", "1,NULL", "0,1,2,3", "NULL", "3,3"];
+            format!("'{{{}}}'", chance.one_of(&lists))
+        }
+        Type::Texts => {
+            let lists = ["", "a", "b", "a,b", "ab", "a,NULL", "\"x y\",B", "\"\"", "b,a,b"];
+            format!("'{{{}}}'", chance.one_of(&lists))
+        }
+        Type::Json => {
+            let values = [
+                "1",
+                "-2",
+                "null",
+                "true",
+                "\"a\"",
+                "[]",
+                "{}",
+                "[1, 2]",
+                "[1, \"a\", null]",
+                "{\"a\": 1}",
+                "{\"a\": \"b\", \"b\": [1]}",
+                "{\"a\": {\"b\": 2}}",
+                "[[1], {\"a\": 3}]",
+                "{\"b\": null, \"a\": true}",
+            ];
+            format!("'{}'", chance.one_of(&values))
+        }
     }
 }
 
 fn table(chance: &mut Chance, number: usize) -> (Table, Vec<Setup>) {
-    let mut chosen: Vec<_> = COLUMNS.iter().filter(|_| chance.percent(55)).collect();
+    let mut chosen: Vec<_> = COLUMNS.iter().filter(|_| chance.percent(40)).collect();
     if chosen.len() < 3 {
         chosen = COLUMNS[..5].iter().collect();
     }
@@ -157,12 +229,12 @@ fn table(chance: &mut Chance, number: usize) -> (Table, Vec<Setup>) {
     let mut key: Vec<usize> = Vec::new();
     for _ in 0..chance.below(4) {
         let at = chance.below(columns.len());
-        if !key.contains(&at) && columns[at].data_type != Type::Boolean {
+        if !key.contains(&at) && columns[at].data_type.is_key() {
             key.push(at);
         }
     }
     let unique = chance.percent(25).then(|| chance.below(columns.len()));
-    let unique = unique.filter(|at| !key.contains(at));
+    let unique = unique.filter(|at| !key.contains(at) && columns[*at].data_type.is_key());
     let name = format!("t{number}");
     let table = Table { name, columns, key, unique };
     let declared: Vec<&str> = chosen.iter().map(|(_, _, declared)| *declared).collect();

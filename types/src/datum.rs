@@ -34,9 +34,9 @@ pub use self::record::{Fields, Record};
 
 /// One SQL value, or NULL.
 ///
-/// `PartialEq` compares values as Rust does and is for tests; SQL comparison is
-/// [`Datum::compare`](crate::datum::Datum::compare).
-#[derive(Debug, Clone, PartialEq)]
+/// `PartialEq` tells whether values are the same, floats bit for bit, so that NaN is itself; SQL
+/// comparison is [`Datum::compare`](crate::datum::Datum::compare).
+#[derive(Debug, Clone)]
 pub enum Datum {
     /// NULL of any type.
     Null,
@@ -75,6 +75,30 @@ pub enum Datum {
 }
 
 const _: () = assert!(size_of::<Datum>() == 24);
+
+impl PartialEq for Datum {
+    fn eq(&self, other: &Datum) -> bool {
+        match (self, other) {
+            (Datum::Null, Datum::Null) => true,
+            (Datum::Bool(a), Datum::Bool(b)) => a == b,
+            (Datum::Int2(a), Datum::Int2(b)) => a == b,
+            (Datum::Int4(a), Datum::Int4(b)) | (Datum::Date(a), Datum::Date(b)) => a == b,
+            (Datum::Int8(a), Datum::Int8(b))
+            | (Datum::Time(a), Datum::Time(b))
+            | (Datum::Timestamp(a), Datum::Timestamp(b))
+            | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a == b,
+            (Datum::Float4(a), Datum::Float4(b)) => a.to_bits() == b.to_bits(),
+            (Datum::Float8(a), Datum::Float8(b)) => a.to_bits() == b.to_bits(),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a == b,
+            (Datum::Text(a), Datum::Text(b)) => a == b,
+            (Datum::Bytea(a), Datum::Bytea(b)) => a == b,
+            (Datum::Interval(a), Datum::Interval(b)) => a == b,
+            (Datum::Uuid(a), Datum::Uuid(b)) => a == b,
+            (Datum::Nested(a), Datum::Nested(b)) => a == b,
+            _ => false,
+        }
+    }
+}
 
 impl Datum {
     /// Returns a text value.

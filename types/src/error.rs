@@ -38,6 +38,10 @@ pub mod sqlstate {
     pub const DATETIME_FIELD_OVERFLOW: &str = "22008";
     /// `invalid_parameter_value`
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// `invalid_tablesample_argument`
+    pub const INVALID_TABLESAMPLE_ARGUMENT: &str = "2202H";
+    /// `invalid_tablesample_repeat`
+    pub const INVALID_TABLESAMPLE_REPEAT: &str = "2202G";
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";
     /// `cannot_coerce`

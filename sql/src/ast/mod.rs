@@ -46,7 +46,7 @@ pub use expr::{
 pub use query::{
     Distinct, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
     NullsOrder, OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder,
-    SourceQuery, TableAlias, TableFunction, TableRef,
+    SourceQuery, TableAlias, TableFunction, TableRef, TableSample,
 };
 pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,
@@ -57,7 +57,7 @@ pub use session::{
     TransactionModes,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
-pub use with::{NamedQuery, NamedQueryBody, With};
+pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
 
 /// A name, folded, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

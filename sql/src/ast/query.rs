@@ -161,6 +161,8 @@ pub enum TableRef {
         alias: Option<TableAlias>,
         /// `FOR SYSTEM_TIME AS OF …`
         as_of: Option<Box<Expr>>,
+        /// `TABLESAMPLE …`
+        sample: Option<Box<TableSample>>,
     },
     /// A query.
     Subquery {
@@ -191,6 +193,15 @@ pub enum TableRef {
         /// Which rows match.
         condition: JoinCondition,
     },
+}
+
+/// `TABLESAMPLE method (…) [REPEATABLE (…)]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableSample {
+    /// The method and what it is given.
+    pub method: FunctionCall,
+    /// `REPEATABLE (…)`
+    pub seed: Option<Expr>,
 }
 
 /// Functions in FROM. They may name columns of what is before them.

@@ -1,5 +1,6 @@
 //! WITH, as written.
 
+use super::expr::Expr;
 use super::query::Query;
 use super::{Ident, Statement};
 
@@ -25,6 +26,38 @@ pub struct NamedQuery {
     pub body: NamedQueryBody,
     /// Whether it is of WITH RECURSIVE and reads itself.
     pub is_recursive: bool,
+    /// `SEARCH …`
+    pub search: Option<Search>,
+    /// `CYCLE …`
+    pub cycle: Option<Cycle>,
+}
+
+/// `SEARCH DEPTH | BREADTH FIRST BY columns SET sequence`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// Whether it is DEPTH FIRST.
+    pub depth_first: bool,
+    /// What orders the rows of one step.
+    pub columns: Vec<Ident>,
+    /// The column that is added.
+    pub sequence: Ident,
+    /// Where the clause stands.
+    pub position: usize,
+}
+
+/// `CYCLE columns SET mark [TO value DEFAULT value] USING path`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cycle {
+    /// What tells that a row was met before.
+    pub columns: Vec<Ident>,
+    /// The column that says so.
+    pub mark: Ident,
+    /// Its values where it was, and where not; true and false if they are not given.
+    pub values: Option<(Expr, Expr)>,
+    /// The column with the rows on the way.
+    pub path: Ident,
+    /// Where the clause stands.
+    pub position: usize,
 }
 
 /// What gives the rows of a named query.

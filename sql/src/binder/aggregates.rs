@@ -13,7 +13,7 @@ use crate::binder::level::{
     AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
 };
 use crate::binder::select::direction;
-use crate::binder::tree::walk;
+use crate::binder::tree::{for_each_expression, walk, walk_plan};
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
@@ -65,21 +65,32 @@ impl Binder<'_> {
     /// if it takes none of the level at hand.
     fn depth_of(&self, aggregate: &Aggregate) -> Option<usize> {
         let (mut local, mut outer) = (false, None);
+        let taken_from = |parameter: usize| {
+            let takes = |level: &Level| level.open_bindings.iter().any(|(of, _)| *of == parameter);
+            self.levels.iter().rposition(takes)
+        };
         let mut waiting: Vec<Expr> = aggregate.expressions().cloned().collect();
         let subqueries = self.levels.last().map_or(&[][..], |level| &level.subqueries);
         while let Some(expr) = waiting.pop() {
             walk(&expr, &mut |node| match node {
                 Expr::Column { index: SUBQUERY_COLUMN.., .. } => {}
                 Expr::Column { index: index @ SUBQUERY.., .. } => {
-                    let taken = &mut |taken: &Expr| waiting.push(taken.clone());
-                    subqueries[*index - SUBQUERY].for_each_taken(taken);
+                    let subquery = &subqueries[*index - SUBQUERY];
+                    subquery.for_each_taken(&mut |taken| waiting.push(taken.clone()));
+                    // What it takes from further out.
+                    let mut plan = subquery.plan.clone();
+                    walk_plan(&mut plan, &mut |node| {
+                        for_each_expression(node, &mut |expr| {
+                            walk(expr, &mut |node| {
+                                if let Expr::Parameter { index, .. } = node {
+                                    outer = outer.max(taken_from(*index));
+                                }
+                            });
+                        });
+                    });
                 }
                 Expr::Column { .. } => local = true,
-                Expr::Parameter { index, .. } => {
-                    let takes =
-                        |level: &Level| level.open_bindings.iter().any(|(of, _)| of == index);
-                    outer = outer.max(self.levels.iter().rposition(takes));
-                }
+                Expr::Parameter { index, .. } => outer = outer.max(taken_from(*index)),
                 _ => {}
             });
         }

@@ -70,8 +70,30 @@ impl Binder<'_> {
 
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
-            TableRef::Table { name, alias, as_of } => {
+            TableRef::Table { name, alias, as_of, sample: None } => {
                 self.bind_table(name, alias.as_ref(), as_of.as_deref())
+            }
+            TableRef::Table { name, alias, as_of, sample: Some(sample) } => {
+                let bound = self.bind_table(name, alias.as_ref(), as_of.as_deref())?;
+                let (mut rows, scope) = bound;
+                match &rows.plan {
+                    Logical::Scan(scan) => {
+                        let table = Arc::clone(&scan.table);
+                        self.bind_sample(&mut rows, (&table, &scope), sample)?;
+                    }
+                    Logical::SystemRows(_) => {
+                        let hint = "Take a sample of a table that was filled with them.";
+                        return Err(Error::not_supported("TABLESAMPLE of the catalog", hint)
+                            .at(name.position()));
+                    }
+                    _ => {
+                        let message = "TABLESAMPLE clause can only be applied to tables and \
+                                       materialized views";
+                        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                            .at(name.position()));
+                    }
+                }
+                Ok((rows, scope))
             }
             TableRef::Subquery { query, lateral, alias } => {
                 let bound = match lateral {

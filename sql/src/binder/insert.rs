@@ -14,11 +14,12 @@ use crate::binder::bound_query::BoundQuery;
 use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
+use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Assignment, Bound, ConflictTarget, Insert, Logical, OnConflict};
+use crate::logical::{Bound, ConflictRow, ConflictTarget, Insert, Logical, OnConflict};
 
 impl Binder<'_> {
     /// Binds INSERT.
@@ -27,13 +28,13 @@ impl Binder<'_> {
         let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
         let (source, named_columns) =
             self.bind_insert_source(&table, &insert.columns, &insert.source, insert.overriding)?;
-        let on_conflict = match &insert.on_conflict {
-            None => OnConflict::Error,
+        let (on_conflict, conflict_row) = match &insert.on_conflict {
+            None => (OnConflict::Error, None),
             Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,
         };
         let (scope, types) = (existing_scope(&table, &alias), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
-        let insert = Insert { table, source, named_columns, on_conflict, returning };
+        let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
         Ok(returning_query(Bound::Insert(insert), query))
     }
 
@@ -47,19 +48,18 @@ impl Binder<'_> {
         }
         let (source, named_columns) =
             self.bind_insert_source(&table, &upsert.columns, &upsert.source, None)?;
-        let on_conflict = match &upsert.on_duplicate {
-            None => OnConflict::Overwrite,
-            Some(OnDuplicate::Ignore) => OnConflict::Ignore { target: ConflictTarget::PrimaryKey },
+        let target = ConflictTarget::PrimaryKey;
+        let (on_conflict, conflict_row) = match &upsert.on_duplicate {
+            None => (OnConflict::Overwrite, None),
+            Some(OnDuplicate::Ignore) => (OnConflict::Ignore { target }, None),
             Some(OnDuplicate::Update(list)) => {
                 let scope = existing_scope(&table, &table.name);
-                let assignments = self.bind_conflict_set(&table, scope, (list, None))?.0;
-                let target = ConflictTarget::PrimaryKey;
-                OnConflict::Update { target, assignments, predicate: None }
+                self.bind_conflict_action(&table, scope, target, (list, None))?
             }
         };
         let (scope, types) = (existing_scope(&table, &table.name), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
-        let insert = Insert { table, source, named_columns, on_conflict, returning };
+        let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
         Ok(returning_query(Bound::Insert(insert), query))
     }
 
@@ -177,13 +177,13 @@ impl Binder<'_> {
         table: &Arc<Table>,
         alias: &str,
         clause: &ast::OnConflict,
-    ) -> Result<OnConflict> {
+    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
         let target = match &clause.target {
             None => ConflictTarget::Any,
             Some(target) => conflict_target(table, target, clause.position)?,
         };
         match &clause.action {
-            ConflictAction::Nothing => Ok(OnConflict::Ignore { target }),
+            ConflictAction::Nothing => Ok((OnConflict::Ignore { target }, None)),
             ConflictAction::Update { .. } if target == ConflictTarget::Any => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification \
                                or constraint name";
@@ -196,19 +196,19 @@ impl Binder<'_> {
                 let excluded = Scope::of(Relation::of_table("excluded", table, 0));
                 let scope = existing_scope(table, alias).join(excluded, width)?;
                 let parts = (assignments.as_slice(), selection.as_ref());
-                let (assignments, predicate) = self.bind_conflict_set(table, scope, parts)?;
-                Ok(OnConflict::Update { target, assignments, predicate })
+                self.bind_conflict_action(table, scope, target, parts)
             }
         }
     }
 
     /// Binds SET and WHERE over the existing row and the row that was to be inserted.
-    fn bind_conflict_set(
+    fn bind_conflict_action(
         &mut self,
         table: &Table,
         scope: Scope,
+        target: ConflictTarget,
         (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
-    ) -> Result<(Vec<Assignment>, Option<Expr>)> {
+    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(table, list)?;
             let predicate = match selection {
@@ -218,8 +218,22 @@ impl Binder<'_> {
             Ok((assignments, predicate))
         };
         let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
-        level.refuse_subqueries("the action of a conflict")?;
-        Ok(bound)
+        let (mut assignments, mut predicate) = bound;
+        let mut conflict_row = None;
+        if !level.subqueries.is_empty() {
+            let types = [column_types(table), column_types(table)].concat();
+            let mut parameter =
+                |&data_type| Expr::Parameter { index: self.parameters.outer(), data_type };
+            let parameters: Vec<Expr> = types.iter().map(&mut parameter).collect();
+            let row = Logical::Values { types: types.clone(), rows: vec![parameters.clone()] };
+            let mut row = Rows::new(row, types);
+            let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
+            for expr in predicate.iter_mut().chain(values) {
+                *expr = row.place(expr.clone(), &level.subqueries);
+            }
+            conflict_row = Some(Box::new(ConflictRow { parameters, plan: row.plan }));
+        }
+        Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
     }
 }
 

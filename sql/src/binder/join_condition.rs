@@ -1,8 +1,9 @@
 //! ON conditions with subqueries.
 //!
 //! Those of an inner join are computed over the pairs of rows. Those of an outer join are computed
-//! beside the rows of one side, as columns that the condition then reads and that go afterwards:
-//! a subquery must not take columns of both sides.
+//! beside the rows of one side, as columns that the condition then reads and that go afterwards. If
+//! one takes columns of both sides, the condition selects rows of the side that may be padded, for
+//! each row of the other: that side becomes LATERAL. A full join cannot do that.
 
 use types::expr::Expr;
 
@@ -33,7 +34,13 @@ impl Binder<'_> {
         level: &Level,
     ) -> Result<()> {
         if kind != JoinKind::Inner {
-            return outer_join(rows, (right, bindings), kind, on, &level.subqueries);
+            let takes_both = self.takes_both(&on, level, rows.types.len(), kind)?;
+            if takes_both {
+                self.outer_join_lateral(rows, (right, bindings), kind, on, &level.subqueries);
+            } else {
+                outer_join(rows, (right, bindings), kind, on, &level.subqueries);
+            }
+            return Ok(());
         }
         let (late, early): (Vec<Expr>, Vec<Expr>) =
             conjuncts(on).into_iter().partition(has_subquery);
@@ -44,6 +51,101 @@ impl Binder<'_> {
         }
         Ok(())
     }
+
+    /// Returns whether a subquery of an outer join's condition takes columns of both sides.
+    fn takes_both(
+        &self,
+        on: &Expr,
+        level: &Level,
+        left_width: usize,
+        kind: JoinKind,
+    ) -> Result<bool> {
+        for index in subqueries_of(on) {
+            let subquery = &level.subqueries[index - SUBQUERY];
+            if side_of(subquery, &level.subqueries, left_width).is_some() {
+                continue;
+            }
+            if kind == JoinKind::Full {
+                let what = "a subquery over both sides in the condition of a full join";
+                let hint = "Join one side with the subquery's rows in FROM.";
+                return Err(Error::not_supported(what, hint).at(subquery.position));
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Joins each row of the side that is kept with the rows of the other that the condition
+    /// selects for it.
+    fn outer_join_lateral(
+        &mut self,
+        rows: &mut Rows,
+        (mut right, mut bindings): (Rows, Vec<(usize, usize)>),
+        kind: JoinKind,
+        mut on: Expr,
+        subqueries: &[SubqueryUse],
+    ) {
+        let left_width = rows.types.len();
+        let of_padded = |index: usize| (index >= left_width) == (kind == JoinKind::Left);
+        let start = if kind == JoinKind::Left { left_width } else { 0 };
+        let mut taken: Vec<(usize, Expr)> = Vec::new();
+        let mut take = |expr: &mut Expr| {
+            let whole = std::mem::replace(expr, Expr::And(Vec::new()));
+            *expr = whole.transform(&mut |part| match part {
+                Expr::Column { index, data_type } if index < AGGREGATE && of_padded(index) => {
+                    Expr::Column { index: index - start, data_type }
+                }
+                Expr::Column { index, data_type } if index < AGGREGATE => {
+                    let column = Expr::Column { index: index - (left_width - start), data_type };
+                    let known = taken.iter().find(|(_, of)| *of == column).map(|(at, _)| *at);
+                    let parameter = known.unwrap_or_else(|| self.parameters.outer());
+                    if known.is_none() {
+                        taken.push((parameter, column));
+                    }
+                    Expr::Parameter { index: parameter, data_type }
+                }
+                part => part,
+            });
+        };
+        take(&mut on);
+        let mut subqueries = subqueries.to_vec();
+        for subquery in &mut subqueries {
+            subquery.bindings.iter_mut().for_each(|(_, value)| take(value));
+            subquery.kind.condition_mut().into_iter().for_each(&mut take);
+        }
+        if kind == JoinKind::Left {
+            select(&mut right, on, &subqueries);
+            bindings.extend(rows.bind(taken));
+            rows.join_lateral(right, kind, boolean(true), bindings);
+            return;
+        }
+        select(rows, on, &subqueries);
+        let bindings = right.bind(taken);
+        let right_width = right.types.len();
+        let left = std::mem::replace(rows, right);
+        rows.join_lateral(left, JoinKind::Left, boolean(true), bindings);
+        let mut columns = identity(&rows.types);
+        columns.rotate_left(right_width);
+        rows.project(columns);
+    }
+}
+
+/// Keeps the rows for which a predicate is true, and their columns alone.
+fn select(rows: &mut Rows, predicate: Expr, subqueries: &[SubqueryUse]) {
+    let columns = identity(&rows.types);
+    rows.filter(predicate, subqueries);
+    rows.project(columns);
+}
+
+/// Returns the subqueries that an expression waits for.
+fn subqueries_of(expr: &Expr) -> Vec<usize> {
+    let mut used = Vec::new();
+    for_each_column(expr, &mut |index| {
+        if (SUBQUERY..SUBQUERY_COLUMN).contains(&index) {
+            used.push(index);
+        }
+    });
+    used
 }
 
 fn outer_join(
@@ -52,19 +154,13 @@ fn outer_join(
     kind: JoinKind,
     mut on: Expr,
     subqueries: &[SubqueryUse],
-) -> Result<()> {
+) {
     let (left_width, right_width) = (rows.types.len(), right.types.len());
-    let mut used = Vec::new();
-    for_each_column(&on, &mut |index| {
-        if (SUBQUERY..SUBQUERY_COLUMN).contains(&index) {
-            used.push(index);
-        }
-    });
     let of_right = shifted(subqueries, left_width);
     let mut placed: Vec<(usize, Side, usize)> = Vec::new();
-    for index in used {
+    for index in subqueries_of(&on) {
         let subquery = &subqueries[index - SUBQUERY];
-        let side = side_of(subquery, subqueries, left_width)?;
+        let Some(side) = side_of(subquery, subqueries, left_width) else { continue };
         let value = Expr::Column { index, data_type: types::DataType::Bool };
         let value = match side {
             Side::Left => rows.place(value, subqueries),
@@ -87,11 +183,10 @@ fn outer_join(
         columns.drain(left_width..grown);
         rows.project(columns);
     }
-    Ok(())
 }
 
-/// Returns the side whose columns a subquery takes; the right one of none.
-fn side_of(subquery: &SubqueryUse, all: &[SubqueryUse], left_width: usize) -> Result<Side> {
+/// Returns the side whose columns a subquery takes; the right one of none, `None` of both.
+fn side_of(subquery: &SubqueryUse, all: &[SubqueryUse], left_width: usize) -> Option<Side> {
     let (mut left, mut right) = (false, false);
     let mut waiting = vec![subquery];
     while let Some(next) = waiting.pop() {
@@ -104,12 +199,11 @@ fn side_of(subquery: &SubqueryUse, all: &[SubqueryUse], left_width: usize) -> Re
             });
         });
     }
-    if left && right {
-        let what = "a subquery over both sides in the condition of an outer join";
-        let hint = "Join one side with the subquery's rows in FROM.";
-        return Err(Error::not_supported(what, hint).at(subquery.position));
+    match (left, right) {
+        (true, true) => None,
+        (true, false) => Some(Side::Left),
+        _ => Some(Side::Right),
     }
-    Ok(if left { Side::Left } else { Side::Right })
 }
 
 /// Returns subqueries that take columns of the right side alone, as that side numbers them.

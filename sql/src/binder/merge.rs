@@ -44,8 +44,8 @@ impl Binder<'_> {
         let has_inserts = merge.clauses.iter().any(|clause| !clause.matched);
         let mut recheck = Some(on.clone()).filter(|on| !has_subquery(on));
         if has_inserts {
-            level.refuse_subqueries("the condition of a MERGE that inserts")?;
-            rows.join(source_rows, JoinKind::Right, on);
+            self.join_on(&mut rows, (source_rows, Vec::new()), JoinKind::Right, on, &level)?;
+            rows.begin_level();
         } else {
             let all = crate::binder::typed::boolean(true);
             rows.join(source_rows, JoinKind::Inner, all);

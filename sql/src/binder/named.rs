@@ -26,6 +26,8 @@ pub(super) enum State {
     Recursive {
         /// The columns, once the first term is bound.
         columns: Vec<OutputColumn>,
+        /// How many of them, the last ones, SEARCH and CYCLE add: these are not in `*`.
+        carried: usize,
         /// Whether it was read already.
         read: bool,
         /// Where the expression at hand stands, if it may not be read there.

@@ -60,9 +60,12 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
 
 fn type_text(type_name: &TypeName) -> String {
     match &type_name.named {
-        Some(named) if named.is_array => format!("_{}", named.name),
+        // An array goes by the name of its elements' type.
         Some(named) => named.name.clone(),
-        None => type_name.sql_type.base.internal_name().to_owned(),
+        None => {
+            let base = type_name.sql_type.base;
+            base.element().unwrap_or(base).internal_name().to_owned()
+        }
     }
 }
 

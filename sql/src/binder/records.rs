@@ -115,7 +115,8 @@ struct Columns {
     is_padded: bool,
 }
 
-fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
+/// Returns a row of values with their names.
+pub(super) fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let fields: Fields =
         values.iter().map(|(name, value)| (Arc::clone(name), value.base())).collect();
     let description = Record { fields, values: Vec::new() };

@@ -254,7 +254,10 @@ pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)
 pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logical)) {
     for_each_step(bound, &mut |step| match step {
         Bound::Query(query) => visit(&mut query.plan),
-        Bound::Insert(insert) => visit(&mut insert.source),
+        Bound::Insert(insert) => {
+            visit(&mut insert.source);
+            insert.conflict_row.iter_mut().for_each(|row| visit(&mut row.plan));
+        }
         Bound::Update(update) => visit(&mut update.source),
         Bound::Delete(delete) => visit(&mut delete.source),
         Bound::Merge(merge) => visit(&mut merge.source),
@@ -274,6 +277,8 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
                 assignments.iter_mut().for_each(|one| visit(&mut one.value));
                 predicate.iter_mut().for_each(&mut *visit);
             }
+            let conflict_row = insert.conflict_row.iter_mut();
+            conflict_row.flat_map(|row| &mut row.parameters).for_each(&mut *visit);
             returning_of(&mut insert.returning, visit);
         }
         Bound::Update(update) => {

@@ -70,6 +70,10 @@ impl Binder<'_> {
         let mut queries = Vec::with_capacity(with.queries.len());
         for (index, query) in with.queries.iter().enumerate() {
             let id = self.named[outer + index].id;
+            if (query.search.is_some() || query.cycle.is_some()) && !query.is_recursive {
+                let error = Error::new(sqlstate::SYNTAX_ERROR, "WITH query is not recursive");
+                return Err(error.at(query.name.position));
+            }
             let (rows, state) = match &query.body {
                 NamedQueryBody::Query(body) => {
                     let mut bound = if query.is_recursive {
@@ -218,6 +222,7 @@ impl Binder<'_> {
             one.name == name.name.value && !matches!(one.state, State::Later)
         };
         let Some(query) = self.named.iter_mut().rev().find(declared) else { return Ok(None) };
+        let mut hidden = 0;
         let (columns, is_work_table) = match &mut query.state {
             State::Bound(columns) => (columns.clone(), false),
             State::Later => return Ok(None),
@@ -227,7 +232,8 @@ impl Binder<'_> {
                 let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
                 return Err(error.at(name.position()));
             }
-            State::Recursive { columns, read, refused } => {
+            State::Recursive { columns, carried, read, refused } => {
+                hidden = *carried;
                 let again = read.then_some("more than once");
                 if let Some(place) = refused.or(again) {
                     let message = format!(
@@ -244,6 +250,7 @@ impl Binder<'_> {
         };
         let (id, name) = (query.id, query.name.clone());
         let mut relation = Relation::new(alias, &columns);
+        relation.hidden = relation.columns.split_off(columns.len() - hidden);
         relation.kind = RelationKind::Named;
         relation.is_work_table = is_work_table;
         relation.rename(renamed)?;
@@ -312,16 +319,34 @@ impl Binder<'_> {
         let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let refused = Some("within its non-recursive term");
         let columns = Vec::new();
-        self.named[place].state = State::Recursive { columns, read: false, refused };
+        self.named[place].state = State::Recursive { columns, carried: 0, read: false, refused };
         let start = self.bind_query(left, true)?;
         let mut columns = start.columns.clone();
         rename(&mut columns, named)?;
-        self.named[place].state = State::Recursive { columns, read: false, refused: None };
-        let step = self.bind_query(right, false)?;
+        let carried = self.carried(named, &columns)?;
+        let count = carried.columns.len();
+        let step = if count > 0 { &self.with_carried(named, &carried, right)? } else { right };
+        columns.extend(carried.columns.iter().cloned());
+        self.named[place].state =
+            State::Recursive { columns, carried: count, read: false, refused: None };
+        let mut step = self.bind_query(step, false)?;
+        let own = step.columns.len().saturating_sub(count);
+        let (more, places) = (step.columns.split_off(own), step.positions.split_off(own));
         let types = self.recursive_types(named, &start, &step)?;
-        let (columns, positions) = (start.columns.clone(), start.positions.clone());
-        let (start, step) =
-            (Box::new(start.plan), Box::new(self.convert(step, &types, CastContext::Implicit)?));
+        step.columns.extend(more);
+        step.positions.extend(places);
+        let (mut columns, mut positions) = (start.columns.clone(), start.positions.clone());
+        let mut start = start.plan;
+        let wanted: Vec<SqlType> =
+            types.iter().copied().chain(carried.columns.iter().map(|one| one.sql_type)).collect();
+        let mut step = self.convert(step, &wanted, CastContext::Implicit)?;
+        if count > 0 {
+            start = self.first_carried(&carried, start, &types);
+            step = self.next_carried(&carried, step, &types)?;
+            positions.resize(positions.len() + count, named.name.position);
+            columns.extend(carried.columns);
+        }
+        let (start, step) = (Box::new(start), Box::new(step));
         let id = self.named[place].id;
         let name = named.name.value.clone();
         let mut plan = Logical::RecursiveUnion(RecursiveUnion { id, name, all: *all, start, step });

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use types::expr::Expr;
-use types::keycode;
 use types::{Batch, DataType, Datum, Vector};
+use types::{batchcode, keycode};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{Context, Operator, build, memory};
@@ -98,7 +98,8 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
     let (outer, inner) = (*a.min(b), a.max(b).checked_sub(width)?);
     let (left, right) = (*node.input_types.get(outer)?, *node.subquery_types.get(inner)?);
     let alike = left == right || (is_integer(left) && is_integer(right));
-    alike.then_some((outer, inner))
+    let has_form = |data_type| keycode::check_type(data_type).is_ok();
+    (alike && has_form(left) && has_form(right)).then_some((outer, inner))
 }
 
 impl Apply {
@@ -151,10 +152,15 @@ impl Apply {
     fn answer(&mut self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
         let mut key = Vec::new();
         let mut values = Vec::with_capacity(self.node.bindings.len());
+        let (mut columns, mut types) = (Vec::new(), Vec::new());
         for &(parameter, column) in &self.node.bindings {
-            let value = batch.columns[column].datum(row);
-            keycode::encode(&value, self.node.input_types[column], false, false, &mut key)?;
-            values.push((parameter, value));
+            values.push((parameter, batch.columns[column].datum(row)));
+            columns.push(Arc::new(batch.columns[column].take(&[row as u32])));
+            types.push(self.node.input_types[column]);
+        }
+        // What is equal, such as 1.0 and 1.00, is not the same to the subquery.
+        if !values.is_empty() {
+            batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
         }
         if let Some(answer) = self.memo.get(&key) {
             return Ok(Arc::clone(answer));

@@ -10,13 +10,13 @@ use types::Datum;
 
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::Context;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::lock_and_read;
 use crate::exec::update;
+use crate::exec::{Context, build};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
-use crate::plan::InsertPlan;
+use crate::plan::{ConflictRowPlan, InsertPlan};
 use types::expr::Expr;
 
 /// Writes rows that may exist.
@@ -132,6 +132,9 @@ impl<'a> ConflictWriter<'a> {
         let mut new = existing.row.clone();
         let mut both = existing.row;
         both.append(&mut excluded);
+        if let Some(row) = &self.plan.conflict_row {
+            both = with_subqueries(row, both, context)?;
+        }
         if let Some(predicate) = predicate
             && predicate.eval_row(&both, &context.eval)?.as_bool() != Some(true)
         {
@@ -204,4 +207,19 @@ impl<'a> ConflictWriter<'a> {
         let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
         Ok(row.map(|row| Existing { key, row }))
     }
+}
+
+/// Returns the two rows with what subqueries add to them.
+fn with_subqueries(
+    row: &ConflictRowPlan,
+    both: Vec<Datum>,
+    context: &Context,
+) -> Result<Vec<Datum>> {
+    let mut context = context.clone();
+    for (&parameter, value) in row.parameters.iter().zip(both) {
+        context.eval.parameters[parameter] = value;
+    }
+    let mut rows = build(&row.node, &Arc::new(context))?;
+    let batch = rows.next()?;
+    Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }

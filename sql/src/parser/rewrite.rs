@@ -15,6 +15,9 @@ pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
 /// Stands for the words ROWS FROM, as the name of a function.
 pub(super) const ROWS_FROM: &str = "\0rows from";
 
+/// The name of a function that stands for a sample: its method as a call, and its seed.
+pub(super) const SAMPLE: &str = "\0sample";
+
 /// Stands in front of the name behind OF, or in its place, for the words NO KEY of FOR NO KEY
 /// UPDATE.
 pub(super) const NO_KEY: &str = "\0no key";
@@ -32,6 +35,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             rows_from(tokens, index);
         } else if is_word(&tokens[index], "table") {
             table_query(tokens, index);
+        } else if is_word(&tokens[index], "tablesample") {
+            table_sample(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         }
@@ -207,6 +212,51 @@ fn rows_from(tokens: &mut [TokenWithSpan], index: usize) {
         tokens[index].token = Token::make_word(ROWS_FROM, None);
         tokens[from].token = Token::Whitespace(Whitespace::Space);
     }
+}
+
+/// `TABLESAMPLE method (…) REPEATABLE (seed)` is a sample of the size `sample(method (…), seed)`.
+fn table_sample(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let Some(method) = next(tokens, index).filter(|&at| is_name(&tokens[at])) else { return };
+    let mut name = method;
+    while let Some(dot) = next(tokens, name).filter(|&at| tokens[at].token == Token::Period) {
+        let Some(part) = next(tokens, dot).filter(|&at| is_name(&tokens[at])) else { return };
+        name = part;
+    }
+    let Some(mut end) = next(tokens, name).and_then(|at| parenthesis_of(tokens, at)) else {
+        return;
+    };
+    let mut seed = None;
+    if let Some(word) = next(tokens, end).filter(|&at| is_word(&tokens[at], "repeatable")) {
+        let Some(close) = next(tokens, word).and_then(|at| parenthesis_of(tokens, at)) else {
+            return;
+        };
+        (seed, end) = (Some(word), close);
+    }
+    let span = tokens[end].span;
+    let close = TokenWithSpan { token: Token::RParen, span };
+    tokens.splice(end + 1..end + 1, [close.clone(), close]);
+    if let Some(word) = seed {
+        tokens[word].token = Token::Comma;
+    }
+    let span = tokens[method].span;
+    let open = [Token::LParen, Token::make_word(SAMPLE, None), Token::LParen];
+    tokens.splice(method..method, open.map(|token| TokenWithSpan { token, span }));
+}
+
+/// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
+fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for at in open..tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return next(tokens, open).filter(|&inside| inside < at).map(|_| at);
+        }
+    }
+    None
 }
 
 /// Returns whether a token is this word, without quotes.

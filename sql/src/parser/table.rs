@@ -7,9 +7,10 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::Placed;
 use super::limits;
-use super::rewrite::ROWS_FROM;
+use super::rewrite::{ROWS_FROM, SAMPLE};
 use crate::ast::{
     Expr, FunctionCall, JoinCondition, JoinKind, TableAlias, TableFunction, TableName, TableRef,
+    TableSample,
 };
 
 impl Cursor<'_> {
@@ -139,7 +140,6 @@ impl Cursor<'_> {
             (!with_hints.is_empty(), "WITH hints of a table"),
             (!partitions.is_empty(), "PARTITION of a table"),
             (json_path.is_some(), "a JSON path of a table"),
-            (sample.is_some(), "TABLESAMPLE"),
             (!index_hints.is_empty(), "an index hint of a table"),
         ] {
             if present {
@@ -147,6 +147,10 @@ impl Cursor<'_> {
             }
         }
         if let Some(parsed::TableFunctionArgs { args, settings }) = args {
+            if sample.is_some() {
+                let position = self.word_before(position, "tablesample");
+                return Err(self.syntax_error_near(position));
+            }
             if version.is_some() || settings.is_some() {
                 return Err(ParseError::unsupported("this clause of a function in FROM", position));
             }
@@ -178,7 +182,43 @@ impl Cursor<'_> {
             self.table_names.push(table.value.clone());
         }
         let name = TableName { schema, name: table };
-        Ok(TableRef::Table { name, alias: self.alias(alias)?, as_of })
+        let alias = self.alias(alias)?;
+        let sample = sample.map(|kind| self.table_sample(kind, position)).transpose()?;
+        Ok(TableRef::Table { name, alias, as_of, sample })
+    }
+
+    /// `TABLESAMPLE`, as [`rewrite`](super::rewrite) has left it.
+    fn table_sample(
+        &mut self,
+        kind: parsed::TableSampleKind,
+        position: usize,
+    ) -> Result<Box<TableSample>> {
+        let (parsed::TableSampleKind::BeforeTableAlias(sample)
+        | parsed::TableSampleKind::AfterTableAlias(sample)) = kind;
+        let Some(parsed::TableSampleQuantity { value: parsed::Expr::Function(function), .. }) =
+            sample.quantity
+        else {
+            return Err(self.syntax_error_near(position));
+        };
+        if !is_function(&function.name, SAMPLE) {
+            return Err(self.syntax_error_near(position));
+        }
+        let parsed::FunctionArguments::List(list) = function.args else {
+            return Err(self.unexpected());
+        };
+        let mut parts = Vec::new();
+        for part in list.args {
+            let parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(part)) = part else {
+                return Err(self.unexpected());
+            };
+            parts.push(self.lower_placed(part)?);
+        }
+        let mut parts = parts.into_iter();
+        let (Some(method), seed) = (parts.next(), parts.next()) else {
+            return Err(self.unexpected());
+        };
+        let seed = seed.map(|seed| seed.expr);
+        Ok(Box::new(TableSample { method: from_call(method)?, seed }))
     }
 
     fn is_reserved_table(&self, name: &parsed::ObjectName) -> bool {
@@ -195,7 +235,7 @@ impl Cursor<'_> {
         ordinality: bool,
         alias: Option<parsed::TableAlias>,
     ) -> Result<TableRef> {
-        if rows_from(&name) {
+        if is_function(&name, ROWS_FROM) {
             return self.rows_from(args, ordinality, alias);
         }
         let list =
@@ -281,10 +321,10 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns whether a name stands for ROWS FROM.
-fn rows_from(name: &parsed::ObjectName) -> bool {
+/// Returns whether a name is one of ours.
+fn is_function(name: &parsed::ObjectName, own: &str) -> bool {
     let [part] = name.0.as_slice() else { return false };
-    part.as_ident().is_some_and(|ident| ident.value == ROWS_FROM)
+    part.as_ident().is_some_and(|ident| ident.value == own)
 }
 
 /// Returns the call of a function in FROM.

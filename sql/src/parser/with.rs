@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Ident, NamedQuery, NamedQueryBody, Statement, With};
+use crate::ast::{Cycle, Ident, NamedQuery, NamedQueryBody, Search, Statement, With};
 
 /// The names that a WITH has declared so far.
 #[derive(Default)]
@@ -61,15 +61,47 @@ impl Cursor<'_> {
             _ => NamedQueryBody::Query(Box::new(self.query()?)),
         };
         self.expect(&Token::RParen)?;
-        for word in ["search", "cycle"] {
-            if self.is_word(word) {
-                let construct = format!("the {} clause", word.to_uppercase());
-                return Err(ParseError::unsupported(construct, self.position())
-                    .with_hint("Carry the depth or the path along in a column of its own."));
-            }
-        }
+        let search = self.search()?;
+        let cycle = self.cycle()?;
         let is_recursive = self.note_name(recursive, &name, before, declared);
-        Ok(NamedQuery { name, columns, materialized, body, is_recursive })
+        Ok(NamedQuery { name, columns, materialized, body, is_recursive, search, cycle })
+    }
+
+    /// Reads `SEARCH …`, if it is there.
+    fn search(&mut self) -> Result<Option<Search>> {
+        let position = self.position();
+        if !self.take_word("search") {
+            return Ok(None);
+        }
+        let depth_first = self.take_word("depth");
+        if !depth_first {
+            self.expect_words(&["breadth"])?;
+        }
+        self.expect_words(&["first", "by"])?;
+        let columns = self.list(Self::name)?;
+        self.expect_words(&["set"])?;
+        let sequence = self.name()?;
+        Ok(Some(Search { depth_first, columns, sequence, position }))
+    }
+
+    /// Reads `CYCLE …`, if it is there.
+    fn cycle(&mut self) -> Result<Option<Cycle>> {
+        let position = self.position();
+        if !self.take_word("cycle") {
+            return Ok(None);
+        }
+        let columns = self.list(Self::name)?;
+        self.expect_words(&["set"])?;
+        let mark = self.name()?;
+        let mut values = None;
+        if self.take_word("to") {
+            let found = self.expr()?;
+            self.expect_words(&["default"])?;
+            values = Some((found, self.expr()?));
+        }
+        self.expect_words(&["using"])?;
+        let path = self.name()?;
+        Ok(Some(Cycle { columns, mark, values, path, position }))
     }
 
     fn change_statement(&mut self) -> Result<Statement> {
@@ -125,7 +157,10 @@ impl Cursor<'_> {
         let before = self.table_names.len();
         let body = NamedQueryBody::Query(Box::new(self.lower_query(*query)?));
         let is_recursive = self.note_name(recursive, &name, before, declared);
-        Ok(NamedQuery { name, columns: names, materialized, body, is_recursive })
+        // The parser reads neither SEARCH nor CYCLE inside of expressions.
+        let (search, cycle) = (None, None);
+        let columns = names;
+        Ok(NamedQuery { name, columns, materialized, body, is_recursive, search, cycle })
     }
 
     /// Notes that a named query was read whose tables are those after the first `before`. Returns

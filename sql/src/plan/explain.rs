@@ -68,7 +68,11 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
             Step {
                 line,
                 names: Vec::new(),
-                inputs: vec![step(&insert.source, regions)],
+                inputs: [&insert.source]
+                    .into_iter()
+                    .chain(insert.conflict_row.iter().map(|row| &row.node))
+                    .map(|node| step(node, regions))
+                    .collect(),
                 address: None,
             }
         }

@@ -482,8 +482,19 @@ pub struct InsertPlan {
     pub named_columns: Vec<usize>,
     /// What happens when the row exists.
     pub on_conflict: OnConflict,
+    /// What its action is over, where that has subqueries.
+    pub conflict_row: Option<ConflictRowPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
+}
+
+/// The row that the action of a conflict is over; see [`crate::logical::ConflictRow`].
+#[derive(Debug)]
+pub struct ConflictRowPlan {
+    /// Indexes of the parameters that take the values of the two rows.
+    pub parameters: Vec<usize>,
+    /// Yields the one row.
+    pub node: Node,
 }
 
 /// UPDATE.
@@ -570,7 +581,7 @@ impl Plan {
         }
         match &self.root {
             Root::Query(node) => self.point.is_some() || node.is_few_values(),
-            Root::Insert(insert) => insert.source.is_few_values(),
+            Root::Insert(insert) => insert.source.is_few_values() && insert.conflict_row.is_none(),
             Root::Update(update) => update.source.point.is_some(),
             Root::Delete(delete) => delete.source.point.is_some(),
             Root::Merge(_) => false,

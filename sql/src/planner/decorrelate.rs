@@ -85,8 +85,13 @@ struct Grouped {
 
 fn scalar(apply: &Apply) -> Option<Grouped> {
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Summary { value, aggregates, input } = summary(&apply.subquery)?;
-    let value = value.into_iter().next()?;
+    let Summary { value, holds, aggregates, input } = summary(&apply.subquery)?;
+    let mut value = value.into_iter().next()?;
+    if let Some(holds) = all(holds) {
+        let data_type = value.data_type();
+        let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+        value = Expr::Case { branches: vec![(holds, value)], otherwise, data_type };
+    }
     let mut parts = aggregates.iter().flat_map(Aggregate::expressions);
     if parts.any(|e| uses_parameters(e, &outer) || is_volatile(e)) || is_volatile(&value) {
         return None;
@@ -134,6 +139,8 @@ fn grouped(
 struct Summary<'a> {
     /// Its columns, over the aggregates.
     value: Vec<Expr>,
+    /// What must be true for there to be the row, over the aggregates.
+    holds: Vec<Expr>,
     aggregates: &'a [Aggregate],
     input: &'a Logical,
 }
@@ -145,23 +152,17 @@ fn summary(plan: &Logical) -> Option<Summary<'_>> {
             let value = expressions.iter().map(|e| substitute(e.clone(), &below.value));
             Some(Summary { value: value.collect(), ..below })
         }
-        // Without the row the value is NULL.
         Logical::Filter { input, predicate } if !is_volatile(predicate) => {
-            let below = summary(input)?;
-            let holds = substitute(predicate.clone(), &below.value);
-            let value = below.value.into_iter().map(|value| {
-                let data_type = value.data_type();
-                let branches = vec![(holds.clone(), value)];
-                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
-                Expr::Case { branches, otherwise, data_type }
-            });
-            Some(Summary { value: value.collect(), ..below })
+            let mut below = summary(input)?;
+            below.holds.push(substitute(predicate.clone(), &below.value));
+            Some(below)
         }
         Logical::Aggregate { input, group_by, aggregates } if group_by.is_empty() => {
             let value = aggregates.iter().enumerate();
             let value = value.map(|(index, aggregate)| column(index, aggregate.data_type));
             aggregates.iter().all(|aggregate| of_no_rows(aggregate).is_some()).then(|| Summary {
                 value: value.collect(),
+                holds: Vec::new(),
                 aggregates,
                 input,
             })

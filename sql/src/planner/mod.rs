@@ -47,8 +47,8 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{Bound, Delete, Insert, Logical, Merge, OnConflict, Returning, Steps, Update};
 use crate::plan::{
-    DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root, TargetRows,
-    UpdatePlan,
+    ConflictRowPlan, DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root,
+    TargetRows, UpdatePlan,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
@@ -141,14 +141,30 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
     }
     let returning = insert.returning.iter().flat_map(|returning| &returning.expressions);
     count = count.max(largest(returning));
+    if let Some(row) = &insert.conflict_row {
+        count = count.max(parameters_of(&row.plan));
+    }
+    let source = plan_rows(insert.source.clone(), &mut count, aids);
+    let conflict_row = insert.conflict_row.as_ref().map(|row| ConflictRowPlan {
+        parameters: row.parameters.iter().filter_map(parameter_index).collect(),
+        node: plan_rows(row.plan.clone(), &mut count, aids),
+    });
     let root = Root::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
-        source: plan_rows(insert.source.clone(), &mut count, aids),
+        source,
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
+        conflict_row,
         returning: insert.returning.clone(),
     });
     Plan::new(root, columns_of(&insert.returning), count, None)
+}
+
+fn parameter_index(parameter: &Expr) -> Option<usize> {
+    match parameter {
+        Expr::Parameter { index, .. } => Some(*index),
+        _ => None,
+    }
 }
 
 /// The key columns and what subqueries added: the rest is read again under the row's lock.

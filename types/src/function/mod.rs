@@ -55,6 +55,7 @@ mod quoting;
 mod records;
 mod regular_expression;
 mod regular_expression_functions;
+mod sample;
 mod sequence;
 mod series;
 pub mod sets;
@@ -210,7 +211,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 37] = [
+    let families: [&[Row]; 38] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -236,6 +237,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         quoting::FUNCTIONS,
         regular_expression::FUNCTIONS,
         regular_expression_functions::FUNCTIONS,
+        sample::FUNCTIONS,
         sequence::FUNCTIONS,
         sizes::FUNCTIONS,
         strings::FUNCTIONS,

@@ -1,16 +1,20 @@
 //! Records: made of values, compared, and written as JSON.
 //!
-//! The binder calls ` row` for rows as values, with a record that describes the fields in front.
+//! The binder calls ` row` for rows as values, with a record that describes the fields in front,
+//! and ` path` and its kin for the columns that SEARCH and CYCLE add.
 
 use std::sync::Arc;
 
 use super::json_build::{json_of_record, jsonb_of};
 use super::{CompareOp, Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{self, AnyElement, Bool, Json, Record as RecordType};
-use crate::datum::{Datum, Nested, Record};
+use crate::datatype::DataType::{self, AnyElement, Bool, Int8, Json, Record as RecordType};
+use crate::datum::{Array, Datum, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
-use crate::function::argument::{bool_of, json_datum};
+use crate::function::argument::{array, array_datum, bool_of, json_datum};
+
+/// `record[]`
+const RECORDS: DataType = DataType::Array(&RecordType);
 
 /// The rows of this family.
 pub(super) fn functions() -> Vec<Row> {
@@ -29,6 +33,22 @@ pub(super) fn functions() -> Vec<Row> {
         CompareOp::ALL.into_iter().map(|op| comparison(op.symbol(), op)).collect();
     rows.push(comparison("!=", CompareOp::Ne));
     rows.push(row(" row", &[RecordType, AnyElement], RecordType, make).variadic().takes_null());
+    rows.push(row(" path", &[RecordType], RECORDS, |a, _| {
+        Ok(array_datum(Array::from_elements(vec![a[0].clone()])))
+    }));
+    rows.push(row(" longer path", &[RECORDS, RecordType], RECORDS, |a, _| {
+        let mut elements = array(&a[0]).elements.clone();
+        elements.push(a[1].clone());
+        Ok(array_datum(Array::from_elements(elements)))
+    }));
+    rows.push(row(" is on path", &[RECORDS, RecordType], Bool, |a, _| {
+        let is_it = |one: &Datum| one.compare_typed(&a[1], RecordType).is_eq();
+        Ok(Datum::Bool(array(&a[0]).elements.iter().any(is_it)))
+    }));
+    rows.push(row(" next depth", &[RecordType], Int8, |a, _| {
+        let depth = record(&a[0])?.values.first().and_then(Datum::as_i64);
+        Ok(Datum::Int8(depth.unwrap_or_default() + 1))
+    }));
     rows.push(row("row_to_json", &[RecordType], Json, |a, c| to_json(a, false, c)).stable());
     rows.push(
         row("row_to_json", &[RecordType, Bool], Json, |a, c| to_json(a, bool_of(&a[1]), c))

@@ -1,0 +1,148 @@
+//! TABLESAMPLE: a condition on the keys of a table's rows.
+//!
+//! Source: PostgreSQL's `transformRangeTableSample` (parse_clause.c).
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::ast::{self, TableSample};
+use crate::binder::level::{Binder, Clause, Reach};
+use crate::binder::records::row_of;
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
+use crate::binder::typed::Typed;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+
+/// Rows whose last key column, a whole number, is the same divided by this go together in SYSTEM.
+const NEIGHBOURS: i64 = 64;
+
+/// How rows are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    /// Each by itself.
+    Bernoulli,
+    /// With their neighbours.
+    System,
+}
+
+impl Binder<'_> {
+    /// Keeps the rows of a table that are in a sample.
+    pub(super) fn bind_sample(
+        &mut self,
+        rows: &mut Rows,
+        (table, scope): (&Table, &Scope),
+        sample: &TableSample,
+    ) -> Result<()> {
+        let method = method(sample)?;
+        let [percentage] = sample.method.arguments.as_slice() else {
+            let message = format!(
+                "tablesample method {} requires 1 argument, not {}",
+                sample.method.name.name.value,
+                sample.method.arguments.len()
+            );
+            let position = sample.method.name.name.position;
+            let code = sqlstate::INVALID_TABLESAMPLE_ARGUMENT;
+            return Err(Error::new(code, message).at(position));
+        };
+        let of = ("TABLESAMPLE", DataType::Float4);
+        let percentage = self.bind_sample_value(&percentage.value, scope, of)?;
+        let (name, seed) = match &sample.seed {
+            Some(seed) => {
+                (" sample", self.bind_sample_value(seed, scope, ("REPEATABLE", DataType::Float8))?)
+            }
+            // Two samples of one statement are not the same.
+            None => {
+                let position = i32::try_from(sample.method.name.name.position).unwrap_or_default();
+                let value = Datum::Int4(position);
+                (" sample of now", Expr::Constant { value, data_type: DataType::Int4 })
+            }
+        };
+        let key = sampled_key(table, method);
+        let signature = types::function::overloads(name).first();
+        let function = signature.expect("the functions of samples are there").id;
+        let arguments = vec![percentage, seed, key];
+        rows.filter(Expr::Call { function, arguments, data_type: DataType::Bool }, &[]);
+        Ok(())
+    }
+
+    fn bind_sample_value(
+        &mut self,
+        value: &ast::Expr,
+        scope: &Scope,
+        (clause, to): (&str, DataType),
+    ) -> Result<Expr> {
+        let bind = |binder: &mut Self| {
+            let value = binder.bind_expr(value)?;
+            let (from, position) = (value.base(), value.position);
+            binder.coerce(value, to.into(), CastContext::Assignment)?.ok_or_else(|| {
+                let (to, from) = (to.sql_name(), from.sql_name());
+                let message = format!("argument of {clause} must be type {to}, not type {from}");
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+            })
+        };
+        // The table's own columns cannot be named, and the message says so.
+        let clause = Clause::FunctionInFrom;
+        let bound = self.lateral(|binder| {
+            binder.push_level(scope.clone(), clause);
+            binder.level().reach = Reach::Hidden;
+            let bound = binder.within(Scope::default(), clause, bind);
+            binder.pop_level();
+            bound
+        });
+        let (expr, level) = bound?;
+        level.refuse_subqueries("TABLESAMPLE")?;
+        Ok(expr)
+    }
+}
+
+fn method(sample: &TableSample) -> Result<Method> {
+    let name = &sample.method.name;
+    match (name.schema.as_ref().map(|schema| schema.value.as_str()), name.name.value.as_str()) {
+        (None | Some("pg_catalog"), "bernoulli") => Ok(Method::Bernoulli),
+        (None | Some("pg_catalog"), "system") => Ok(Method::System),
+        (schema, method) => {
+            let schema = schema.map(|schema| format!("{schema}.")).unwrap_or_default();
+            let message = format!("tablesample method {schema}{method} does not exist");
+            Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.name.position))
+        }
+    }
+}
+
+/// Returns what decides over a row: its key, or what neighbours have in common of it.
+fn sampled_key(table: &Table, method: Method) -> Expr {
+    let mut values: Vec<(Arc<str>, Typed)> = Vec::new();
+    for index in table.key_columns() {
+        let data_type = table.columns[index].sql_type.base;
+        let value = Typed::new(Expr::Column { index, data_type }, data_type, 1);
+        values.push((Arc::from(""), value));
+    }
+    if method == Method::System
+        && let Some((name, last)) = values.pop()
+    {
+        if let Some(block) = block_of(last.clone()) {
+            values.push((name, block));
+        } else if values.is_empty() {
+            values.push((name, last));
+        }
+    }
+    row_of(values, 1).expr
+}
+
+/// Returns the number of the neighbours that a row with this value is one of, if it is a number.
+fn block_of(value: Typed) -> Option<Typed> {
+    let data_type = value.base();
+    let size = match data_type {
+        DataType::Int2 => Datum::Int2(NEIGHBOURS as i16),
+        DataType::Int4 => Datum::Int4(NEIGHBOURS as i32),
+        DataType::Int8 => Datum::Int8(NEIGHBOURS),
+        _ => return None,
+    };
+    let function = types::function::find("/", &[data_type, data_type]);
+    let function = function.expect("whole numbers can be divided");
+    let arguments = vec![value.expr, Expr::Constant { value: size, data_type }];
+    Some(Typed::new(Expr::Call { function, arguments, data_type }, data_type, 1))
+}

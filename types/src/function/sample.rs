@@ -1,0 +1,56 @@
+//! TABLESAMPLE: which rows are in a sample, told by their keys.
+//!
+//! A row is in it if the hash of its key and a seed lies below the percentage. So a sample of the
+//! same rows with the same seed is the same, whatever plan reads them, and regions and look-ups can
+//! decide it by themselves.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use super::argument::float8;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{Bool, Float4, Float8, Int4, Record};
+use crate::datum::Datum;
+use crate::error::{Error, Result, sqlstate};
+
+/// The rows of this family; the binder alone calls them. The arguments: the percentage, the seed or
+/// which sample of its statement it is, and the key.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row(" sample", &[Float4, Float8, Record], Bool, repeatable).takes_null(),
+    row(" sample of now", &[Float4, Int4, Record], Bool, |a, context| {
+        let seed = context.statement_timestamp as u64;
+        is_in(a, seed.wrapping_add(a[1].as_i64().unwrap_or_default() as u64))
+    })
+    .takes_null()
+    .stable(),
+];
+
+fn repeatable(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    if arguments[1].is_null() {
+        let message = "TABLESAMPLE REPEATABLE parameter cannot be null";
+        return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_REPEAT, message));
+    }
+    is_in(arguments, float8(&arguments[1]).to_bits())
+}
+
+/// Returns whether the key, the last argument, is in the sample.
+fn is_in(arguments: &[Datum], seed: u64) -> Result<Datum> {
+    let percentage = match arguments[0] {
+        Datum::Null => {
+            let message = "TABLESAMPLE parameter cannot be null";
+            return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_ARGUMENT, message));
+        }
+        Datum::Float4(percentage) => f64::from(percentage),
+        _ => f64::NAN,
+    };
+    if !(0.0..=100.0).contains(&percentage) {
+        let message = "sample percentage must be between 0 and 100";
+        return Err(Error::new(sqlstate::INVALID_TABLESAMPLE_ARGUMENT, message));
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(seed);
+    arguments[2].hash_typed(Record, &mut hasher);
+    // 53 bits, so that none is rounded up to 1.
+    let fraction = (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64;
+    Ok(Datum::Bool(fraction < percentage / 100.0))
+}
