@@ -100,6 +100,7 @@ const PORTABLE: &[&str] = &[
     "delete",
     "distinct",
     "distinct_on",
+    "domains",
     "enums",
     "functions",
     "generated",

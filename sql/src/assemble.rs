@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coprocessors::constraint::{Check, ConstraintSpec};
 use coprocessors::index::IndexSpec;
-use types::expr::Expr;
+use types::expr::{DomainChecks, Expr};
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
@@ -12,8 +12,12 @@ use types::{DataType, Datum, SqlType};
 use crate::binder;
 use crate::binder::Names;
 use crate::catalog::Catalog;
-use crate::catalog::record::{CoprocessorRecords, IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::domain::{Domain, DomainRecord, VALUE, shown_name};
+use crate::catalog::record::{
+    CheckRecord, CoprocessorRecords, IndexRecord, KeyRecord, TableRecord,
+};
 use crate::catalog::table::{Column, Index, IndexState, Table};
+use crate::catalog::user_type::OID_OFFSET;
 use crate::error::Result;
 use crate::parser;
 
@@ -48,6 +52,7 @@ pub fn table(
                 None => None,
             },
             identity: column.identity,
+            domain: sql_type.domain.and_then(|oid| catalog.domain(oid)).cloned(),
             dropped: column.dropped,
         });
     }
@@ -71,6 +76,44 @@ pub fn table(
         coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
     })
+}
+
+/// Returns the domain that a record describes.
+///
+/// # Errors
+///
+/// Whatever is wrong with the type and the SQL text.
+pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
+    let over = catalog.stored_type(record.type_oid, record.modifier)?;
+    let below = over.domain.and_then(|oid| catalog.domain(oid));
+    let (mut not_null, mut checks) = (record.not_null, Vec::new());
+    if let Some(below) = below {
+        not_null |= below.checks.not_null;
+        checks.clone_from(&below.checks.checks);
+    }
+    let mut own: Vec<&CheckRecord> = record.checks.iter().collect();
+    own.sort_by(|a, b| a.name.cmp(&b.name));
+    let columns = [(VALUE.to_owned(), over)];
+    for check in own {
+        let target = Some(DataType::Bool.into());
+        let bound = expression(catalog, &check.predicate, &columns, target)?;
+        checks.push((check.name.clone(), bound));
+    }
+    let default = match &record.default {
+        Some(text) => Some(expression(catalog, text, &[], Some(over.below()))?),
+        None => None,
+    };
+    let oid = record.number + OID_OFFSET;
+    let checks = DomainChecks {
+        oid,
+        schema: record.schema.clone(),
+        name: record.name.clone(),
+        shown: shown_name(&record.schema, &record.name),
+        not_null,
+        checks,
+    };
+    let sql_type = SqlType { domain: Some(oid), ..over };
+    Ok(Domain { record, over, sql_type, default, checks: Arc::new(checks) })
 }
 
 /// Binds SQL text that the catalog keeps over the columns of a row.

@@ -157,7 +157,7 @@ impl CopyIn {
         let mut row = vec![Datum::Null; table.columns.len()];
         let mut volatile = Vec::new();
         for (position, column) in table.columns.iter().enumerate() {
-            if let Some(default) = &column.default
+            if let Some(default) = column.absent()
                 && !columns.contains(&position)
             {
                 // A default that is not immutable is computed for each row, and not before.
@@ -192,17 +192,24 @@ impl CopyIn {
         }
         for (field, (column, sql_type)) in fields.iter().zip(&self.targets) {
             let datum = match field {
-                None => Datum::Null,
-                Some(value) => parse(value, *sql_type, &self.style, &self.context)
-                    .map_err(|error| in_column(error, &self.table, line, *column, value))?,
+                None => Ok(Datum::Null),
+                Some(value) => parse(value, *sql_type, &self.style, &self.context),
             };
+            let checked = datum.and_then(|datum| {
+                if let Some(domain) = &self.table.columns[*column].domain {
+                    domain.checks.check(&datum, &self.context)?;
+                }
+                Ok(datum)
+            });
+            let datum =
+                checked.map_err(|error| in_column(error, &self.table, line, *column, *field))?;
             self.row[*column] = datum;
         }
         if fields.len() < self.targets.len() {
             return Err(self.miscounted(line, fields));
         }
         for column in &self.volatile {
-            if let Some(default) = &self.table.columns[*column].default {
+            if let Some(default) = self.table.columns[*column].absent() {
                 self.row[*column] = default.eval_row(&[], &self.context)?;
             }
         }
@@ -255,9 +262,19 @@ fn parse(
     cast::cast(&datum, sql_type.base, sql_type, false, context)
 }
 
-fn in_column(error: types::Error, table: &Table, line: u64, column: usize, value: &str) -> Error {
+fn in_column(
+    error: types::Error,
+    table: &Table,
+    line: u64,
+    column: usize,
+    field: Option<&str>,
+) -> Error {
     let column = &table.columns[column].name;
-    let context = format!("COPY {}, line {line}, column {column}: \"{value}\"", table.name);
+    let value = match field {
+        Some(value) => format!("\"{value}\""),
+        None => "null input".to_owned(),
+    };
+    let context = format!("COPY {}, line {line}, column {column}: {value}", table.name);
     Error { context: Some(context), ..Error::from(error) }
 }
 

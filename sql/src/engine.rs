@@ -18,6 +18,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
+use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
@@ -307,6 +308,12 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
         catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
+        Ok(())
+    })?;
+    read_rows(store, DOMAINS_PREFIX, |_, bytes| {
+        // A domain is younger than the types that it is over and that its texts name.
+        let domain = assemble::domain(&catalog, decode(bytes)?)?;
+        catalog = catalog.with_type(UserType::Domain(domain.into()));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {

@@ -29,6 +29,8 @@ pub struct Error {
     pub column: Option<String>,
     /// The constraint concerned, or none.
     pub constraint: Option<String>,
+    /// Schema and name of the domain concerned, or none.
+    pub data_type: Option<Box<(String, String)>>,
 }
 
 /// SQLSTATEs by PostgreSQL's names.
@@ -216,7 +218,13 @@ impl Error {
 impl Error {
     /// Returns the error as one that computing a value raises.
     pub fn into_value_error(self) -> types::Error {
+        let constraint = self.constraint;
+        let violation = self.data_type.map(|domain| {
+            let (schema, data_type) = *domain;
+            Box::new(types::error::Violation { schema, data_type, constraint })
+        });
         types::Error {
+            violation,
             sqlstate: match self.sqlstate {
                 Cow::Borrowed(code) => code,
                 Cow::Owned(_) => sqlstate::INTERNAL_ERROR,
@@ -251,6 +259,8 @@ impl From<types::Error> for Error {
         Error {
             detail: error.detail,
             hint: error.hint,
+            constraint: error.violation.as_ref().and_then(|one| one.constraint.clone()),
+            data_type: error.violation.map(|one| Box::new((one.schema, one.data_type))),
             ..Error::new(error.sqlstate, error.message)
         }
     }

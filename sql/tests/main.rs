@@ -16,3 +16,4 @@ mod split_options;
 mod summary;
 mod tally;
 mod truncate_crash;
+mod user_types;

@@ -96,7 +96,9 @@ impl Output {
 
 /// Returns the fields of an error or notice by their letters.
 fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
-    let schema = error.table.as_ref().map(|_| "public".to_owned());
+    let domain = error.data_type.as_deref();
+    let of_table = error.table.as_ref().map(|_| "public".to_owned());
+    let schema = of_table.or_else(|| domain.map(|(schema, _)| schema.clone()));
     let all = [
         (b'S', Some(severity.to_owned())),
         (b'V', Some(severity.to_owned())),
@@ -109,6 +111,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
         (b's', schema),
         (b't', error.table.clone()),
         (b'c', error.column.clone()),
+        (b'd', domain.map(|(_, name)| name.clone())),
         (b'n', error.constraint.clone()),
     ];
     let present = |(letter, text): (u8, Option<String>)| text.map(|text| (letter, text));

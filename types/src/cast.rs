@@ -532,7 +532,7 @@ fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
     if let Datum::Nested(Nested::Array(array)) = &value
         && let Some(base) = to.base.element()
     {
-        let of_element = SqlType { base, modifier: to.modifier };
+        let of_element = SqlType::new(base, to.modifier);
         let fit = |value: &Datum| match value {
             Datum::Null => Ok(Datum::Null),
             value => apply_modifier(value.clone(), of_element, explicit),

@@ -120,20 +120,45 @@ pub struct SqlType {
     /// `numeric(p, s)` ((p << 16) | s) + 4; for times the digits of the second; for bit strings
     /// the number of bits.
     pub modifier: i32,
+    /// OID of the domain that values are of, if they are of one; `base` and `modifier` are those of
+    /// the type that it is over in the end.
+    pub domain: Option<u32>,
 }
 
 impl From<DataType> for SqlType {
     fn from(base: DataType) -> SqlType {
-        SqlType { base, modifier: -1 }
+        SqlType::new(base, -1)
     }
 }
 
 impl SqlType {
+    /// Returns a type with its modifier.
+    pub const fn new(base: DataType, modifier: i32) -> SqlType {
+        SqlType { base, modifier, domain: None }
+    }
+
+    /// Returns the type without the domain.
+    #[must_use]
+    pub fn below(self) -> SqlType {
+        SqlType { domain: None, ..self }
+    }
+
+    /// Returns the OID: the domain's if it is one.
+    pub fn oid(self) -> u32 {
+        self.domain.unwrap_or_else(|| self.base.oid())
+    }
+
+    /// Returns the OID and the modifier that a column of the type is stored with: a domain has the
+    /// modifier of what it is over.
+    pub fn stored(self) -> (u32, i32) {
+        (self.oid(), if self.domain.is_some() { -1 } else { self.modifier })
+    }
+
     /// Returns the name with the modifier, as `format_type` prints it.
     pub fn name(self) -> String {
-        let SqlType { base, modifier } = self;
+        let SqlType { base, modifier, .. } = self;
         if let DataType::Array(element) = base {
-            return format!("{}[]", SqlType { base: *element, modifier }.name());
+            return format!("{}[]", SqlType::new(*element, modifier).name());
         }
         let name = base.sql_name();
         match base {
@@ -278,6 +303,16 @@ impl DataType {
         TYPES.iter().find(of_this).map(|row| row.data_type)
     }
 
+    /// Returns the built-in type whose values are stored alike: that of a column whose own type may
+    /// go.
+    pub fn stored_as(self) -> DataType {
+        match self {
+            DataType::Enum(_) => DataType::Int8,
+            DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
+            other => other,
+        }
+    }
+
     /// Returns the enum that the type is, or is an array of.
     pub fn enumeration(self) -> Option<&'static EnumType> {
         match self.element().unwrap_or(self) {
@@ -409,7 +444,7 @@ mod tests {
 
     #[test]
     fn modifiers_are_written_as_they_are_declared() {
-        let of = |base, modifier| SqlType { base, modifier }.name();
+        let of = |base, modifier| SqlType::new(base, modifier).name();
         assert_eq!(of(DataType::Varchar, 24), "character varying(20)");
         assert_eq!(of(DataType::Numeric, (5 << 16) + 2 + 4), "numeric(5,2)");
         assert_eq!(of(DataType::Numeric, ((5 << 16) | (-2 & 0x7ff)) + 4), "numeric(5,-2)");

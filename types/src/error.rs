@@ -17,6 +17,19 @@ pub struct Error {
     pub detail: Option<String>,
     /// What to do about it, a full sentence, or nothing.
     pub hint: Option<String>,
+    /// The domain whose constraint a value violates, or nothing.
+    pub violation: Option<Box<Violation>>,
+}
+
+/// A constraint of a domain that a value violates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The schema of the domain.
+    pub schema: String,
+    /// The domain.
+    pub data_type: String,
+    /// The constraint; none for NOT NULL.
+    pub constraint: Option<String>,
 }
 
 /// The result of an operation on values.
@@ -44,6 +57,10 @@ pub mod sqlstate {
     pub const INVALID_TABLESAMPLE_REPEAT: &str = "2202G";
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";
+    /// `not_null_violation`
+    pub const NOT_NULL_VIOLATION: &str = "23502";
+    /// `check_violation`
+    pub const CHECK_VIOLATION: &str = "23514";
     /// `cannot_coerce`
     pub const CANNOT_COERCE: &str = "42846";
     /// `datatype_mismatch`
@@ -57,7 +74,7 @@ pub mod sqlstate {
 impl Error {
     /// Returns an error with this SQLSTATE and message, without detail and hint.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
-        Error { sqlstate, message: message.into(), detail: None, hint: None }
+        Error { sqlstate, message: message.into(), detail: None, hint: None, violation: None }
     }
 
     /// Returns the same error with a detail line.

@@ -142,7 +142,7 @@ fn sql_type(text: &str) -> SqlType {
         (_, [digits]) => *digits,
         _ => -1,
     };
-    SqlType { base, modifier }
+    SqlType::new(base, modifier)
 }
 
 #[test]

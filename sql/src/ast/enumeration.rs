@@ -1,6 +1,6 @@
 //! Statements about types that users define.
 
-use super::{Ident, TableName};
+use super::{AlterDomain, CreateDomain, Ident, TableName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,7 +9,11 @@ pub enum TypeStatement {
     Create(CreateEnum),
     /// `ALTER TYPE`
     Alter(AlterType),
-    /// `DROP TYPE`
+    /// `CREATE DOMAIN`
+    CreateDomain(CreateDomain),
+    /// `ALTER DOMAIN`
+    AlterDomain(AlterDomain),
+    /// `DROP TYPE`, `DROP DOMAIN`
     Drop(DropType),
 }
 
@@ -19,6 +23,9 @@ impl TypeStatement {
         match self {
             TypeStatement::Create(_) => "CREATE TYPE",
             TypeStatement::Alter(_) => "ALTER TYPE",
+            TypeStatement::CreateDomain(_) => "CREATE DOMAIN",
+            TypeStatement::AlterDomain(_) => "ALTER DOMAIN",
+            TypeStatement::Drop(DropType { domain: true, .. }) => "DROP DOMAIN",
             TypeStatement::Drop(_) => "DROP TYPE",
         }
     }
@@ -76,7 +83,7 @@ pub struct LabelPlace {
     pub label: String,
 }
 
-/// `DROP TYPE`
+/// `DROP TYPE`, `DROP DOMAIN`
 #[derive(Debug, Clone, PartialEq)]
 pub struct DropType {
     /// The names.
@@ -85,4 +92,6 @@ pub struct DropType {
     pub if_exists: bool,
     /// `CASCADE`
     pub cascade: bool,
+    /// Only of domains.
+    pub domain: bool,
 }

@@ -14,6 +14,7 @@
 //! SQL text of defaults and checks is kept beside their tree ([`SourceExpr`]); a tree is never
 //! printed back to SQL.
 
+pub mod domain;
 pub mod enumeration;
 mod expr;
 pub mod query;
@@ -35,6 +36,7 @@ pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
     MergeAction, MergeClause, OnConflict, OnDuplicate, Update, Upsert,
 };
+pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{
     AlterType, AlterTypeAction, CreateEnum, DropType, LabelPlace, TypeStatement,
 };

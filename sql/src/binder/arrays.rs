@@ -29,7 +29,7 @@ impl Binder<'_> {
         };
         let array = array.ok_or_else(|| no_array(base, position))?;
         let expr = internal(function, values, array);
-        Ok(Typed { expr, sql_type: SqlType { base: array, ..sql_type }, position })
+        Ok(Typed { expr, sql_type: SqlType::new(array, sql_type.modifier), position })
     }
 
     /// Binds `ARRAY[…]::type`, whose elements are cast one by one.
@@ -51,7 +51,7 @@ impl Binder<'_> {
                     let value = self.bind_expr(one)?;
                     // A value that is an array makes one more dimension.
                     let to = if value.base().element().is_some() { sql_type.base } else { element };
-                    let to = SqlType { base: to, modifier: sql_type.modifier };
+                    let to = SqlType::new(to, sql_type.modifier);
                     self.explicit(value, to, position)?
                 }
             });
@@ -103,7 +103,7 @@ impl Binder<'_> {
             false => ("array element", element),
         };
         let expr = internal(function, arguments, base);
-        Ok(Typed { expr, sql_type: SqlType { base, modifier: sql_type.modifier }, position })
+        Ok(Typed { expr, sql_type: SqlType::new(base, sql_type.modifier), position })
     }
 
     fn bind_bound(&mut self, bound: &ast::Expr) -> Result<Expr> {

@@ -18,13 +18,13 @@ use crate::logical::Assignment;
 impl Binder<'_> {
     /// Converts a value to a column's type.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr> {
-        let (from, position) = (value.base(), value.position);
+        let (from, position) = (value.sql_type, value.position);
         self.coerce(value, column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
             let message = format!(
                 "column \"{}\" is of type {} but expression is of type {}",
                 column.name,
-                column.sql_type.base.sql_name(),
-                from.sql_name()
+                self.shown(column.sql_type),
+                self.shown(from)
             );
             Error::new(sqlstate::DATATYPE_MISMATCH, message)
                 .with_hint("You will need to rewrite or cast the expression.")
@@ -99,7 +99,7 @@ fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<
 
 /// Returns what a column is if nothing is said.
 pub(super) fn default_of(column: &Column) -> Expr {
-    column.default.clone().unwrap_or_else(|| null(column.sql_type.base))
+    column.absent().unwrap_or_else(|| null(column.sql_type.base))
 }
 
 /// Returns the position of a column that is to be written.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::cast::CastContext;
 use types::datum::{Array, Nested};
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
 use crate::binder::aggregates::is_aggregate;
@@ -92,7 +92,7 @@ impl Binder<'_> {
 
     /// Binds `pg_typeof`: the type is known here.
     fn type_of(&self, value: &Typed, position: usize) -> Typed {
-        let shown = self.catalog.shown_type_with(value.base().oid(), -1, self.search_path());
+        let shown = self.catalog.shown_type_with(value.sql_type.oid(), -1, self.search_path());
         Typed::constant(shown.map_or(Datum::Null, Datum::text), DataType::Text, position)
     }
 
@@ -221,11 +221,14 @@ impl Binder<'_> {
     /// The name of a type with one argument is a cast.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        if let ([_], Some(to)) = (types.as_slice(), DataType::from_name(name)) {
+        let of_users = || self.catalog.find_type(None, name, self.search_path());
+        let named = DataType::from_name(name).map(SqlType::from);
+        let named = named.or_else(|| of_users().map(|one| one.sql_type()));
+        if let ([_], Some(to)) = (types.as_slice(), named) {
             let value = arguments.into_iter().next();
-            let cast = value.map(|value| self.coerce(value, to.into(), CastContext::Explicit));
+            let cast = value.map(|value| self.coerce(value, to, CastContext::Explicit));
             if let Some(expr) = cast.transpose()?.flatten() {
-                return Ok(Typed::new(expr, to, position));
+                return Ok(Typed { expr, sql_type: to, position });
             }
         }
         let undetermined = types::function::overloads(name).iter().any(|signature| {

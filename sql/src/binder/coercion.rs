@@ -26,10 +26,20 @@ impl Binder<'_> {
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let explicit = context == CastContext::Explicit;
+        if let Some(oid) = to.domain
+            && value.sql_type.domain != to.domain
+        {
+            let below = self.coerce(value, to.below(), context)?;
+            let domain = self.catalog.domain(oid);
+            return Ok(match domain {
+                Some(domain) => below.map(|below| domain.checked(below, explicit)),
+                None => below,
+            });
+        }
         if value.is_unknown() {
             return self.settle(value, to, explicit).map(Some);
         }
-        if value.sql_type == to || (value.base() == to.base && to.modifier == -1) {
+        if value.sql_type.below() == to.below() || (value.base() == to.base && to.modifier == -1) {
             return Ok(Some(value.expr));
         }
         let from = value.base();
@@ -39,6 +49,12 @@ impl Binder<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the name of a type as messages show it.
+    pub(super) fn shown(&self, sql_type: SqlType) -> String {
+        let shown = self.catalog.shown_type_with(sql_type.oid(), -1, self.search_path());
+        shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
     }
 
     /// Converts a value to the type that a resolution has found to fit.

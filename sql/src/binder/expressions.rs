@@ -180,7 +180,9 @@ impl Binder<'_> {
         if let (ast::Expr::Array { elements, position: start }, Some(element)) =
             (operand, sql_type.base.element())
         {
-            return self.bind_array_as(elements, element, sql_type, *start);
+            let array = self.bind_array_as(elements, element, sql_type.below(), *start)?;
+            let expr = self.explicit(array, sql_type, position)?;
+            return Ok(Typed { expr, sql_type, position: *start });
         }
         let value = self.bind_expr(operand)?;
         let start = value.position.min(position);

@@ -252,7 +252,7 @@ mod tests {
         let ast::SelectItem::Expr { expr, .. } = &select.items[0] else { panic!("{sql}") };
         let columns = [
             ("a".to_owned(), DataType::Int4.into()),
-            ("b".to_owned(), SqlType { base: DataType::Varchar, modifier: 9 }),
+            ("b".to_owned(), SqlType::new(DataType::Varchar, 9)),
         ];
         let catalog = Catalog::default();
         let bound = bind_table_expression(expr, &columns, target, Names::stored(&catalog))?;
@@ -277,7 +277,7 @@ mod tests {
             "(a > 1) AND ((b)::text <> 'x'::text)"
         );
         assert_eq!(table_expression("lower(b)", None).unwrap(), "lower((b)::text)");
-        let short = Some(SqlType { base: DataType::Varchar, modifier: 9 });
+        let short = Some(SqlType::new(DataType::Varchar, 9));
         assert_eq!(table_expression("'none'", short).unwrap(), "'none'::character varying");
         let bigint = Some(DataType::Int8.into());
         assert_eq!(table_expression("5", bigint).unwrap(), "'5'::bigint");
@@ -295,10 +295,7 @@ mod tests {
         assert_eq!(refusal("$1 > 1", check).0, "42P02");
         assert_eq!(refusal("count(*) > 1", check).0, "42803");
         assert_eq!(refusal("(select 1) > a", check).0, "0A000");
-        assert_eq!(
-            refusal("'too long'", Some(SqlType { base: DataType::Varchar, modifier: 6 })).0,
-            "22001"
-        );
+        assert_eq!(refusal("'too long'", Some(SqlType::new(DataType::Varchar, 6))).0, "22001");
         assert_eq!(refusal("true", Some(DataType::Int4.into())).0, "42804");
     }
 

@@ -82,7 +82,7 @@ impl Binder<'_> {
         let data_type = array.ok_or_else(|| no_array(element.base, position))?;
         let kind = ApplyKind::Array { data_type };
         let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type);
-        Ok(Typed { expr, sql_type: SqlType { base: data_type, ..element }, position })
+        Ok(Typed { expr, sql_type: SqlType::new(data_type, element.modifier), position })
     }
 
     /// Binds `EXISTS (query)`.

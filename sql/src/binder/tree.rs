@@ -14,7 +14,10 @@ pub(super) fn for_each_child(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) 
         | Expr::And(list)
         | Expr::Or(list)
         | Expr::Coalesce { operands: list, .. } => list.iter_mut().for_each(visit),
-        Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => visit(operand),
+        Expr::Cast { operand, .. }
+        | Expr::Domain { operand, .. }
+        | Expr::Not(operand)
+        | Expr::IsNull(operand) => visit(operand),
         Expr::IsDistinct { left, right, .. } => {
             visit(left);
             visit(right);
@@ -50,9 +53,10 @@ pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
         | Expr::Coalesce { operands: list, .. } => {
             list.iter().for_each(|child| walk(child, visit));
         }
-        Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => {
-            walk(operand, visit);
-        }
+        Expr::Cast { operand, .. }
+        | Expr::Domain { operand, .. }
+        | Expr::Not(operand)
+        | Expr::IsNull(operand) => walk(operand, visit),
         Expr::IsDistinct { left, right, .. } => {
             walk(left, visit);
             walk(right, visit);

@@ -9,6 +9,7 @@
 //! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
 mod derived;
+pub mod domain;
 pub mod enumeration;
 pub mod name;
 pub mod quota;
@@ -32,6 +33,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{TableName, TypeName};
 use crate::catalog::derived::Derived;
+use crate::catalog::domain::Domain;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
@@ -39,7 +41,7 @@ use crate::catalog::schema::{RelationId, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::{Index, Table};
-use crate::catalog::user_type::UserType;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -179,7 +181,7 @@ impl Catalog {
     pub fn shown_type_with(&self, oid: u32, modifier: i32, path: &SearchPath) -> Option<String> {
         let Some(known) = self.types.values().find(|one| one.type_with(oid).is_some()) else {
             let base = DataType::from_oid(oid)?;
-            return Some(SqlType { base, modifier }.name());
+            return Some(SqlType::new(base, modifier).name());
         };
         let array = if known.array_oid() == oid { "[]" } else { "" };
         Some(format!("{}{array}", self.shown_type(known, path)))
@@ -351,6 +353,14 @@ impl Catalog {
         self.types.get(&number)
     }
 
+    /// Returns the domain with an OID.
+    pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
+        match self.user_type(oid.checked_sub(OID_OFFSET)?)?.as_ref() {
+            UserType::Domain(domain) => Some(domain),
+            UserType::Enum(_) => None,
+        }
+    }
+
     /// Returns the type of users that has a name in a schema.
     pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
         self.types.values().find(|one| one.name() == name && one.schema() == schema)
@@ -417,11 +427,16 @@ impl Catalog {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
         let schema = named.schema.as_deref();
         let found = self.find_type(schema, &named.name, path);
-        let found = found.and_then(|one| match named.is_array {
-            true => one.array(),
-            false => Some(one.sql_type()),
-        });
-        found.ok_or_else(|| self.no_type(schema, &named.shown()).at(name.position))
+        let Some(found) = found else {
+            return Err(self.no_type(schema, &named.shown()).at(name.position));
+        };
+        if !named.is_array {
+            return Ok(found.sql_type());
+        }
+        found.array().ok_or_else(|| {
+            let hint = "Use an array of the type that the domain is over.";
+            Error::not_supported("an array of a domain", hint).at(name.position)
+        })
     }
 
     /// Returns the error of a type that there is not, under the name that the statement gives it.

@@ -14,6 +14,7 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
+use crate::catalog::domain::Domain;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 
@@ -68,6 +69,8 @@ pub struct Column {
     pub identity: Option<IdentityRecord>,
     /// What makes its value, over the row in table order, for a generated column.
     pub generated: Option<Expr>,
+    /// The domain that its values are of.
+    pub domain: Option<Arc<Domain>>,
     /// It was dropped: its place in packed rows stays, and nobody sees it.
     pub dropped: bool,
 }
@@ -98,6 +101,15 @@ pub enum IndexState {
 }
 
 impl Column {
+    /// Returns what the column is where nothing is said: its default, or that of its domain; `None`
+    /// for NULL.
+    pub fn absent(&self) -> Option<Expr> {
+        // What makes a generated column is computed later.
+        let domain = self.domain.as_ref().filter(|_| self.generated.is_none());
+        let of_domain = || domain.map(|domain| domain.absent());
+        self.default.clone().or_else(of_domain)
+    }
+
     /// Returns whether nobody sees it: the key of a table without a primary key, or dropped.
     pub fn is_hidden(&self) -> bool {
         self.dropped || self.is_row_id()

@@ -3,8 +3,11 @@
 //! They have names of their own in each schema, beside those of relations, and OIDs made of their
 //! numbers. What is stored of a column is the OID of its type; what that means the catalog says.
 
+use std::sync::Arc;
+
 use types::{DataType, SqlType};
 
+use crate::catalog::domain::Domain;
 use crate::catalog::enumeration::EnumRecord;
 
 /// Added to numbers of the catalog to make the OIDs of types and labels: clients take those below
@@ -16,6 +19,8 @@ pub const OID_OFFSET: u32 = 15_384;
 pub enum UserType {
     /// An enum.
     Enum(EnumRecord),
+    /// A domain.
+    Domain(Arc<Domain>),
 }
 
 impl UserType {
@@ -23,6 +28,7 @@ impl UserType {
     pub fn number(&self) -> u32 {
         match self {
             UserType::Enum(record) => record.number,
+            UserType::Domain(domain) => domain.record.number,
         }
     }
 
@@ -40,6 +46,7 @@ impl UserType {
     pub fn schema(&self) -> &str {
         match self {
             UserType::Enum(record) => &record.schema,
+            UserType::Domain(domain) => &domain.record.schema,
         }
     }
 
@@ -47,6 +54,7 @@ impl UserType {
     pub fn name(&self) -> &str {
         match self {
             UserType::Enum(record) => &record.name,
+            UserType::Domain(domain) => &domain.record.name,
         }
     }
 
@@ -56,6 +64,7 @@ impl UserType {
         let (schema, name) = (schema.to_owned(), name.to_owned());
         match self {
             UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
+            UserType::Domain(domain) => UserType::Domain(domain.renamed(schema, name).into()),
         }
     }
 
@@ -63,13 +72,15 @@ impl UserType {
     pub fn sql_type(&self) -> SqlType {
         match self {
             UserType::Enum(record) => DataType::Enum(record.enum_type()).into(),
+            UserType::Domain(domain) => domain.sql_type,
         }
     }
 
-    /// Returns the type of its arrays.
+    /// Returns the type of its arrays; of domains there are none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
+            UserType::Domain(_) => None,
         }
     }
 

@@ -73,8 +73,8 @@ impl View {
     pub fn record(&self) -> ViewRecord {
         let column = |column: &ViewColumn| ViewColumnRecord {
             name: column.name.clone(),
-            type_oid: column.sql_type.base.oid(),
-            modifier: column.sql_type.modifier,
+            type_oid: column.sql_type.stored().0,
+            modifier: column.sql_type.stored().1,
         };
         ViewRecord {
             oid: self.oid,

@@ -57,7 +57,7 @@ impl Ddl<'_> {
         let default = default.map(|default| kept_default(names, default)).transpose()?;
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         let value = match &column.default {
-            None => Datum::Null,
+            None => self.value_of_domain(table, sql_type)?,
             Some(default) => {
                 let target = Some(sql_type);
                 let bound = binder::bind_table_expression(&default.expr, &[], target, names)?;
@@ -79,8 +79,8 @@ impl Ddl<'_> {
         record.schema_version += 1;
         record.columns.push(ColumnRecord {
             name: name.value.clone(),
-            type_oid: sql_type.base.oid(),
-            modifier: sql_type.modifier,
+            type_oid: sql_type.stored().0,
+            modifier: sql_type.stored().1,
             not_null: column.not_null,
             default,
             generated: None,
@@ -90,6 +90,17 @@ impl Ddl<'_> {
             dropped: false,
         });
         Ok(())
+    }
+
+    /// Returns the value that a new column without a default has in rows that are there.
+    fn value_of_domain(&self, table: &Table, sql_type: SqlType) -> Result<Datum> {
+        let catalog = self.changes.catalog(self.engine);
+        match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
+            Some(domain) if self.has_rows(table)? => {
+                Ok(domain.absent().eval_row(&[], &self.eval)?)
+            }
+            _ => Ok(Datum::Null),
+        }
     }
 
     /// Returns the record of a generated column that is added.
@@ -102,8 +113,8 @@ impl Ddl<'_> {
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         Ok(ColumnRecord {
             name: column.name.name.value.clone(),
-            type_oid: sql_type.base.oid(),
-            modifier: sql_type.modifier,
+            type_oid: sql_type.stored().0,
+            modifier: sql_type.stored().1,
             not_null: column.not_null,
             default: None,
             generated: match &column.generated {
@@ -205,6 +216,8 @@ impl Ddl<'_> {
             return Err(Error::not_supported("dropping a column of a primary key", hint));
         }
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
+        let sql_type = table.columns[position].sql_type;
+        let stored_as = SqlType::new(sql_type.base.stored_as(), sql_type.modifier);
         self.change_record(oid, |changes, record| {
             let uses = |text: &String| uses_column(&catalog, record, text, position);
             let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
@@ -221,6 +234,7 @@ impl Ddl<'_> {
             record.indexes.retain(|_| !gone.next().unwrap_or(false));
             let column = &mut record.columns[position];
             column.name = format!("........pg.dropped.{}........", position + 1);
+            (column.type_oid, column.modifier) = stored_as.stored();
             column.not_null = false;
             column.default = None;
             column.generated = None;

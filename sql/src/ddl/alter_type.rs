@@ -58,8 +58,8 @@ impl Ddl<'_> {
             );
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         }
-        record.columns[position].type_oid = to.base.oid();
-        record.columns[position].modifier = to.modifier;
+        let column = &mut record.columns[position];
+        (column.type_oid, column.modifier) = to.stored();
         record.schema_version += 1;
         if using.is_none() && stays(from, to) {
             return self.store_changed(table, record);
@@ -86,12 +86,20 @@ impl Ddl<'_> {
         self.store_emptied(table, record)?;
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
-        let transaction = self.transaction;
+        let (transaction, row_ids) = (self.transaction, &self.engine.row_ids);
+        let mut numbers = 0..0;
         let mut rows: Vec<Mutation> = Vec::new();
         let layout = &now.layout;
         self.each_row(table, &mut |row| {
             let mut row = row.to_vec();
             change(&mut row)?;
+            // The new table of the store counts its rows from the start.
+            if let Some(at) = now.row_id_column() {
+                if numbers.is_empty() {
+                    numbers = row_ids.take(now.id, ROWS_AT_ONCE as u64)?;
+                }
+                row[at] = Datum::Int8(numbers.next().unwrap_or_default() as i64);
+            }
             let mut mutation = Mutation::new(layout.encode_key(&row)?);
             for family in 0..layout.family_count {
                 mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, &row)?);
@@ -125,6 +133,9 @@ impl Ddl<'_> {
 /// Returns whether every value of a type is one of another, stored in the same way.
 fn stays(from: SqlType, to: SqlType) -> bool {
     let text = |base| matches!(base, DataType::Text | DataType::Varchar);
+    if to.domain.is_some() && to.domain != from.domain {
+        return false;
+    }
     if text(from.base) && text(to.base) {
         return to.modifier < 0 || (from.modifier >= 0 && from.modifier <= to.modifier);
     }

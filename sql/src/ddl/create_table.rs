@@ -123,8 +123,8 @@ fn columns(
         let sql_type = names.catalog.type_named(&column.type_name, names.path)?;
         columns.push(ColumnRecord {
             name: column_name.value.clone(),
-            type_oid: sql_type.base.oid(),
-            modifier: sql_type.modifier,
+            type_oid: sql_type.stored().0,
+            modifier: sql_type.stored().1,
             not_null: column.not_null,
             default: match &column.default {
                 Some(default) => Some(kept_default(names, default)?),

@@ -9,8 +9,9 @@ use types::expr::Expr;
 
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
+use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::user_type::{text_uses, view_uses};
+use crate::ddl::user_type::{domain_uses, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
 
 /// Something that can be dropped.
@@ -103,7 +104,10 @@ pub(super) fn check(
         let array = match (&one.object, &one.on) {
             (Object::Column(table, at), Some(Object::Type(_))) => {
                 let column = catalog.table(*table).and_then(|table| table.columns.get(*at));
-                column.is_some_and(|column| column.sql_type.base.element().is_some())
+                column.is_some_and(|column| {
+                    let sql_type = column.sql_type;
+                    sql_type.domain.is_none() && sql_type.base.element().is_some()
+                })
             }
             _ => false,
         };
@@ -245,6 +249,13 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
             if keys.clone().any(named) && !keys.any(reads) {
                 found.push((oid, Object::Index(oid, index.name.clone()), false));
             }
+        }
+    }
+    for known in catalog.types() {
+        if let UserType::Domain(domain) = known.as_ref()
+            && domain_uses(catalog, domain, number)
+        {
+            found.push((known.number(), Object::Type(known.number()), false));
         }
     }
     views(catalog, |view| view_uses(catalog, view, number), found);

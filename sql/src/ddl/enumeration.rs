@@ -23,6 +23,8 @@ impl Ddl<'_> {
         match statement {
             TypeStatement::Create(create) => self.create_enum(create),
             TypeStatement::Alter(alter) => self.alter_type(alter),
+            TypeStatement::CreateDomain(create) => self.create_domain(create),
+            TypeStatement::AlterDomain(alter) => self.alter_domain(alter),
             TypeStatement::Drop(drop) => self.drop_types(drop),
         }
     }
@@ -67,7 +69,10 @@ impl Ddl<'_> {
             }
             AlterTypeAction::AddValue { .. } | AlterTypeAction::RenameValue { .. } => {}
         }
-        let UserType::Enum(record) = known.as_ref();
+        let UserType::Enum(record) = known.as_ref() else {
+            let message = format!("{} is not an enum", catalog.shown_type(&known, &self.path));
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        };
         let mut record = record.clone();
         match &statement.action {
             AlterTypeAction::AddValue { if_not_exists, label, place } => {

@@ -22,6 +22,7 @@ mod dependency;
 mod user_type;
 mod enumeration;
 mod generated;
+mod domain;
 mod like;
 mod drop;
 mod schema;

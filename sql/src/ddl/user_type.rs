@@ -10,8 +10,10 @@ use store::Mutation;
 use store::transaction::LockMode;
 use types::SqlType;
 
+use crate::assemble;
 use crate::ast::{self, TableName};
 use crate::binder::{Names, bind_table_expression, view_meaning};
+use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, view_key};
@@ -125,7 +127,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let mut named = Vec::new();
         for name in &statement.names {
-            match self.droppable(&catalog, name) {
+            match self.droppable(&catalog, name, statement.domain) {
                 Ok(number) => named.push(Object::Type(number)),
                 Err(error)
                     if statement.if_exists
@@ -143,11 +145,19 @@ impl Ddl<'_> {
     }
 
     /// Returns the number of the type that DROP TYPE names.
-    fn droppable(&self, catalog: &Catalog, name: &TableName) -> Result<u32> {
+    fn droppable(&self, catalog: &Catalog, name: &TableName, domain: bool) -> Result<u32> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let text = &name.name.value;
-        if let Some(found) = catalog.find_type(schema, text, &self.path) {
-            return Ok(found.number());
+        let found = catalog.find_type(schema, text, &self.path);
+        match found {
+            Some(found) if !domain || matches!(found.as_ref(), UserType::Domain(_)) => {
+                return Ok(found.number());
+            }
+            None if !domain || built_in(schema, text).is_none() => {}
+            _ => {
+                let message = format!("\"{}\" is not a domain", super::written(name));
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
         }
         let required = |what: String| {
             let message = format!("cannot drop type {what}");
@@ -217,6 +227,7 @@ impl Ddl<'_> {
     pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
+            UserType::Domain(domain) => encode(&domain.record),
         };
         let row = Mutation::new(key_of(&user_type)).put(0, Vec::new(), record);
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
@@ -239,9 +250,22 @@ impl Ddl<'_> {
         let before = self.changes.catalog(self.engine);
         let number = changed.number();
         self.store_type(changed)?;
+        let mut numbers = vec![number];
+        for known in before.types() {
+            let UserType::Domain(domain) = known.as_ref() else { continue };
+            if !numbers.iter().any(|used| domain_uses(&before, domain, *used)) {
+                continue;
+            }
+            numbers.push(domain.record.number);
+            let mut record = domain.record.clone();
+            change_domain_texts(&mut record, domain.over, change)?;
+            let catalog = self.changes.catalog(self.engine);
+            let domain = assemble::domain(&catalog, record)?;
+            self.store_type(UserType::Domain(domain.into()))?;
+        }
         for table in before.tables() {
             let Some(record) = before.record(table.oid) else { continue };
-            if !table_uses(&before, record, number) {
+            if !numbers.iter().any(|number| table_uses(&before, record, *number)) {
                 continue;
             }
             lock_table(self.transaction, table.id, LockMode::Exclusive)?;
@@ -249,7 +273,8 @@ impl Ddl<'_> {
             change_texts(&mut record, change)?;
             self.store_changed(table, record)?;
         }
-        for view in before.views().filter(|view| view_uses(&before, view, number)) {
+        let uses = |view: &View| numbers.iter().any(|number| view_uses(&before, view, *number));
+        for view in before.views().filter(|view| uses(view)) {
             let meaning = |catalog: &Catalog, text: &str| {
                 view_meaning(view, &parser::parse_query(text)?, catalog, self.system.as_ref())
             };
@@ -270,6 +295,13 @@ impl Ddl<'_> {
 /// tables is not bound anew.
 pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<Catalog> {
     let mut next = catalog.with_type(changed);
+    for known in catalog.types() {
+        let UserType::Domain(domain) = known.as_ref() else { continue };
+        let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
+        let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
+        let domain = Domain { over, sql_type, ..domain.as_ref().clone() };
+        next = next.with_type(UserType::Domain(domain.into()));
+    }
     for table in catalog.tables() {
         let Some(record) = catalog.record(table.oid) else { continue };
         let mut table = table.as_ref().clone();
@@ -329,6 +361,41 @@ fn change_texts(record: &mut TableRecord, change: &mut dyn TextChange) -> Result
     Ok(())
 }
 
+/// Changes the texts of a domain.
+fn change_domain_texts(
+    record: &mut DomainRecord,
+    over: SqlType,
+    change: &mut dyn TextChange,
+) -> Result<()> {
+    let path = SearchPath::default();
+    let stored = over.stored();
+    if let Some(default) = &mut record.default {
+        let meaning = |catalog: &Catalog, text: &str| {
+            let over = catalog.stored_type(stored.0, stored.1)?;
+            meaning_of(catalog, text, &[], Some(over.below()))
+        };
+        *default = change.change(default, &path, &meaning)?;
+    }
+    for check in &mut record.checks {
+        let meaning = |catalog: &Catalog, text: &str| {
+            let over = catalog.stored_type(stored.0, stored.1)?;
+            meaning_of(catalog, text, &[(VALUE.to_owned(), over)], None)
+        };
+        check.predicate = change.change(&check.predicate, &path, &meaning)?;
+    }
+    Ok(())
+}
+
+/// Returns whether a domain is over a type or names it.
+pub(super) fn domain_uses(catalog: &Catalog, domain: &Domain, number: u32) -> bool {
+    let Some(used) = catalog.user_type(number) else { return false };
+    let path = SearchPath::default();
+    let named = |text: &String| text_uses(catalog, &path, text, number);
+    [used.oid(), used.array_oid()].contains(&domain.record.type_oid)
+        || domain.record.default.as_ref().is_some_and(named)
+        || domain.record.checks.iter().any(|check| named(&check.predicate))
+}
+
 /// Returns the meaning of an expression: two that are bound alike mean the same.
 fn meaning_of(
     catalog: &Catalog,
@@ -370,13 +437,13 @@ pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
     let is_it = |oid: u32| [used.oid(), used.array_oid()].contains(&oid);
     let reads = |relation: &crate::catalog::record::ViewRelation| {
         if let Some(view) = catalog.view(relation.oid) {
-            return view.columns.iter().any(|column| is_it(column.sql_type.base.oid()));
+            return view.columns.iter().any(|column| is_it(column.sql_type.oid()));
         }
         let Some(record) = catalog.record(relation.oid) else { return false };
         let columns = relation.used.iter().filter_map(|at| record.columns.get(*at as usize));
         columns.into_iter().any(|column| is_it(column.type_oid))
     };
-    view.columns.iter().any(|column| is_it(column.sql_type.base.oid()))
+    view.columns.iter().any(|column| is_it(column.sql_type.oid()))
         || view.relations.iter().any(reads)
         || text_uses(catalog, &view.search_path, &view.text, number)
 }
@@ -384,10 +451,11 @@ pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
 fn key_of(user_type: &UserType) -> Vec<u8> {
     match user_type {
         UserType::Enum(record) => enum_key(record.number),
+        UserType::Domain(domain) => domain_key(domain.record.number),
     }
 }
 
-fn built_in(schema: Option<&str>, name: &str) -> Option<types::DataType> {
+pub(super) fn built_in(schema: Option<&str>, name: &str) -> Option<types::DataType> {
     let here = matches!(schema, None | Some("pg_catalog"));
     types::DataType::from_name(name).filter(|_| here)
 }

@@ -25,6 +25,9 @@ impl Cursor<'_> {
         if self.take_word("type") {
             return self.alter_type();
         }
+        if self.take_word("domain") {
+            return self.alter_domain();
+        }
         if self.take_word("index") {
             return self.alter_index(position);
         }

@@ -23,6 +23,7 @@ impl Cursor<'_> {
             "view" => return self.create_view(false),
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
+            "domain" => return self.create_domain(),
             "schema" => return self.create_schema(),
             "or" if self.is_words(&["or", "replace", "view"]) => {
                 self.expect_words(&["or", "replace"])?;

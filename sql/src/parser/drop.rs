@@ -11,7 +11,10 @@ impl Cursor<'_> {
         let position = self.position();
         self.expect_words(&["drop"])?;
         if self.take_word("type") {
-            return self.drop_type();
+            return self.drop_type(false);
+        }
+        if self.take_word("domain") {
+            return self.drop_type(true);
         }
         let Some(kind) = self.take_kind() else {
             return match self.peek_word().to_uppercase() {

@@ -55,12 +55,12 @@ impl Cursor<'_> {
         Ok(Statement::Type(Box::new(TypeStatement::Alter(AlterType { name, action }))))
     }
 
-    /// Reads a statement behind the words DROP TYPE.
-    pub(super) fn drop_type(&mut self) -> Result<Statement> {
+    /// Reads a statement behind the words DROP TYPE or DROP DOMAIN.
+    pub(super) fn drop_type(&mut self, domain: bool) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let names = self.list(Self::table_name)?;
         let cascade = self.cascade();
-        let drop = DropType { names, if_exists, cascade };
+        let drop = DropType { names, if_exists, cascade, domain };
         Ok(Statement::Type(Box::new(TypeStatement::Drop(drop))))
     }
 }

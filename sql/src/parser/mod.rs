@@ -41,6 +41,7 @@ mod view;
 mod schema;
 mod sequence;
 mod enumeration;
+mod domain;
 mod references;
 mod alter;
 mod alter_columns;

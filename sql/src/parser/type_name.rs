@@ -286,7 +286,7 @@ fn numeric(digits: ExactNumberInfo, position: usize) -> Result<SqlType> {
     }
     let precision = i32::try_from(precision).expect("at most 1000");
     let scale = i32::try_from(scale).expect("at most 1000");
-    Ok(SqlType { base: DataType::Numeric, modifier: ((precision << 16) | (scale & 0x7ff)) + 4 })
+    Ok(SqlType::new(DataType::Numeric, ((precision << 16) | (scale & 0x7ff)) + 4))
 }
 
 fn characters(
@@ -296,7 +296,7 @@ fn characters(
     position: usize,
 ) -> Result<SqlType> {
     let length = match length {
-        None => return Ok(SqlType { base, modifier: unlimited }),
+        None => return Ok(SqlType::new(base, unlimited)),
         Some(CharacterLength::IntegerLength {
             length,
             unit: None | Some(CharLengthUnits::Characters),
@@ -319,7 +319,7 @@ fn characters(
         ));
     }
     let modifier = i32::try_from(length).expect("at most MAX_CHARACTERS") + 4;
-    Ok(SqlType { base, modifier })
+    Ok(SqlType::new(base, modifier))
 }
 
 /// The number of bits; `None`: any.
@@ -336,7 +336,7 @@ fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType>
         return Err(invalid(message, position));
     }
     let modifier = i32::try_from(length).expect("at most BITS_MAX");
-    Ok(SqlType { base, modifier })
+    Ok(SqlType::new(base, modifier))
 }
 
 /// Digits of the second; more than 6 mean 6, as in PostgreSQL.
@@ -346,7 +346,7 @@ fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlTy
         return Err(invalid(format!("precision {digits} is out of range"), position));
     }
     let modifier = i32::try_from(digits.min(6)).expect("at most 6");
-    Ok(SqlType { base, modifier })
+    Ok(SqlType::new(base, modifier))
 }
 
 fn invalid(message: String, position: usize) -> ParseError {

@@ -66,6 +66,9 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
         Expr::Cast { operand, to, .. } => {
             format!("{}::{}", write(operand, names, true), to.base.sql_name())
         }
+        Expr::Domain { operand, checks, .. } => {
+            format!("{}::{}", write(operand, names, true), checks.shown)
+        }
         Expr::And(operands) => wrap(list(operands, names, " AND ", true)),
         Expr::Or(operands) => wrap(list(operands, names, " OR ", true)),
         Expr::Not(operand) => match operand.as_ref() {

@@ -35,9 +35,11 @@ fn is_null(expression: &Expr, columns: &Range<usize>) -> bool {
         Expr::And(operands) | Expr::Or(operands) | Expr::Coalesce { operands, .. } => {
             operands.iter().all(null)
         }
-        Expr::Parameter { .. } | Expr::IsNull(_) | Expr::IsDistinct { .. } | Expr::Case { .. } => {
-            false
-        }
+        Expr::Parameter { .. }
+        | Expr::Domain { .. }
+        | Expr::IsNull(_)
+        | Expr::IsDistinct { .. }
+        | Expr::Case { .. } => false,
     }
 }
 

@@ -21,29 +21,45 @@ pub(super) fn expression(expr: &Expr, table: &Table) -> String {
     sequences_by_name(&text)
 }
 
+/// Returns the text of an expression over the value of a domain.
+pub(super) fn of_value(expr: &Expr) -> String {
+    expr.describe(&|_| "VALUE".to_owned())
+}
+
+/// Returns the same with fewer parentheses.
+pub(super) fn pretty_of_value(expr: &Expr) -> String {
+    pretty_with(expr, &of_value)
+}
+
 /// Returns the text of a default, without the cast to the column's type that nobody wrote.
 pub(super) fn default(expr: &Expr, table: &Table) -> String {
-    let expr = match expr {
-        Expr::Cast { operand, explicit: false, .. } => operand,
-        other => other,
-    };
+    let mut expr = expr;
+    while let Expr::Cast { operand, explicit: false, .. }
+    | Expr::Domain { operand, explicit: false, .. } = expr
+    {
+        expr = operand;
+    }
     let name = |column: usize| identifier(&table.columns[column].name);
     sequences_by_name(&expr.describe_operand(&name))
 }
 
 /// Returns the text of an expression without the parentheses that AND and OR need not have.
 pub(super) fn pretty(expr: &Expr, table: &Table) -> String {
+    pretty_with(expr, &|expr| expression(expr, table))
+}
+
+fn pretty_with(expr: &Expr, text: &dyn Fn(&Expr) -> String) -> String {
     let joined = |operands: &[Expr], word: &str, within: fn(&Expr) -> bool| {
         let operand = |one: &Expr| match within(one) {
-            true => format!("({})", pretty(one, table)),
-            false => pretty(one, table),
+            true => format!("({})", pretty_with(one, text)),
+            false => pretty_with(one, text),
         };
         operands.iter().map(operand).collect::<Vec<_>>().join(word)
     };
     match expr {
         Expr::And(operands) => joined(operands, " AND ", |one| matches!(one, Expr::Or(_))),
         Expr::Or(operands) => joined(operands, " OR ", |_| false),
-        other => bare_casts(&expression(other, table)),
+        other => bare_casts(&text(other)),
     }
 }
 

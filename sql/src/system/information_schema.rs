@@ -2,6 +2,7 @@
 
 use types::{DataType, Datum, SqlType};
 
+use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE_NAME, Kind, OWNER_NAME, Objects, Relation,
@@ -26,7 +27,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
         "sequences" => relations.filter_map(|one| sequence(shape, objects, one)).collect(),
         "table_constraints" => {
             let not_null = relations.flat_map(|one| not_nulls(objects, one));
-            let named = constraints.map(|one| table_constraint(shape, objects, one));
+            let named = constraints.filter(|one| one.table != 0);
+            let named = named.map(|one| table_constraint(shape, objects, one));
             let not_null = not_null.map(|one| one.table_constraint(shape));
             named.chain(not_null).collect()
         }
@@ -45,6 +47,13 @@ pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
             let not_null = relations.flat_map(|one| not_nulls(objects, one));
             let named = constraints.filter_map(|one| check(shape, objects, one));
             named.chain(not_null.map(|one| one.check(shape))).collect()
+        }
+        "domains" => objects.domains.iter().map(|one| domain(shape, objects, one)).collect(),
+        "domain_constraints" => {
+            constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
+        }
+        "column_domain_usage" => {
+            relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
         }
         "enabled_roles" => vec![shape.row([("role_name", text(OWNER_NAME))])],
         "character_sets" => vec![shape.row([
@@ -104,7 +113,12 @@ struct Limits {
 }
 
 fn limits(sql_type: SqlType) -> Limits {
-    let SqlType { base, modifier } = sql_type;
+    if sql_type.domain.is_some() {
+        let nulls = [Datum::Null, Datum::Null, Datum::Null];
+        let (characters, octets, datetime) = (Datum::Null, Datum::Null, Datum::Null);
+        return Limits { characters, octets, number: nulls, datetime };
+    }
+    let SqlType { base, modifier, .. } = sql_type;
     let nulls = || [Datum::Null, Datum::Null, Datum::Null];
     let characters = match base {
         DataType::Varchar | DataType::Char if modifier >= 4 => Some(modifier - 4),
@@ -142,6 +156,79 @@ fn limits(sql_type: SqlType) -> Limits {
     Limits { characters: or_null(characters), octets: or_null(octets), number, datetime }
 }
 
+/// Returns what the standard calls a type, and its schema and name.
+fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) {
+    if let Some(domain) = sql_type.domain.and_then(|oid| objects.domain(oid)) {
+        return ("USER-DEFINED", &domain.record.schema, &domain.record.name);
+    }
+    let base = sql_type.base;
+    let data_type = match base {
+        DataType::Array(_) => "ARRAY",
+        DataType::Enum(_) => "USER-DEFINED",
+        other => other.sql_name(),
+    };
+    let schema = base.enumeration().map_or("pg_catalog", |of| of.definition().schema.as_str());
+    (data_type, schema, base.internal_name())
+}
+
+fn domain(shape: &Shape, objects: &Objects, domain: &Domain) -> Row {
+    let Limits { characters, octets, number: [precision, radix, scale], datetime } =
+        limits(domain.over);
+    let (data_type, udt_schema, udt_name) = named(objects, domain.over);
+    // PostgreSQL says ARRAY of columns only.
+    let data_type = if data_type == "ARRAY" { domain.over.base.sql_name() } else { data_type };
+    shape.row([
+        ("domain_catalog", text(DATABASE_NAME)),
+        ("domain_schema", text(&domain.record.schema)),
+        ("domain_name", text(&domain.record.name)),
+        ("data_type", text(data_type)),
+        ("character_maximum_length", characters),
+        ("character_octet_length", octets),
+        ("numeric_precision", precision),
+        ("numeric_precision_radix", radix),
+        ("numeric_scale", scale),
+        ("datetime_precision", datetime),
+        ("domain_default", text_or_null(domain.default.as_ref().map(definition::of_value))),
+        ("udt_catalog", text(DATABASE_NAME)),
+        ("udt_schema", text(udt_schema)),
+        ("udt_name", text(udt_name)),
+        ("dtd_identifier", text("1")),
+    ])
+}
+
+fn domain_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
+    let domain = objects.domain(constraint.domain)?;
+    Some(shape.row([
+        ("constraint_catalog", text(DATABASE_NAME)),
+        ("constraint_schema", text(objects.namespace(constraint.schema))),
+        ("constraint_name", text(&constraint.name)),
+        ("domain_catalog", text(DATABASE_NAME)),
+        ("domain_schema", text(&domain.record.schema)),
+        ("domain_name", text(&domain.record.name)),
+        ("is_deferrable", yes_or_no(false)),
+        ("initially_deferred", yes_or_no(false)),
+    ]))
+}
+
+fn domain_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    if !is_table(relation) && !is_view(relation) {
+        return Vec::new();
+    }
+    let row = |column: &Attribute| {
+        let domain = objects.domain(column.sql_type.domain?)?;
+        Some(shape.row([
+            ("domain_catalog", text(DATABASE_NAME)),
+            ("domain_schema", text(&domain.record.schema)),
+            ("domain_name", text(&domain.record.name)),
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", text(objects.namespace(relation.schema))),
+            ("table_name", text(&relation.name)),
+            ("column_name", text(&column.name)),
+        ]))
+    };
+    relation.columns.iter().filter_map(row).collect()
+}
+
 fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
     if !is_table(relation) && !is_view(relation) {
         return Vec::new();
@@ -150,15 +237,10 @@ fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
 }
 
 fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
-    let base = column.sql_type.base;
-    let Limits { characters, octets, number: [precision, radix, scale], datetime } =
-        limits(column.sql_type);
-    let data_type = match base {
-        DataType::Array(_) => "ARRAY",
-        DataType::Enum(_) => "USER-DEFINED",
-        other => other.sql_name(),
-    };
-    let udt_schema = base.enumeration().map_or("pg_catalog", |of| of.definition().schema.as_str());
+    let domain = column.sql_type.domain.and_then(|oid| objects.domain(oid));
+    let over = domain.map_or(column.sql_type, |domain| domain.over);
+    let Limits { characters, octets, number: [precision, radix, scale], datetime } = limits(over);
+    let (data_type, udt_schema, udt_name) = named(objects, over);
     let identity = column.identity.map(|identity| match identity {
         IdentityRecord::Always => "ALWAYS",
         IdentityRecord::ByDefault => "BY DEFAULT",
@@ -180,7 +262,10 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("datetime_precision", datetime),
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(udt_schema)),
-        ("udt_name", text(base.internal_name())),
+        ("udt_name", text(udt_name)),
+        ("domain_catalog", text_or_null(domain.map(|_| DATABASE_NAME))),
+        ("domain_schema", text_or_null(domain.map(|domain| &domain.record.schema))),
+        ("domain_name", text_or_null(domain.map(|domain| &domain.record.name))),
         ("dtd_identifier", text(column.number.to_string())),
         ("is_self_referencing", yes_or_no(false)),
         ("is_identity", yes_or_no(identity.is_some())),

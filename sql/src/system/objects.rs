@@ -13,10 +13,12 @@ use ahash::AHashMap;
 use types::{DataType, SqlType};
 
 use crate::catalog::Catalog;
+use crate::catalog::domain::Domain;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, Table};
+use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::system::definition;
 use crate::system::shape::{self, SHAPES, Shape};
@@ -79,8 +81,10 @@ pub(super) struct Attribute {
 pub(super) struct Constraint {
     pub(super) oid: u32,
     pub(super) name: String,
-    /// OID of its table.
+    /// OID of its table, 0 for one of a domain.
     pub(super) table: u32,
+    /// OID of its domain, 0 for one of a table.
+    pub(super) domain: u32,
     pub(super) schema: u32,
     pub(super) kind: ConstraintKind,
     /// Numbers of the columns, in the order of the constraint.
@@ -117,6 +121,8 @@ pub(super) struct Objects {
     /// By OID.
     pub(super) relations: Vec<Relation>,
     pub(super) constraints: Vec<Constraint>,
+    /// By OID.
+    pub(super) domains: Vec<Arc<Domain>>,
     relation_by_oid: AHashMap<u32, usize>,
     relation_by_name: AHashMap<(u32, String), usize>,
     constraint_by_oid: AHashMap<u32, usize>,
@@ -165,6 +171,7 @@ impl Objects {
             ],
             relations: Vec::new(),
             constraints: Vec::new(),
+            domains: Vec::new(),
             relation_by_oid: AHashMap::new(),
             relation_by_name: AHashMap::new(),
             constraint_by_oid: AHashMap::new(),
@@ -178,6 +185,11 @@ impl Objects {
         catalog.tables().into_iter().for_each(|table| objects.add_table(table));
         catalog.views().for_each(|view| objects.add_view(view));
         catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
+        catalog.types().for_each(|one| {
+            if let UserType::Domain(domain) = one.as_ref() {
+                objects.add_domain(domain);
+            }
+        });
         objects.index();
         objects
     }
@@ -235,6 +247,38 @@ impl Objects {
         self.add(shown(sequence.oid), schema, &sequence.name, kind, columns);
     }
 
+    fn add_domain(&mut self, domain: &Arc<Domain>) {
+        let schema = self.schema_oid(&domain.record.schema);
+        let oid = domain.sql_type.oid();
+        // Those of the domain below come first.
+        let checks = &domain.checks.checks;
+        let own = checks.len().saturating_sub(domain.record.checks.len());
+        for (name, check) in &checks[own..] {
+            let kind = ConstraintKind::Check {
+                text: definition::of_value(check),
+                pretty: definition::pretty_of_value(check),
+            };
+            let (name, id) = (name.clone(), made(oid, name));
+            let columns = Vec::new();
+            let domain = oid;
+            self.constraints.push(Constraint {
+                oid: id,
+                name,
+                table: 0,
+                domain,
+                schema,
+                kind,
+                columns,
+            });
+        }
+        self.domains.push(Arc::clone(domain));
+    }
+
+    /// Returns a domain by OID.
+    pub(super) fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
+        self.domains.iter().find(|domain| domain.sql_type.oid() == oid)
+    }
+
     fn add_table(&mut self, table: &Arc<Table>) {
         let oid = shown(table.oid);
         let schema = self.schema_oid(&table.schema);
@@ -244,6 +288,7 @@ impl Objects {
             oid: made(oid, name),
             name: name.to_owned(),
             table: oid,
+            domain: 0,
             schema,
             kind,
             columns,

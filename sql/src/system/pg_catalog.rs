@@ -6,6 +6,7 @@
 use types::{DataType, Datum};
 
 use crate::catalog::Catalog;
+use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
@@ -135,13 +136,13 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
     shape.row([
         ("attrelid", oid(relation.oid)),
         ("attname", text(&column.name)),
-        ("atttypid", oid(base.oid())),
+        ("atttypid", oid(column.sql_type.oid())),
         ("attstattarget", int4(-1)),
         ("attlen", int2(base.length())),
         ("attnum", int2(column.number)),
         ("attndims", int4(i32::from(matches!(base, DataType::Array(_))))),
         ("attcacheoff", int4(-1)),
-        ("atttypmod", int4(column.sql_type.modifier)),
+        ("atttypmod", int4(column.sql_type.stored().1)),
         ("attbyval", Datum::Bool(facts.is_some_and(|facts| facts.by_value))),
         ("attalign", char(facts.map_or('i', |facts| facts.align))),
         ("attstorage", char(facts.map_or('x', |facts| facts.storage))),
@@ -189,19 +190,52 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
 
 fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     let built_in = pg_type::all().map(|facts| type_row(shape, facts, PG_CATALOG));
-    let of_users = catalog.types().flat_map(|one| {
-        let namespace = objects.namespace_named(one.schema()).map_or(PUBLIC_OID, |one| one.oid);
+    let namespace = |schema: &str| {
+        objects.namespace_named(schema).map_or(PUBLIC_OID, |namespace| namespace.oid)
+    };
+    let enums = catalog.types().filter(|one| matches!(one.as_ref(), UserType::Enum(_)));
+    let of_users = enums.flat_map(|one| {
+        let namespace = namespace(one.schema());
         let types = [Some(one.sql_type()), one.array()].into_iter().flatten();
         types.filter_map(move |one| Some((pg_type::of(one.base)?, namespace)))
     });
     let of_users = of_users.map(|(facts, namespace)| type_row(shape, &facts, namespace));
-    built_in.chain(of_users).collect()
+    let domains = objects.domains.iter();
+    let domains = domains.filter_map(|one| domain_row(shape, one, namespace(&one.record.schema)));
+    built_in.chain(of_users).chain(domains).collect()
+}
+
+/// A domain is told of as its base type is, but for what is its own.
+fn domain_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
+    let mut row = type_row(shape, &pg_type::of(domain.sql_type.base)?, namespace);
+    let function = |name: &str| oid(pg_proc::internal_oid(name));
+    let default = domain.default.as_ref().map(definition::of_value);
+    let own = [
+        ("oid", oid(domain.sql_type.oid())),
+        ("typname", text(&domain.record.name)),
+        ("typtype", char('d')),
+        ("typispreferred", Datum::Bool(false)),
+        ("typsubscript", oid(0)),
+        ("typelem", oid(0)),
+        ("typarray", oid(0)),
+        ("typinput", function("domain_in")),
+        ("typreceive", function("domain_recv")),
+        ("typmodin", oid(0)),
+        ("typmodout", oid(0)),
+        ("typnotnull", Datum::Bool(domain.record.not_null)),
+        ("typbasetype", oid(domain.over.oid())),
+        ("typtypmod", int4(domain.over.stored().1)),
+        ("typdefaultbin", text_or_null(default.clone())),
+        ("typdefault", text_or_null(default)),
+    ];
+    shape.set(&mut row, own);
+    Some(row)
 }
 
 fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for one in catalog.types() {
-        let UserType::Enum(record) = one.as_ref();
+        let UserType::Enum(record) = one.as_ref() else { continue };
         let definition = record.enum_type().definition();
         for (position, label) in definition.labels.iter().enumerate() {
             rows.push(shape.row([
@@ -311,6 +345,7 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
         ("contype", char(kind)),
         ("convalidated", Datum::Bool(true)),
         ("conrelid", oid(constraint.table)),
+        ("contypid", oid(constraint.domain)),
         ("conindid", oid(constraint.index())),
         ("confupdtype", char(' ')),
         ("confdeltype", char(' ')),

@@ -31,7 +31,13 @@ static INTERNALS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let modifiers = ["in", "out"].map(|suffix| format!("{stem}typmod{suffix}"));
         facts.io().into_iter().chain(modifiers.into_iter().filter(move |_| has_own))
     });
-    let others = ["array_subscript_handler", "bthandler", "heap_tableam_handler"];
+    let others = [
+        "array_subscript_handler",
+        "bthandler",
+        "domain_in",
+        "domain_recv",
+        "heap_tableam_handler",
+    ];
     let mut names: Vec<String> = io.chain(others.map(str::to_owned)).collect();
     names.sort_unstable();
     names.dedup();

@@ -94,7 +94,7 @@ fn type_named(name: &str) -> SqlType {
     };
     match base.array() {
         Some(base) if is_array => base.into(),
-        _ => SqlType { base, modifier },
+        _ => SqlType::new(base, modifier),
     }
 }
 
@@ -144,10 +144,7 @@ mod tests {
         assert_eq!(class.columns.len(), 33);
         let columns = find(Some("information_schema"), "columns").unwrap();
         assert!(!columns.is_table && columns.oid >= FIRST_FREE_OID);
-        assert_eq!(
-            columns.columns[6],
-            ("is_nullable", SqlType { base: DataType::Varchar, modifier: 7 })
-        );
+        assert_eq!(columns.columns[6], ("is_nullable", SqlType::new(DataType::Varchar, 7)));
         assert!(find(Some("public"), "pg_class").is_none());
         let mut oids: Vec<u32> = SHAPES.iter().map(|shape| shape.oid).collect();
         oids.sort_unstable();

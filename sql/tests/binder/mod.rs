@@ -115,6 +115,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             not_null: one.not_null || key.contains(&index),
             default: default.map(|one| bound(&one.expr, &[], Some(sql_type))),
             identity: None,
+            domain: None,
             dropped: false,
         });
     }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
-use sql::ast::{
-    ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
-};
+use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
 use sql::binder::{Names, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
@@ -68,14 +66,14 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         let place = in_key.map_or(Place::Packed { family, slot: slots[family] }, Place::Key);
         slots[family] += usize::from(in_key.is_none());
         layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
-        let bound = |one: &SourceExpr| bound(&one.expr, &[], Some(sql_type));
         columns.push(Column {
             generated: None,
             name: one.name.name.value.clone(),
             sql_type,
             not_null: one.not_null || in_key.is_some(),
-            default: one.default.as_ref().map(bound),
+            default: one.default.as_ref().map(|one| bound(&one.expr, &[], Some(sql_type))),
             identity: None,
+            domain: None,
             dropped: false,
         });
     }

@@ -39,6 +39,7 @@ impl Expr {
             | Expr::Case { data_type, .. }
             | Expr::Coalesce { data_type, .. } => *data_type,
             Expr::Cast { to, .. } => to.base,
+            Expr::Domain { operand, .. } => operand.data_type(),
             Expr::And(_)
             | Expr::Or(_)
             | Expr::Not(_)
@@ -52,9 +53,10 @@ impl Expr {
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
-            Expr::Cast { operand, .. } | Expr::Not(operand) | Expr::IsNull(operand) => {
-                visit(operand);
-            }
+            Expr::Cast { operand, .. }
+            | Expr::Domain { operand, .. }
+            | Expr::Not(operand)
+            | Expr::IsNull(operand) => visit(operand),
             Expr::Call { arguments: operands, .. }
             | Expr::And(operands)
             | Expr::Or(operands)
@@ -97,6 +99,9 @@ impl Expr {
             leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
             Expr::Cast { operand, from, to, explicit } => {
                 Expr::Cast { operand: boxed(operand), from, to, explicit }
+            }
+            Expr::Domain { operand, checks, explicit } => {
+                Expr::Domain { operand: boxed(operand), checks, explicit }
             }
             Expr::Not(operand) => Expr::Not(boxed(operand)),
             Expr::IsNull(operand) => Expr::IsNull(boxed(operand)),
@@ -142,6 +147,7 @@ impl Expr {
                 function::signature(*function).volatility != Volatility::Immutable
             }
             Expr::Cast { from, to, .. } => !cast::is_immutable(*from, to.base),
+            Expr::Domain { checks, .. } => !checks.is_immutable(),
             _ => false,
         })
     }

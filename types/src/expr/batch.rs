@@ -175,6 +175,11 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
                 Ok(Operand::Vector(Cow::Owned(cast)))
             }
         },
+        Expr::Domain { operand, checks, .. } => {
+            let values = evaluate(operand, rows, context)?;
+            (0..rows.count()).try_for_each(|index| checks.check(&values.datum(index), context))?;
+            Ok(values)
+        }
         Expr::And(operands) => connect(operands, false, rows, context),
         Expr::Or(operands) => connect(operands, true, rows, context),
         Expr::Not(operand) => Ok(not(evaluate(operand, rows, context)?)),

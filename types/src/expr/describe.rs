@@ -42,6 +42,12 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             out.push_str(")::");
             out.push_str(&to.name());
         }
+        Expr::Domain { operand, checks, .. } => {
+            out.push('(');
+            write_expr(operand, names, out);
+            out.push_str(")::");
+            out.push_str(&checks.shown);
+        }
         Expr::And(operands) => write_joined(operands, " AND ", names, out),
         Expr::Or(operands) => write_joined(operands, " OR ", names, out),
         Expr::Not(operand) => write_not(operand, names, out),
@@ -80,6 +86,7 @@ fn write_operand(expr: &Expr, names: Names<'_>, out: &mut String) {
         | Expr::Column { .. }
         | Expr::Parameter { .. }
         | Expr::Cast { .. }
+        | Expr::Domain { .. }
         | Expr::Case { .. }
         | Expr::Coalesce { .. } => true,
         Expr::Call { function, .. } => !function::is_operator(function::signature(*function).name),

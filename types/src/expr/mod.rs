@@ -16,6 +16,7 @@
 mod analysis;
 mod batch;
 mod describe;
+mod domain;
 mod fold;
 mod kernel_arithmetic;
 mod kernel_compare;
@@ -24,10 +25,13 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use crate::datatype::{DataType, SqlType};
 use crate::datum::Datum;
 use crate::function::FunctionId;
 
+pub use self::domain::DomainChecks;
 pub use crate::context::EvalContext;
 pub use crate::function::CompareOp;
 
@@ -74,6 +78,15 @@ pub enum Expr {
         /// To what, with the modifier to apply.
         to: SqlType,
         /// An explicit cast truncates where an assignment cast raises an error (`varchar(n)`).
+        explicit: bool,
+    },
+    /// A value that becomes one of a domain.
+    Domain {
+        /// The value, of the type below the domain.
+        operand: Box<Expr>,
+        /// What is demanded of it.
+        checks: Arc<DomainChecks>,
+        /// A cast that somebody wrote.
         explicit: bool,
     },
     /// All are true.

@@ -31,6 +31,11 @@ impl Expr {
                 let value = operand.eval_row(row, context)?;
                 cast::cast(&value, *from, *to, *explicit, context)
             }
+            Expr::Domain { operand, checks, .. } => {
+                let value = operand.eval_row(row, context)?;
+                checks.check(&value, context)?;
+                Ok(value)
+            }
             Expr::And(operands) => connect(operands, false, row, context),
             Expr::Or(operands) => connect(operands, true, row, context),
             Expr::Not(operand) => Ok(match operand.eval_row(row, context)? {

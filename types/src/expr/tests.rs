@@ -320,7 +320,7 @@ fn expressions_print_as_explain_shows_them() {
     let cast = Expr::Cast {
         operand: Box::new(delay.clone()),
         from: Int4,
-        to: SqlType { base: Numeric, modifier: ((10 << 16) | 2) + 4 },
+        to: SqlType::new(Numeric, ((10 << 16) | 2) + 4),
         explicit: true,
     };
     assert_eq!(cast.describe(&names), "(dep_delay)::numeric(10,2)");

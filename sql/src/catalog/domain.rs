@@ -1,0 +1,99 @@
+//! Domains in the catalog: a row for each.
+//!
+//! The key is `d` and the type's number; the one cell holds a [`DomainRecord`]. Texts name types
+//! with their schemas, and only types that are older. What values are checked for is bound when the
+//! domain enters the catalog snapshot, with that of the domains below.
+
+use std::sync::Arc;
+
+use types::expr::{DomainChecks, Expr};
+use types::function::quote_ident;
+use types::{Datum, SqlType};
+
+use crate::catalog::name::PUBLIC;
+use crate::catalog::record::CheckRecord;
+
+/// What the keys of domains begin with.
+pub const DOMAINS_PREFIX: &[u8] = b"d";
+
+/// The name that stands for the value in checks.
+pub const VALUE: &str = "value";
+
+/// Returns the key of a domain's row.
+pub fn domain_key(number: u32) -> Vec<u8> {
+    [DOMAINS_PREFIX, number.to_be_bytes().as_slice()].concat()
+}
+
+/// A domain on disk.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct DomainRecord {
+    /// Its number; the next one is kept for its arrays.
+    pub number: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// OID of the type that it is over, which may be a domain.
+    pub type_oid: u32,
+    /// Modifier of that type.
+    pub modifier: i32,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// SQL text of DEFAULT.
+    pub default: Option<String>,
+    /// CHECK constraints, in the order in which they were added.
+    pub checks: Vec<CheckRecord>,
+}
+
+/// A domain.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    /// What is stored of it.
+    pub record: DomainRecord,
+    /// The type that it is over.
+    pub over: SqlType,
+    /// The type of its values.
+    pub sql_type: SqlType,
+    /// The bound DEFAULT, of the type that the domain is over.
+    pub default: Option<Expr>,
+    /// What is demanded of values.
+    pub checks: Arc<DomainChecks>,
+}
+
+impl Domain {
+    /// Returns the domain under another name.
+    #[must_use]
+    pub fn renamed(&self, schema: String, name: String) -> Domain {
+        let checks = DomainChecks {
+            shown: shown_name(&schema, &name),
+            schema: schema.clone(),
+            name: name.clone(),
+            ..self.checks.as_ref().clone()
+        };
+        let record = DomainRecord { schema, name, ..self.record.clone() };
+        Domain { record, checks: checks.into(), ..self.clone() }
+    }
+
+    /// Returns a value as one of the domain.
+    pub fn checked(&self, value: Expr, explicit: bool) -> Expr {
+        if self.checks.is_empty() && !explicit {
+            return value;
+        }
+        let checks = Arc::clone(&self.checks);
+        Expr::Domain { operand: Box::new(value), checks, explicit }
+    }
+
+    /// Returns what a column of the domain is where nothing is said.
+    pub fn absent(&self) -> Expr {
+        let null = || Expr::constant(Datum::Null, self.sql_type.base);
+        self.checked(self.default.clone().unwrap_or_else(null), false)
+    }
+}
+
+/// Returns the name as messages show it: without schema `public`.
+pub fn shown_name(schema: &str, name: &str) -> String {
+    match schema {
+        PUBLIC => quote_ident(name),
+        schema => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+    }
+}

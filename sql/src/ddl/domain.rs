@@ -1,0 +1,324 @@
+//! CREATE, ALTER and DROP DOMAIN.
+//!
+//! A new constraint is checked with the values that columns of the domain have; the tables are
+//! locked meanwhile.
+
+use std::sync::Arc;
+
+use store::transaction::LockMode;
+use types::expr::DomainChecks;
+use types::{DataType, SqlType};
+
+use crate::assemble;
+use crate::ast::{self, AlterDomainAction, DomainCheck};
+use crate::binder::bind_table_expression;
+use crate::catalog::Catalog;
+use crate::catalog::domain::{Domain, DomainRecord, VALUE};
+use crate::catalog::name::SearchPath;
+use crate::catalog::record::CheckRecord;
+use crate::catalog::table::Table;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::ddl::sequence::kept_default;
+use crate::ddl::user_type::{kept_text, text_uses};
+use crate::ddl::{Ddl, lock_table, name};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    pub(super) fn create_domain(&mut self, statement: &ast::CreateDomain) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let schema = self.creation_schema(&catalog, &statement.name)?;
+        let name = statement.name.name.value.clone();
+        self.check_type_name(&catalog, &schema, &name)?;
+        let over = catalog.type_named(&statement.type_name, &self.path)?;
+        check_over(over, &statement.type_name)?;
+        let number = self.next_id()?;
+        let mut record = DomainRecord {
+            number,
+            schema,
+            name,
+            type_oid: over.stored().0,
+            modifier: over.stored().1,
+            not_null: statement.not_null,
+            default: None,
+            checks: Vec::new(),
+        };
+        record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
+        {
+            (Some(default), _) => Some(self.domain_default(&catalog, &record, over, default)?),
+            // The default of the domain below is that of now, whatever becomes of it.
+            (None, Some(below)) => below.record.default.clone(),
+            (None, None) => None,
+        };
+        for check in &statement.checks {
+            let check = self.domain_check(&catalog, &record, over, check)?;
+            record.checks.push(check);
+        }
+        self.write_next_id(number + 2)?;
+        self.store_type(UserType::Domain(assemble::domain(&catalog, record)?.into()))
+    }
+
+    pub(super) fn alter_domain(&mut self, statement: &ast::AlterDomain) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let known = self.known_domain(&catalog, &statement.name)?;
+        let over = known.over;
+        let mut record = known.record.clone();
+        match &statement.action {
+            AlterDomainAction::Rename(to) => {
+                let schema = record.schema.clone();
+                return self.rename_type(&UserType::Domain(known), &schema, &to.value);
+            }
+            AlterDomainAction::SetSchema(schema) => {
+                return self.move_type(&catalog, &UserType::Domain(known), &schema.value);
+            }
+            AlterDomainAction::Default(None) => record.default = None,
+            AlterDomainAction::Default(Some(default)) => {
+                let default = self.domain_default(&catalog, &record, over, default)?;
+                record.default = Some(default);
+            }
+            AlterDomainAction::SetNotNull if record.not_null => return Ok(()),
+            AlterDomainAction::SetNotNull => {
+                record.not_null = true;
+                let demand = DomainChecks {
+                    checks: Vec::new(),
+                    not_null: true,
+                    ..known.checks.as_ref().clone()
+                };
+                self.check_values(&catalog, record.number, &demand)?;
+            }
+            AlterDomainAction::DropNotNull => record.not_null = false,
+            AlterDomainAction::Add { check, not_valid } => {
+                let mut check = self.domain_check(&catalog, &record, over, check)?;
+                check.valid = !not_valid;
+                if check.valid {
+                    self.check_values_pass(&catalog, &known, &check)?;
+                }
+                record.checks.push(check);
+            }
+            AlterDomainAction::Drop { if_exists, constraint } => {
+                let before = record.checks.len();
+                record.checks.retain(|check| check.name != constraint.value);
+                if record.checks.len() == before {
+                    let missing = no_constraint(&record.name, &constraint.value);
+                    if *if_exists {
+                        let message = format!("{}, skipping", missing.message);
+                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                        return Ok(());
+                    }
+                    return Err(missing);
+                }
+            }
+            AlterDomainAction::RenameConstraint { constraint, to } => {
+                let domain = UserType::Domain(Arc::clone(&known));
+                let shown = catalog.shown_type(&domain, &self.path);
+                rename_check(&mut record, &shown, &constraint.value, &to.value)?;
+            }
+            AlterDomainAction::Validate(constraint) => {
+                let mut checks = record.checks.iter_mut();
+                let Some(check) = checks.find(|check| check.name == constraint.value) else {
+                    return Err(no_constraint(&record.name, &constraint.value));
+                };
+                if check.valid {
+                    return Ok(());
+                }
+                check.valid = true;
+                let check = check.clone();
+                self.check_values_pass(&catalog, &known, &check)?;
+            }
+        }
+        let changed = assemble::domain(&catalog, record)?;
+        self.replace_type(UserType::Domain(changed.into()))
+    }
+
+    fn known_domain(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Domain>> {
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let found = catalog.find_type(schema, &name.name.value, &self.path);
+        let shown = match found.map(AsRef::as_ref) {
+            Some(UserType::Domain(domain)) => return Ok(Arc::clone(domain)),
+            Some(other) => catalog.shown_type(other, &self.path),
+            None => match super::user_type::built_in(schema, &name.name.value) {
+                Some(data_type) => data_type.sql_name().to_owned(),
+                None => return Err(catalog.no_type(schema, &super::written(name))),
+            },
+        };
+        let message = format!("{shown} is not a domain");
+        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+    }
+
+    /// Returns the text that is kept of a DEFAULT.
+    fn domain_default(
+        &self,
+        catalog: &Catalog,
+        record: &DomainRecord,
+        over: SqlType,
+        default: &ast::SourceExpr,
+    ) -> Result<String> {
+        let names = self.names(catalog);
+        let bound = bind_table_expression(&default.expr, &[], Some(over.below()), names);
+        bound.map_err(|error| match error.sqlstate.as_ref() {
+            // It is said of columns, and so it is by PostgreSQL.
+            sqlstate::DATATYPE_MISMATCH => Error {
+                message: error.message.replacen(
+                    "column is",
+                    &format!("column \"{}\" is", record.name),
+                    1,
+                ),
+                position: None,
+                ..error
+            },
+            _ => Error { position: None, ..error },
+        })?;
+        let text = kept_default(names, default)?;
+        check_age(catalog, record.number, &text)?;
+        Ok(text)
+    }
+
+    /// Returns the record of a CHECK, under a name that is free.
+    fn domain_check(
+        &self,
+        catalog: &Catalog,
+        record: &DomainRecord,
+        over: SqlType,
+        check: &DomainCheck,
+    ) -> Result<CheckRecord> {
+        let columns = [(VALUE.to_owned(), over)];
+        let target = Some(DataType::Bool.into());
+        let names = self.names(catalog);
+        let bound = bind_table_expression(&check.predicate.expr, &columns, target, names);
+        bound.map_err(|error| Error { position: None, ..error })?;
+        let taken = |name: &str| record.checks.iter().any(|check| check.name == name);
+        let name = match &check.name {
+            Some(name) if taken(&name.value) => return Err(duplicate(&record.name, &name.value)),
+            Some(name) => name.value.clone(),
+            None => name::numbered(&name::check(&record.name, &[]), taken),
+        };
+        let predicate = kept_text(catalog, &self.path, &check.predicate.text)?;
+        check_age(catalog, record.number, &predicate)?;
+        Ok(CheckRecord { name, predicate, valid: true })
+    }
+
+    /// Checks that the values of columns of a domain pass a check of it.
+    fn check_values_pass(
+        &mut self,
+        catalog: &Catalog,
+        domain: &Domain,
+        check: &CheckRecord,
+    ) -> Result<()> {
+        let columns = [(VALUE.to_owned(), domain.over)];
+        let target = Some(DataType::Bool.into());
+        let bound = assemble::expression(catalog, &check.predicate, &columns, target)?;
+        let checks = vec![(check.name.clone(), bound)];
+        let demand = DomainChecks { checks, not_null: false, ..domain.checks.as_ref().clone() };
+        self.check_values(catalog, domain.record.number, &demand)
+    }
+
+    /// Checks the values of columns of a domain, or of one that is over it.
+    fn check_values(
+        &mut self,
+        catalog: &Catalog,
+        number: u32,
+        demand: &DomainChecks,
+    ) -> Result<()> {
+        // Its own columns come first, then those of domains that are over it.
+        let mut domains = vec![number + OID_OFFSET];
+        for known in catalog.types() {
+            if let UserType::Domain(domain) = known.as_ref()
+                && domain.over.domain.is_some_and(|oid| domains.contains(&oid))
+            {
+                domains.push(known.oid());
+            }
+        }
+        domains.into_iter().try_for_each(|domain| self.check_columns(catalog, domain, demand))
+    }
+
+    /// Checks the values of the columns that are of a domain itself.
+    fn check_columns(
+        &mut self,
+        catalog: &Catalog,
+        domain: u32,
+        demand: &DomainChecks,
+    ) -> Result<()> {
+        let of_it = |sql_type: SqlType| sql_type.domain == Some(domain);
+        let tables: Vec<Arc<Table>> = catalog.tables().into_iter().cloned().collect();
+        for table in tables {
+            let columns = table.columns.iter().enumerate();
+            let columns = columns.filter(|(_, one)| !one.dropped && of_it(one.sql_type));
+            let columns: Vec<usize> = columns.map(|(position, _)| position).collect();
+            if columns.is_empty() {
+                continue;
+            }
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            let eval = self.eval.clone();
+            self.each_row(&table, &mut |row| {
+                columns.iter().try_for_each(|&at| {
+                    demand.check(&row[at], &eval).map_err(|error| {
+                        let violates = error.violation.is_some();
+                        let error = Error::from(error);
+                        if violates { violated(&table, at, demand, error) } else { error }
+                    })
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Domains are read from the catalog oldest first.
+fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
+    let path = SearchPath::default();
+    let mut younger = catalog.types().filter(|one| one.number() >= number);
+    match younger.any(|one| text_uses(catalog, &path, text, one.number())) {
+        false => Ok(()),
+        true => {
+            let hint = "Create the domain anew.";
+            Err(Error::not_supported("a constraint of a domain that names a younger type", hint))
+        }
+    }
+}
+
+fn violated(table: &Table, column: usize, demand: &DomainChecks, error: Error) -> Error {
+    let (column, name) = (&table.columns[column].name, &table.name);
+    let what = match demand.not_null {
+        true => "contains null values",
+        false => "contains values that violate the new constraint",
+    };
+    Error {
+        sqlstate: error.sqlstate,
+        table: Some(name.clone()),
+        column: Some(column.clone()),
+        ..Error::new("", format!("column \"{column}\" of table \"{name}\" {what}"))
+    }
+}
+
+/// Checks that a domain can be over a type.
+fn check_over(over: SqlType, written: &ast::TypeName) -> Result<()> {
+    let pseudo = over.base.is_polymorphic()
+        || matches!(over.base, DataType::Record | DataType::Void | DataType::Unknown);
+    if !pseudo {
+        return Ok(());
+    }
+    let message = format!("\"{}\" is not a valid base type for a domain", over.base.sql_name());
+    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(written.position))
+}
+
+fn rename_check(record: &mut DomainRecord, shown: &str, old: &str, new: &str) -> Result<()> {
+    let taken = record.checks.iter().any(|check| check.name == new);
+    let Some(found) = record.checks.iter_mut().find(|check| check.name == old) else {
+        let message = format!("constraint \"{old}\" for domain {shown} does not exist");
+        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+    };
+    if taken {
+        return Err(duplicate(&record.name, new));
+    }
+    new.clone_into(&mut found.name);
+    Ok(())
+}
+
+fn no_constraint(domain: &str, constraint: &str) -> Error {
+    let message = format!("constraint \"{constraint}\" of domain \"{domain}\" does not exist");
+    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+}
+
+fn duplicate(domain: &str, constraint: &str) -> Error {
+    let message = format!("constraint \"{constraint}\" for domain \"{domain}\" already exists");
+    Error::new(sqlstate::DUPLICATE_OBJECT, message)
+}

@@ -1,0 +1,136 @@
+//! CREATE, ALTER and DROP DOMAIN.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{
+    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, Statement, TypeStatement,
+};
+
+impl Cursor<'_> {
+    /// Reads a statement from the word DOMAIN on.
+    pub(super) fn create_domain(&mut self) -> Result<Statement> {
+        self.expect_words(&["domain"])?;
+        let name = self.table_name()?;
+        self.take_word("as");
+        let type_name = self.type_name()?;
+        let mut create =
+            CreateDomain { name, type_name, default: None, not_null: false, checks: Vec::new() };
+        let mut nullable = None;
+        loop {
+            let position = self.position();
+            let syntax = |message: &str| Err(ParseError::syntax(message, position));
+            let name = self.constraint_name()?;
+            if self.take_word("default") {
+                if create.default.is_some() {
+                    return syntax("multiple default expressions");
+                }
+                create.default = Some(self.source_expr()?);
+            } else if self.take_words(&["not", "null"]) {
+                if nullable == Some(true) {
+                    return syntax("conflicting NULL/NOT NULL constraints");
+                }
+                nullable = Some(false);
+            } else if self.take_word("null") {
+                if nullable == Some(false) {
+                    return syntax("conflicting NULL/NOT NULL constraints");
+                }
+                nullable = Some(true);
+            } else if self.is_word("check") {
+                let predicate = self.domain_check()?;
+                create.checks.push(DomainCheck { name, predicate });
+                if self.take_words(&["no", "inherit"]) {
+                    return syntax("check constraints for domains cannot be marked NO INHERIT");
+                }
+            } else if self.take_word("collate") {
+                let collation = self.collation()?;
+                if !["default", "C", "POSIX", "ucs_basic"].contains(&collation.as_str()) {
+                    let what = format!("collation \"{collation}\"");
+                    return Err(ParseError::unsupported(what, position));
+                }
+            } else if let Some(kind) = self.impossible_constraint() {
+                return syntax(&format!("{kind} constraints not possible for domains"));
+            } else if name.is_some() {
+                return Err(self.unexpected());
+            } else {
+                break;
+            }
+        }
+        create.not_null = nullable == Some(false);
+        Ok(Statement::Type(Box::new(TypeStatement::CreateDomain(create))))
+    }
+
+    /// Takes `CONSTRAINT name`.
+    fn constraint_name(&mut self) -> Result<Option<Ident>> {
+        match self.take_word("constraint") {
+            true => self.name().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Reads `CHECK (…)`.
+    fn domain_check(&mut self) -> Result<crate::ast::SourceExpr> {
+        self.expect_words(&["check"])?;
+        self.expect(&Token::LParen)?;
+        let predicate = self.source_expr()?;
+        self.expect(&Token::RParen)?;
+        Ok(predicate)
+    }
+
+    fn collation(&mut self) -> Result<String> {
+        let name = self.table_name()?;
+        Ok(name.name.value)
+    }
+
+    /// Returns which constraint of tables stands here.
+    fn impossible_constraint(&mut self) -> Option<&'static str> {
+        Some(match self.peek_word().as_str() {
+            "unique" => "unique",
+            "primary" => "primary key",
+            "references" => "foreign key",
+            "exclude" => "exclusion",
+            _ => return None,
+        })
+    }
+
+    /// Reads a statement behind the words ALTER DOMAIN.
+    pub(super) fn alter_domain(&mut self) -> Result<Statement> {
+        let name = self.table_name()?;
+        let position = self.position();
+        let action = if self.take_words(&["set", "default"]) {
+            AlterDomainAction::Default(Some(self.source_expr()?))
+        } else if self.take_words(&["drop", "default"]) {
+            AlterDomainAction::Default(None)
+        } else if self.take_words(&["set", "not", "null"]) {
+            AlterDomainAction::SetNotNull
+        } else if self.take_words(&["drop", "not", "null"]) {
+            AlterDomainAction::DropNotNull
+        } else if self.take_words(&["set", "schema"]) {
+            AlterDomainAction::SetSchema(self.name()?)
+        } else if self.take_words(&["rename", "to"]) {
+            AlterDomainAction::Rename(self.name()?)
+        } else if self.take_words(&["rename", "constraint"]) {
+            let constraint = self.name()?;
+            self.expect_words(&["to"])?;
+            AlterDomainAction::RenameConstraint { constraint, to: self.name()? }
+        } else if self.take_words(&["validate", "constraint"]) {
+            AlterDomainAction::Validate(self.name()?)
+        } else if self.take_words(&["drop", "constraint"]) {
+            let if_exists = self.take_words(&["if", "exists"]);
+            let constraint = self.name()?;
+            // Nothing depends on a constraint.
+            self.cascade();
+            AlterDomainAction::Drop { if_exists, constraint }
+        } else if self.take_word("add") {
+            let name = self.constraint_name()?;
+            let predicate = self.domain_check()?;
+            let not_valid = self.take_words(&["not", "valid"]);
+            AlterDomainAction::Add { check: DomainCheck { name, predicate }, not_valid }
+        } else {
+            let construct = format!("ALTER DOMAIN … {}", self.peek_word().to_uppercase());
+            return Err(ParseError::unsupported(construct, position));
+        };
+        Ok(Statement::Type(Box::new(TypeStatement::AlterDomain(AlterDomain { name, action }))))
+    }
+}

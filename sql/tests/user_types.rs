@@ -1,0 +1,62 @@
+//! Types of users over a restart: what has them, and what had them before they were dropped.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sql::EngineOptions;
+use sql::engine::Engine;
+use sql::session::{Session, SessionOptions};
+use store::env::fault::{FaultEnv, Unsynced};
+use store::{Options, Store};
+
+use crate::server::rows;
+
+fn open(env: &FaultEnv) -> Arc<Engine> {
+    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
+    let store = Store::open(Path::new("/data"), options).unwrap();
+    Engine::open(store, EngineOptions::default()).unwrap()
+}
+
+fn run(engine: &Arc<Engine>, sql: &str) -> Vec<String> {
+    let mut session = Session::open(engine, SessionOptions { user: "ann".to_owned() });
+    let mut found = Vec::new();
+    rows(&mut session, sql, &mut |row| found.push(row)).unwrap();
+    found
+}
+
+#[test]
+fn types_and_columns_without_them_are_there_after_a_restart() {
+    let env = FaultEnv::new(1);
+    let engine = open(&env);
+    run(
+        &engine,
+        "CREATE SCHEMA s; CREATE TYPE s.mood AS ENUM ('sad', 'ok');
+         CREATE DOMAIN good AS s.mood CHECK (value > 'sad') DEFAULT 'ok';
+         CREATE DOMAIN best AS good NOT NULL;
+         CREATE TABLE t (id int PRIMARY KEY, a s.mood DEFAULT 'sad', b good, c best, d text, e s.mood[]);
+         CREATE VIEW v AS SELECT id, a, b FROM t WHERE a = 'sad';
+         INSERT INTO t VALUES (1, DEFAULT, DEFAULT, DEFAULT, 'd', '{ok}');
+         ALTER TYPE s.mood RENAME VALUE 'sad' TO 'blue'; ALTER TYPE s.mood SET SCHEMA public",
+    );
+    drop(engine);
+    let engine = open(&env.after_crash(Unsynced::Lost));
+    assert_eq!(run(&engine, "SELECT * FROM v"), ["1|blue|ok"]);
+    run(&engine, "INSERT INTO t (id) VALUES (2)");
+    run(&engine, "DROP TYPE mood CASCADE");
+    assert_eq!(run(&engine, "SELECT * FROM t ORDER BY id"), ["1|d", "2|NULL"]);
+    let env = FaultEnv::new(2);
+    let again = open(&env);
+    run(
+        &again,
+        "CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN d AS mood;
+         CREATE TABLE t (id int PRIMARY KEY, a mood, b d, c mood[], x text);
+         INSERT INTO t VALUES (1, 'sad', 'sad', '{sad}', 'x'); DROP TYPE mood CASCADE",
+    );
+    drop(again);
+    let again = open(&env.after_crash(Unsynced::Lost));
+    assert_eq!(run(&again, "SELECT * FROM t"), ["1|x"]);
+    run(&again, "ALTER TABLE t ADD y int DEFAULT 7; INSERT INTO t VALUES (2, 'z')");
+    assert_eq!(run(&again, "SELECT * FROM t ORDER BY id"), ["1|x|7", "2|z|7"]);
+}

@@ -1,0 +1,104 @@
+//! Domains: types of users whose values are those of another type that pass some checks.
+//!
+//! To expressions a value of a domain is one of the type below. Where a value becomes one of the
+//! domain there is an [`Expr::Domain`], which lets it through or raises the error.
+
+use super::{EvalContext, Expr};
+use crate::datum::Datum;
+use crate::error::{Error, Result, Violation, sqlstate};
+
+/// What a domain demands of its values, and the domains that it is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainChecks {
+    /// Its OID.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name in the schema.
+    pub name: String,
+    /// The name as SQL text has it.
+    pub shown: String,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// CHECK constraints, by name, over a row with the value alone; in the order in which they are
+    /// computed. False is refused.
+    pub checks: Vec<(String, Expr)>,
+}
+
+impl DomainChecks {
+    /// Returns whether every value passes.
+    pub fn is_empty(&self) -> bool {
+        !self.not_null && self.checks.is_empty()
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// 23502 and 23514, and what the checks raise.
+    pub fn check(&self, value: &Datum, context: &EvalContext) -> Result<()> {
+        if self.not_null && value.is_null() {
+            let message = format!("domain {} does not allow null values", self.shown);
+            return Err(self.violated(sqlstate::NOT_NULL_VIOLATION, message, None));
+        }
+        let row = std::slice::from_ref(value);
+        for (name, check) in &self.checks {
+            if check.eval_row(row, context)? == Datum::Bool(false) {
+                let message =
+                    format!("value for domain {} violates check constraint \"{name}\"", self.shown);
+                return Err(self.violated(sqlstate::CHECK_VIOLATION, message, Some(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the checks tell the same of a value at any time.
+    pub fn is_immutable(&self) -> bool {
+        self.checks.iter().all(|(_, check)| check.is_immutable())
+    }
+
+    fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
+        let violation = Violation {
+            schema: self.schema.clone(),
+            data_type: self.name.clone(),
+            constraint: constraint.map(str::to_owned),
+        };
+        Error { violation: Some(Box::new(violation)), ..Error::new(code, message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::DataType;
+    use crate::function::CompareOp;
+
+    #[test]
+    fn values_pass_or_name_the_constraint() {
+        let value = Expr::Column { index: 0, data_type: DataType::Int4 };
+        let zero = Expr::constant(Datum::Int4(0), DataType::Int4);
+        let positive = Expr::compare(CompareOp::Gt, value, zero);
+        let checks = DomainChecks {
+            oid: 99_000,
+            schema: "public".to_owned(),
+            name: "posint".to_owned(),
+            shown: "posint".to_owned(),
+            not_null: false,
+            checks: vec![("posint_check".to_owned(), positive)],
+        };
+        let check = |value: Datum| checks.check(&value, &EvalContext::default());
+        assert_eq!(check(Datum::Int4(1)), Ok(()));
+        assert_eq!(check(Datum::Null), Ok(()));
+        let error = check(Datum::Int4(0)).unwrap_err();
+        assert_eq!(error.sqlstate, "23514");
+        assert_eq!(
+            error.message,
+            "value for domain posint violates check constraint \"posint_check\""
+        );
+        let constraint = error.violation.and_then(|violation| violation.constraint);
+        assert_eq!(constraint.as_deref(), Some("posint_check"));
+        let strict = DomainChecks { not_null: true, ..checks.clone() };
+        let error = strict.check(&Datum::Null, &EvalContext::default()).unwrap_err();
+        assert_eq!(error.message, "domain posint does not allow null values");
+    }
+}
