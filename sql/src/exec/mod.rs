@@ -16,6 +16,7 @@ mod part_reader;
 mod feed;
 mod lock;
 mod scan;
+mod lock_rows;
 mod region_aggregate;
 mod endpoint;
 mod system_rows;
@@ -254,6 +255,7 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
         Node::ProjectSet(node) => Box::new(project_set::ProjectSet::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
+        Node::LockRows(node) => Box::new(lock_rows::LockEach::open(node, context)?),
         Node::MergeJoin(node) => Box::new(merge_join::MergeJoin::open(node, context)?),
         Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),

@@ -286,6 +286,16 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let line = format!("Sort: {top}{}, in the session", sort_text(&sort.keys, &names));
             Step { line, names, inputs, address: None }
         }
+        Node::LockRows(lock) => {
+            let table = &lock.scan.table.name;
+            let limit = match &lock.goal {
+                Some(goal) => format!(", limit {}", text(&goal.limit, &[])),
+                None => String::new(),
+            };
+            let names = scan_step(&lock.scan, regions).names;
+            let line = format!("Lock rows: {table}{limit}, in the session");
+            Step { line, names, inputs, address: None }
+        }
         Node::Limit(limit) => {
             let mut parts = Vec::new();
             parts.extend(limit.limit.as_ref().map(|limit| text(limit, &[])));

@@ -117,6 +117,8 @@ pub enum Node {
     GroupingSets(Arc<GroupingSetsNode>),
     /// Sorted rows.
     Sort(Arc<SortNode>),
+    /// Rows of a table that are locked and read again.
+    LockRows(Arc<LockRowsNode>),
     /// Some of the rows.
     Limit(Arc<LimitNode>),
     /// The first row of each kind.
@@ -340,6 +342,19 @@ pub struct SortNode {
     pub goal: Option<RowGoal>,
     /// Types of the columns.
     pub types: Vec<DataType>,
+}
+
+/// See [`Node::LockRows`].
+#[derive(Debug)]
+pub struct LockRowsNode {
+    /// Yields the keys of the rows.
+    pub input: Node,
+    /// The columns of the primary key, in key order.
+    pub key: Vec<usize>,
+    /// What is locked, checked again and yielded of each; nothing is scanned.
+    pub scan: Arc<ScanNode>,
+    /// How many rows the step above will take.
+    pub goal: Option<RowGoal>,
 }
 
 /// See [`Node::Limit`].
@@ -666,6 +681,7 @@ impl Node {
             Node::Aggregate(node) => Arc::as_ptr(node) as usize,
             Node::GroupingSets(node) => Arc::as_ptr(node) as usize,
             Node::Sort(node) => Arc::as_ptr(node) as usize,
+            Node::LockRows(node) => Arc::as_ptr(node) as usize,
             Node::Limit(node) => Arc::as_ptr(node) as usize,
             Node::Distinct(node) => Arc::as_ptr(node) as usize,
             Node::SetOperation(node) => Arc::as_ptr(node) as usize,
@@ -696,6 +712,7 @@ impl Node {
             Node::Aggregate(node) => vec![&node.input],
             Node::GroupingSets(node) => vec![&node.input],
             Node::Sort(node) => vec![&node.input],
+            Node::LockRows(node) => vec![&node.input],
             Node::Limit(node) => vec![&node.input],
             Node::Distinct(node) => vec![&node.input],
             Node::SetOperation(node) => vec![&node.left, &node.right],

@@ -15,14 +15,15 @@ use crate::logical::{
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
-    LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal, SetOperationNode,
-    SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
+    LimitNode, LockRowsNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
+    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
     all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
+use crate::planner::locked::{LockedRows, locked_rows};
 use crate::planner::notes::Notes;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
@@ -302,6 +303,9 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: 
             return node;
         }
     }
+    if let Some(node) = build_locked(&input, &keys, &goal, notes) {
+        return node;
+    }
     let is_sorted = is_sorted(&input, &keys);
     let input = build(input, notes);
     if is_sorted {
@@ -310,14 +314,38 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: 
     Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
 }
 
-/// The first rows found in the regions; what is computed of them is computed in the session.
-fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_>) -> Option<Node> {
+/// Rows are sorted, then locked: those that the step above takes.
+fn build_locked(
+    input: &Logical,
+    keys: &[SortKey],
+    goal: &Option<RowGoal>,
+    notes: Notes<'_>,
+) -> Option<Node> {
+    let (input, keys, expressions) = below_projections(input.clone(), keys);
+    let LockedRows { unlocked, keys, key, scan } = locked_rows(&input, &keys, notes)?;
+    let types = unlocked.column_types();
+    // Some of the first rows may be locked by others, or not be wanted any more.
+    let input = SortNode { input: build(unlocked, notes), keys, goal: None, types };
+    let input = Node::Sort(Arc::new(input));
+    let node = LockRowsNode { input, key, scan, goal: goal.clone() };
+    let input = Node::LockRows(Arc::new(node));
+    Some(Node::Project(Arc::new(ProjectNode { input, expressions })))
+}
+
+/// Returns what is below projections, keys of an order over its columns, and the columns of the
+/// projections as expressions over them.
+fn below_projections(input: Logical, keys: &[SortKey]) -> (Logical, Vec<SortKey>, Vec<Expr>) {
     let sorted_by = keys.iter().map(|key| key.expression.clone());
     let parts = sorted_by.chain(all_columns(&input)).collect();
     let (input, mut parts, _) = without_projections(input, parts, Vec::new());
     let expressions = parts.split_off(keys.len());
     let key = |(key, expression): (&SortKey, Expr)| SortKey { expression, ..*key };
-    let keys: Vec<SortKey> = keys.iter().zip(parts).map(key).collect();
+    (input, keys.iter().zip(parts).map(key).collect(), expressions)
+}
+
+/// The first rows found in the regions; what is computed of them is computed in the session.
+fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_>) -> Option<Node> {
+    let (input, keys, expressions) = below_projections(input, keys);
     let sort = |input: Logical, keys: Vec<SortKey>, yielded: &[usize]| {
         let types = input.column_types();
         let column = |&index: &usize| Expr::column(index, types[index]);

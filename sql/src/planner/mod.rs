@@ -36,6 +36,7 @@ mod notes;
 mod scan;
 mod in_region;
 mod join_method;
+mod locked;
 mod build;
 
 use std::cell::Cell;

@@ -6,6 +6,7 @@ use std::thread;
 
 use sql::exec::insert::RowSink;
 use sql::parser::parse_statements;
+use store::Transaction;
 use types::Datum;
 
 use crate::queries::database::{Database, commit, context};
@@ -79,6 +80,29 @@ fn locked_rows_are_skipped_or_refused() {
         .unwrap_err();
     assert_eq!(error.sqlstate, "55P03");
     assert_eq!(error.message, "could not obtain lock on row in relation \"t\"");
+}
+
+#[test]
+fn of_sorted_rows_those_that_are_taken_are_locked() {
+    let database = database(
+        "create table jobs (id int primary key, state text, due int);
+         create index jobs_state on jobs (state);
+         insert into jobs select i, 'new', (i * 37) % 101 from generate_series(1, 100) as s (i)",
+    );
+    let (first, second) = (database.begin(), database.begin());
+    let next = |transaction: &Arc<Transaction>, limit: &str| {
+        let sql = format!(
+            "select id, due from jobs where state = 'new' order by due, id {limit} for update \
+             skip locked"
+        );
+        database.within(transaction, &sql, Vec::new()).unwrap()
+    };
+    assert_eq!(next(&first, "limit 2"), "71|1\n41|2\n");
+    assert_eq!(next(&second, "limit 1 offset 1"), "82|4\n", "11|3 is locked and left out");
+    assert_eq!(next(&first, "limit 3"), "71|1\n41|2\n52|5\n", "one's own locks are no obstacle");
+    let third = database.begin();
+    let change = "update jobs set due = 0 where due > 10";
+    assert_eq!(database.within(&third, change, Vec::new()).unwrap(), "90 rows\n");
 }
 
 #[test]
