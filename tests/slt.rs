@@ -102,6 +102,7 @@ const PORTABLE: &[&str] = &[
     "distinct_on",
     "domains",
     "enums",
+    "foreign_keys",
     "functions",
     "generated",
     "group_by",

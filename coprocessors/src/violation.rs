@@ -77,18 +77,22 @@ impl DuplicateKey<'_> {
         }
     }
 
-    /// Returns `(a, b)=(1, x)`.
     fn key_text(&self) -> String {
-        let mut out = format!("({})=(", self.key_names.join(", "));
-        for (position, (value, data_type)) in self.values.iter().zip(self.key_types).enumerate() {
-            if position > 0 {
-                out.push_str(", ");
-            }
-            out.push_str(&value_text(value, *data_type));
-        }
-        out.push(')');
-        out
+        key_text(self.key_names, self.key_types, self.values)
     }
+}
+
+/// Returns `(a, b)=(1, x)`: the names of columns and their values.
+pub fn key_text(names: &[&str], types: &[DataType], values: &[Datum]) -> String {
+    let mut out = format!("({})=(", names.join(", "));
+    for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
+        if position > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(&value_text(value, *data_type));
+    }
+    out.push(')');
+    out
 }
 
 /// Returns `null value in column "b" of relation "t" violates not-null constraint`. `failing_row`

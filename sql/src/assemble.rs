@@ -73,6 +73,7 @@ pub fn table(
         layout,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
+        foreign_keys: record.foreign_keys.clone(),
         coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
     })

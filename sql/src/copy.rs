@@ -14,6 +14,7 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::insert::RowSink;
+use crate::exec::watch::Watch;
 use crate::rows::Completion;
 
 /// The format of COPY data; the wire layer splits it into fields.
@@ -239,8 +240,13 @@ impl CopyIn {
         in_line(error, &self.table, line)
     }
 
+    /// Returns what foreign keys have to do with the rows.
+    pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
+        self.sink.watch()
+    }
+
     /// Stages what is left and returns the tag, for example `COPY 336776`.
-    pub fn finish(self) -> Result<Completion> {
+    pub(crate) fn finish(self) -> Result<Completion> {
         let table = Arc::clone(&self.table);
         let rows = self.rows;
         let lines = self.pending_lines;

@@ -61,6 +61,10 @@ pub mod sqlstate {
     pub const NOT_NULL_VIOLATION: &str = "23502";
     /// `unique_violation`
     pub const UNIQUE_VIOLATION: &str = "23505";
+    /// `foreign_key_violation`
+    pub const FOREIGN_KEY_VIOLATION: &str = "23503";
+    /// `invalid_foreign_key`
+    pub const INVALID_FOREIGN_KEY: &str = "42830";
     /// `check_violation`
     pub const CHECK_VIOLATION: &str = "23514";
     /// `active_sql_transaction`

@@ -5,6 +5,7 @@ mod binder;
 mod columnar;
 mod coprocessors;
 mod definitions;
+mod foreign_keys;
 mod parser_limits;
 mod queries;
 mod read_figures;

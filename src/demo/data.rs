@@ -125,7 +125,7 @@ fn copy(session: &mut Session, sample: &Sample, bar: &ProgressBar) -> Result<u64
         rows += 1;
         copy.push_row(line, fields)
     })?;
-    copy.finish()?;
+    session.finish_copy(*copy)?;
     statement::commit(session)?;
     Ok(rows)
 }

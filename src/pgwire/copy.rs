@@ -51,7 +51,7 @@ impl Connection {
             let mut push = |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
             let result = decoder.finish(&mut push);
             result.map_err(|error| copy.located(error, line))?;
-            copy.finish()
+            self.session.finish_copy(*copy)
         })
     }
 

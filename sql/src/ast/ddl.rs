@@ -142,6 +142,41 @@ pub enum ConstraintKind {
     Unique(Vec<KeyColumn>),
     /// `CHECK (…)`
     Check(SourceExpr),
+    /// `FOREIGN KEY (…) REFERENCES …`
+    ForeignKey(ForeignKey),
+}
+
+/// `FOREIGN KEY (…) REFERENCES …`, or `REFERENCES …` of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// The referencing columns.
+    pub columns: Vec<Ident>,
+    /// The referenced table.
+    pub table: TableName,
+    /// Its columns; none for those of its primary key.
+    pub referenced: Vec<Ident>,
+    /// `MATCH FULL`
+    pub match_full: bool,
+    /// `ON DELETE …`
+    pub on_delete: ReferentialAction,
+    /// `ON UPDATE …`
+    pub on_update: ReferentialAction,
+}
+
+/// What becomes of rows that refer to one that goes, or gets another key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum ReferentialAction {
+    /// They forbid it, at the end of the statement.
+    #[default]
+    NoAction,
+    /// They forbid it.
+    Restrict,
+    /// They go, or get the other key, too.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+    /// Their columns get their defaults.
+    SetDefault,
 }
 
 /// A column of a key.
@@ -415,6 +450,8 @@ pub enum TableChange {
         if_exists: bool,
         /// The constraint.
         constraint: Ident,
+        /// `CASCADE`
+        cascade: bool,
     },
 }
 

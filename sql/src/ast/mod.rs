@@ -28,9 +28,9 @@ pub mod with;
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
-    CreateView, Drop, IndexKey, KeyColumn, LikeParts, LikeTable, NewName, ObjectKind, OptionValue,
-    QuotaChange, QuotaOwner, RegionAction, Rename, RenameSchema, TableChange, TableConstraint,
-    TableOption, Truncate,
+    CreateView, Drop, ForeignKey, IndexKey, KeyColumn, LikeParts, LikeTable, NewName, ObjectKind,
+    OptionValue, QuotaChange, QuotaOwner, ReferentialAction, RegionAction, Rename, RenameSchema,
+    TableChange, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,

@@ -11,6 +11,7 @@
 mod derived;
 pub mod domain;
 pub mod enumeration;
+pub mod foreign_key;
 pub mod name;
 pub mod quota;
 pub mod record;
@@ -22,7 +23,7 @@ pub mod user_type;
 pub mod view;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -34,6 +35,7 @@ use types::{DataType, SqlType};
 use crate::ast::{TableName, TypeName};
 use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
+use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
@@ -56,6 +58,8 @@ pub struct Catalog {
     tables: AHashMap<u32, Arc<Table>>,
     /// Id in the store to number.
     stored: AHashMap<TableId, u32>,
+    /// The tables with foreign keys that refer to each table, by number.
+    referencing: Arc<BTreeMap<u32, BTreeSet<u32>>>,
     /// What is stored of each table, for statements that change it.
     records: AHashMap<u32, Arc<TableRecord>>,
     quotas: BTreeMap<QuotaSubject, QuotaLimits>,
@@ -232,6 +236,17 @@ impl Catalog {
         self.records.get(&oid)
     }
 
+    /// Returns the foreign keys that refer to a table, each with the table that it is of, oldest
+    /// table first.
+    pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
+        let tables = self.referencing.get(&table).into_iter().flatten();
+        let tables = tables.filter_map(|referencing| self.tables.get(referencing));
+        tables.flat_map(move |referencing| {
+            let keys = referencing.foreign_keys.iter();
+            keys.filter(move |key| key.table == table).map(move |key| (referencing, key))
+        })
+    }
+
     /// Returns all tables, by schema and name.
     pub fn tables(&self) -> Vec<&Arc<Table>> {
         let mut tables: Vec<_> = self.tables.values().collect();
@@ -250,6 +265,9 @@ impl Catalog {
         }
         for index in &table.indexes {
             next.name(schema, &index.name, RelationId::Index(id));
+        }
+        for key in &table.foreign_keys {
+            Arc::make_mut(&mut next.referencing).entry(key.table).or_default().insert(id);
         }
         next.stored.insert(table.id, id);
         next.tables.insert(id, Arc::new(table));
@@ -271,6 +289,12 @@ impl Catalog {
         next.records.remove(&oid);
         if let Some(table) = next.tables.remove(&oid) {
             next.stored.remove(&table.id);
+            for key in &table.foreign_keys {
+                let referencing = Arc::make_mut(&mut next.referencing);
+                if let Some(tables) = referencing.get_mut(&key.table) {
+                    tables.remove(&oid);
+                }
+            }
             let indexes = table.indexes.iter().map(|index| &index.name);
             for name in indexes.chain([&table.name, &table.primary_key_name]) {
                 next.unname(&table.schema, name);

@@ -16,6 +16,7 @@ use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
+use crate::catalog::foreign_key::ForeignKey;
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -160,6 +161,8 @@ pub struct TableRecord {
     pub checks: Vec<CheckRecord>,
     /// The indexes, oldest first.
     pub indexes: Vec<IndexRecord>,
+    /// FOREIGN KEYs, oldest first.
+    pub foreign_keys: Vec<ForeignKey>,
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
     /// Grows with every change of the columns; written into packed rows.

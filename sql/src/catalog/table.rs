@@ -15,6 +15,7 @@ use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
 use crate::catalog::domain::Domain;
+use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 
@@ -48,6 +49,8 @@ pub struct Table {
     pub constraints: Arc<ConstraintSpec>,
     /// The indexes, oldest first.
     pub indexes: Vec<Arc<Index>>,
+    /// Its foreign keys, oldest first.
+    pub foreign_keys: Vec<ForeignKey>,
     /// What ALTER TABLE attached, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// What the store knows of it: families, TTL, versions.

@@ -232,6 +232,8 @@ impl Ddl<'_> {
             changes.dropped.extend(dropped.map(|(index, _)| index.descriptor.id));
             let mut gone = indexes.into_iter();
             record.indexes.retain(|_| !gone.next().unwrap_or(false));
+            let own = position as u32;
+            record.foreign_keys.retain(|key| !key.columns.contains(&own));
             let column = &mut record.columns[position];
             column.name = format!("........pg.dropped.{}........", position + 1);
             (column.type_oid, column.modifier) = stored_as.stored();

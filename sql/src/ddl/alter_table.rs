@@ -18,8 +18,9 @@ use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableReco
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::drop_not_null;
 use crate::ddl::create_table::{index_descriptor, nulls_first};
+use crate::ddl::dependency::Object;
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, lock_table, name};
+use crate::ddl::{Ddl, foreign_key, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -79,6 +80,15 @@ impl Ddl<'_> {
             TableChange::AddConstraint { constraint, not_valid } => {
                 return self.add_constraint(oid, constraint, *not_valid);
             }
+            TableChange::ValidateConstraint(name)
+                if record.foreign_keys.iter().any(|key| key.name == name.value) =>
+            {
+                let keys = record.foreign_keys.iter_mut();
+                for key in keys.filter(|key| key.name == name.value && !key.valid) {
+                    self.check_references(&table, key)?;
+                    key.valid = true;
+                }
+            }
             TableChange::ValidateConstraint(name) => {
                 let Some(at) = record.checks.iter().position(|one| one.name == name.value) else {
                     return Err(no_constraint(&table, &name.value, "of relation"));
@@ -92,15 +102,14 @@ impl Ddl<'_> {
             TableChange::RenameConstraint { constraint, to } => {
                 rename_constraint(&table, &mut record, constraint, to)?;
                 let taken = catalog.relation(&table.schema, &to.value).is_some();
-                if taken && !record.checks.iter().any(|check| check.name == to.value) {
+                let is_index = record.indexes.iter().any(|index| index.name == to.value);
+                if taken && (is_index || record.primary_key_name == to.value) {
                     let message = format!("relation \"{}\" already exists", to.value);
                     return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
                 }
             }
-            TableChange::DropConstraint { if_exists, constraint } => {
-                if !self.drop_constraint(&table, &mut record, constraint, *if_exists)? {
-                    return Ok(());
-                }
+            TableChange::DropConstraint { if_exists, constraint, cascade } => {
+                return self.drop_constraint(&table, constraint, (*if_exists, *cascade));
             }
         }
         self.store_changed(&table, record)
@@ -132,35 +141,31 @@ impl Ddl<'_> {
         constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one, false))
     }
 
-    /// Drops a constraint of a record; returns whether there was one.
+    /// Drops a constraint, with foreign keys that need it.
     fn drop_constraint(
         &mut self,
         table: &Table,
-        record: &mut TableRecord,
         constraint: &ast::Ident,
-        if_exists: bool,
-    ) -> Result<bool> {
+        (if_exists, cascade): (bool, bool),
+    ) -> Result<()> {
         let name = &constraint.value;
         if *name == table.primary_key_name {
             let hint = "Create the table anew and copy what it holds.";
             return Err(Error::not_supported("dropping a primary key", hint));
         }
-        let is_it = |index: &&IndexRecord| index.constraint && index.name == *name;
-        if let Some(index) = record.indexes.iter().find(is_it) {
-            self.changes.dropped.push(index.descriptor.id);
-            record.indexes.retain(|index| index.name != *name);
-        } else if record.checks.iter().any(|check| check.name == *name) {
-            record.checks.retain(|check| check.name != *name);
-        } else {
-            let missing = no_constraint(table, name, "of relation");
-            if if_exists {
-                let message = format!("{}, skipping", missing.message);
-                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                return Ok(false);
-            }
-            return Err(missing);
+        let is_check = table.constraints.checks.iter().any(|check| check.name == *name);
+        let is_key = table.foreign_keys.iter().any(|key| key.name == *name);
+        let is_index = table.indexes.iter().any(|one| one.constraint && one.name == *name);
+        if is_check || is_key || is_index {
+            return self.drop_objects(&[Object::Constraint(table.oid, name.clone())], cascade);
         }
-        Ok(true)
+        let missing = no_constraint(table, name, "of relation");
+        if if_exists {
+            let message = format!("{}, skipping", missing.message);
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+            return Ok(());
+        }
+        Err(missing)
     }
 
     /// Stores the changed record of a table.
@@ -199,7 +204,7 @@ impl Ddl<'_> {
                     target,
                     self.names(&catalog),
                 )?;
-                let taken = |name: &str| record.checks.iter().any(|check| check.name == name);
+                let taken = |name: &str| foreign_key::taken(&record, name);
                 let name = match &constraint.name {
                     Some(name) => name.value.clone(),
                     None => {
@@ -209,7 +214,7 @@ impl Ddl<'_> {
                         name::numbered(&name::check(&table.name, &known), taken)
                     }
                 };
-                if taken(&name) || record.indexes.iter().any(|i| i.constraint && i.name == name) {
+                if taken(&name) {
                     let message = format!(
                         "constraint \"{name}\" for relation \"{}\" already exists",
                         table.name
@@ -223,6 +228,10 @@ impl Ddl<'_> {
                 }
                 record.checks.push(check);
                 self.store_changed(&table, record)
+            }
+            ConstraintKind::ForeignKey(key) => {
+                let key = (key, constraint.name.as_ref());
+                self.add_foreign_key(&table, record, key, not_valid)
             }
             ConstraintKind::Unique(key) => {
                 self.engine.coprocessors.check_expiry(&table, None, true)?;
@@ -342,7 +351,8 @@ fn rename_constraint(
     to: &ast::Ident,
 ) -> Result<()> {
     let (old, new) = (&constraint.value, &to.value);
-    if record.checks.iter().any(|check| check.name == *new) {
+    let foreign = record.foreign_keys.iter().any(|key| key.name == *new);
+    if foreign || record.checks.iter().any(|check| check.name == *new) {
         let message =
             format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
         return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
@@ -351,6 +361,8 @@ fn rename_constraint(
         record.primary_key_name.clone_from(new);
     } else if let Some(check) = record.checks.iter_mut().find(|check| check.name == *old) {
         check.name.clone_from(new);
+    } else if let Some(key) = record.foreign_keys.iter_mut().find(|key| key.name == *old) {
+        key.name.clone_from(new);
     } else if let Some(index) =
         record.indexes.iter_mut().find(|index| index.constraint && index.name == *old)
     {

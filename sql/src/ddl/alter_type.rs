@@ -32,6 +32,7 @@ impl Ddl<'_> {
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         self.refuse_views(table, position, &column.value)?;
         generated::refuse_type(table, position, using.is_some())?;
+        self.refuse_type_of_key(table, position)?;
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path)?;
         let from = table.columns[position].sql_type;

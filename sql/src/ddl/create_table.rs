@@ -75,6 +75,7 @@ pub fn record(
         primary_key_name,
         checks: Vec::new(),
         indexes: Vec::new(),
+        foreign_keys: Vec::new(),
         salt_buckets: options.salt_buckets,
         schema_version: 1,
         descriptor: TableDescriptor {

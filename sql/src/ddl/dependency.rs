@@ -4,11 +4,14 @@
 //! goes by itself (a sequence with the column that owns it), or keeps what it depends on from being
 //! dropped unless the statement says CASCADE (a view).
 
+use std::sync::Arc;
+
 use types::Datum;
 use types::expr::Expr;
 
+use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::user_type::{domain_uses, text_uses, view_uses};
@@ -33,8 +36,8 @@ pub(super) enum Object {
     Column(u32, usize),
     /// The default of a column.
     Default(u32, usize),
-    /// A CHECK of a table, by name.
-    Check(u32, String),
+    /// A constraint of a table, by name.
+    Constraint(u32, String),
 }
 
 /// Something that goes with a statement.
@@ -168,6 +171,7 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
         Object::Table(table) => {
             views(catalog, |view| view.reads(*table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
+            foreign_keys(catalog, *table, |_| true, &mut found);
         }
         Object::View(oid) => views(catalog, |view| view.reads(*oid), &mut found),
         Object::Column(table, column) => {
@@ -178,6 +182,7 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
             };
             views(catalog, uses, &mut found);
             sequences_of(catalog, *table, Some(used), &mut found);
+            foreign_keys(catalog, *table, |key| key.referenced.contains(&used), &mut found);
             for (position, other) in
                 catalog.table(*table).iter().flat_map(|of| of.columns.iter().enumerate())
             {
@@ -196,10 +201,38 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
                 }
             }
         }
-        Object::Index(..) | Object::Default(..) | Object::Check(..) => {}
+        Object::Constraint(table, name) => {
+            let is_it = |index: &Arc<Index>| index.constraint && index.name == *name;
+            if catalog.table(*table).is_some_and(|table| table.indexes.iter().any(is_it)) {
+                found.push((*table, Object::Index(*table, name.clone()), true));
+            }
+        }
+        Object::Index(table, name) => {
+            let index = catalog.table(*table).and_then(|table| {
+                table.indexes.iter().find(|index| index.name == *name).map(|index| index.oid)
+            });
+            if index.is_some() {
+                foreign_keys(catalog, *table, |key| key.index == index, &mut found);
+            }
+        }
+        Object::Default(..) => {}
     }
     found.sort_by_key(|(oid, ..)| *oid);
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
+}
+
+/// Finds foreign keys of other tables that refer to a table.
+fn foreign_keys(
+    catalog: &Catalog,
+    table: u32,
+    uses: impl Fn(&ForeignKey) -> bool,
+    found: &mut Vec<(u32, Object, bool)>,
+) {
+    let keys = catalog.referencing(table).filter(|(_, key)| uses(key));
+    found.extend(keys.map(|(referencing, key)| {
+        let oid = referencing.oid;
+        (oid, Object::Constraint(oid, key.name.clone()), false)
+    }));
 }
 
 fn views(
@@ -243,7 +276,8 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
         }
         let checks = record.checks.iter().map(|check| &check.predicate);
         let checks = checks.zip(&record.checks).filter(|(text, _)| named(text) && !reads(text));
-        found.extend(checks.map(|(_, one)| (oid, Object::Check(oid, one.name.clone()), false)));
+        found
+            .extend(checks.map(|(_, one)| (oid, Object::Constraint(oid, one.name.clone()), false)));
         for index in &record.indexes {
             let mut keys = index.keys.iter().map(|key| &key.expression);
             if keys.clone().any(named) && !keys.any(reads) {
@@ -308,7 +342,7 @@ impl Object {
 
     fn oid(&self) -> u32 {
         match self {
-            Object::Table(oid) | Object::Index(oid, _) | Object::Check(oid, _) => *oid,
+            Object::Table(oid) | Object::Index(oid, _) | Object::Constraint(oid, _) => *oid,
             Object::Column(oid, _) | Object::Default(oid, _) => *oid,
             Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
             Object::Schema(_) => 0,
@@ -322,7 +356,7 @@ impl Object {
                 Object::Column(table, _)
                 | Object::Default(table, _)
                 | Object::Index(table, _)
-                | Object::Check(table, _),
+                | Object::Constraint(table, _),
                 Object::Table(whole),
             ) => table == whole,
             (Object::Default(table, column), Object::Column(of, whole)) => {
@@ -363,7 +397,7 @@ impl Object {
                 Some(known) => format!("type {}", catalog.shown_type(known, path)),
                 None => "type".to_owned(),
             },
-            Object::Check(table, name) => {
+            Object::Constraint(table, name) => {
                 format!("constraint {name} on table {}", table_name(table))
             }
             Object::Index(table, name) => {

@@ -8,7 +8,9 @@ use store::transaction::LockMode;
 use crate::assemble;
 use crate::ast;
 use crate::ast::{ObjectKind, TableName};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, coprocessors_key, table_key, view_key};
+use crate::catalog::record::{
+    CATALOG_TABLE, IndexRecord, TableRecord, coprocessors_key, table_key, view_key,
+};
 use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
 use crate::catalog::sequence::sequence_key;
 use crate::catalog::{Catalog, Relation};
@@ -152,8 +154,13 @@ impl Ddl<'_> {
                 record.columns[*column].default = None;
             }),
             Object::Type(number) => self.remove_type(*number),
-            Object::Check(table, name) => self.change_record(*table, |_, record| {
+            Object::Constraint(table, name) => self.change_record(*table, |changes, record| {
+                let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
+                let dropped = record.indexes.iter().filter(|index| is_it(index));
+                changes.dropped.extend(dropped.map(|index| index.descriptor.id));
+                record.indexes.retain(|index| !is_it(index));
                 record.checks.retain(|check| check.name != *name);
+                record.foreign_keys.retain(|key| key.name != *name);
             }),
             Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),

@@ -21,6 +21,7 @@ mod alter_table;
 mod dependency;
 mod user_type;
 mod enumeration;
+mod foreign_key;
 mod generated;
 mod domain;
 mod like;
@@ -241,6 +242,7 @@ impl Ddl<'_> {
             record.columns[column].not_null = false;
         }
         self.write_next_id(next_id)?;
+        self.add_foreign_keys(statement, &mut record)?;
         self.create_own_sequences(statement, &mut record)?;
         let table = assemble::table(&catalog, &record, Arc::default())?;
         self.create_in_store(&record.descriptor)?;

@@ -40,6 +40,11 @@ pub fn unique(table: &str, columns: &[&str]) -> String {
     join(table, columns, "key")
 }
 
+/// Returns `t_a_b_fkey`.
+pub fn foreign_key(table: &str, columns: &[&str]) -> String {
+    join(table, columns, "fkey")
+}
+
 /// Returns `t_a_seq`.
 pub fn sequence(table: &str, column: &str) -> String {
     join(table, &[column], "seq")

@@ -38,6 +38,7 @@ impl Ddl<'_> {
             lock_table(self.transaction, table.id, LockMode::Exclusive)?;
             self.check_unwatched(table)?;
         }
+        self.refuse_referenced(&catalog, &tables)?;
         for table in &tables {
             self.empty(table)?;
             if statement.restart_identity {

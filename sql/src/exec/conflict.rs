@@ -67,6 +67,7 @@ impl<'a> ConflictWriter<'a> {
         match &self.plan.on_conflict {
             OnConflict::Error => {
                 self.writer.insert(&values, context)?;
+                context.row_changed(self.table, None, Some(&values))?;
                 Ok(Some(values))
             }
             OnConflict::Overwrite => self.upsert(values, context).map(Some),
@@ -75,12 +76,14 @@ impl<'a> ConflictWriter<'a> {
                     return Ok(None);
                 }
                 self.writer.insert(&values, context)?;
+                context.row_changed(self.table, None, Some(&values))?;
                 Ok(Some(values))
             }
             OnConflict::Update { target, assignments, predicate } => {
                 let Some(existing) = self.existing(target, &values, context)? else {
                     self.touched.insert(self.table.layout.encode_key(&values)?);
                     self.writer.insert(&values, context)?;
+                    context.row_changed(self.table, None, Some(&values))?;
                     return Ok(Some(values));
                 };
                 self.update(existing, values, assignments, predicate, context)
@@ -91,19 +94,24 @@ impl<'a> ConflictWriter<'a> {
     fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Vec<Datum>> {
         let key = self.table.layout.encode_key(&values)?;
         self.writer.flush_row(&key, context)?;
-        if self.names_all {
+        if self.names_all && !context.watches(self.table) {
             self.writer.overwrite(key, &values, Previous::Unknown, context)?;
             return Ok(values);
         }
         let old = lock_and_read(self.table, &key, &mut self.cells, context)?;
         let previous = match old {
-            None => Previous::Absent,
-            Some(mut old) => {
+            None => {
+                context.row_changed(self.table, None, Some(&values))?;
+                Previous::Absent
+            }
+            Some(before) => {
+                let mut old = before.clone();
                 for &column in &self.plan.named_columns {
                     old[column] = std::mem::replace(&mut values[column], Datum::Null);
                 }
                 values = old;
                 self.table.generate(&mut values, &context.eval)?;
+                context.row_changed(self.table, Some(&before), Some(&values))?;
                 previous(self.table, &mut self.cells)
             }
         };
@@ -141,6 +149,7 @@ impl<'a> ConflictWriter<'a> {
             return Ok(None);
         }
         update::assign(self.table, assignments, &both, &mut new, context)?;
+        context.row_changed(self.table, Some(&both), Some(&new))?;
         self.touched.insert(existing.key.clone());
         let key = existing.key;
         let (writer, cells) = (&mut self.writer, &mut self.cells);

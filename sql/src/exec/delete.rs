@@ -24,6 +24,7 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
             continue;
         };
         writer.delete(target.key, previous(table, &mut cells), context)?;
+        context.row_changed(table, Some(&row), None)?;
         returned.add(&row, context)?;
         row_count += 1;
     }

@@ -10,6 +10,7 @@ use crate::exec::conflict::ConflictWriter;
 use crate::exec::row::RowWriter;
 use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::Returned;
+use crate::exec::watch::Watch;
 use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
 
@@ -34,6 +35,11 @@ impl RowSink {
         self.writer.pending_count()
     }
 
+    /// Returns what foreign keys have to do with the rows.
+    pub fn watch(&self) -> Option<Arc<Watch>> {
+        self.context.watch.clone()
+    }
+
     /// Adds a full row, in table order, of the columns' types. The hidden column of a table without
     /// a primary key is filled in here.
     ///
@@ -44,6 +50,7 @@ impl RowSink {
         self.numbers.number(values, &self.context)?;
         self.writer.table().generate(values, &self.context.eval)?;
         self.writer.insert(values, &self.context)?;
+        self.context.row_changed(self.writer.table(), None, Some(values))?;
         self.row_count += 1;
         Ok(())
     }

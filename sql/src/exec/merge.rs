@@ -80,6 +80,7 @@ impl<'a> Merge<'a> {
             self.numbers.number(&mut new, self.context)?;
             table.generate(&mut new, &self.context.eval)?;
             self.writer.insert(&new, self.context)?;
+            self.context.row_changed(table, None, Some(&new))?;
             self.row_count += 1;
         }
         Ok(())
@@ -126,13 +127,15 @@ impl<'a> Merge<'a> {
         let (writer, cells) = (&mut self.writer, &mut self.cells);
         match action {
             Some(MergeAction::Update(assignments)) => {
-                let mut new = newest;
+                let mut new = newest.clone();
                 update::assign(table, assignments, row, &mut new, self.context)?;
+                self.context.row_changed(table, Some(&newest), Some(&new))?;
                 update::write(table, writer, key, &new, assignments, cells, self.context)?;
                 self.row_count += 1;
             }
             Some(MergeAction::Delete) => {
                 writer.delete(key, previous(table, cells), self.context)?;
+                self.context.row_changed(table, Some(&newest), None)?;
                 self.row_count += 1;
             }
             _ => {}

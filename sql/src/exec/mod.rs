@@ -48,6 +48,7 @@ mod set_operation;
 mod append;
 mod point;
 mod violation;
+pub mod watch;
 mod row;
 mod row_numbers;
 mod target;
@@ -72,6 +73,7 @@ use types::{Batch, Datum};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::measured::measured;
+use crate::exec::watch::Watch;
 use crate::logical::ApplyKind;
 use crate::plan::profile::Profile;
 use crate::plan::{Node, Plan, Root};
@@ -105,6 +107,8 @@ pub struct Context {
     pub spill: Arc<Spill>,
     /// The rows that the statement has changed, if several parts of it do: a row is changed once.
     pub changed: Option<Arc<Mutex<ChangedRows>>>,
+    /// What foreign keys are about among the rows that the statement changes.
+    pub watch: Option<Arc<Watch>>,
     /// What the statement sees, however late a step is opened; known once the plan is.
     pub view: OnceLock<StatementView>,
 }

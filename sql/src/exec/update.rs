@@ -38,6 +38,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
         };
         let mut new = row[..table.columns.len()].to_vec();
         assign(table, &plan.assignments, &row, &mut new, context)?;
+        context.row_changed(table, Some(&row), Some(&new))?;
         write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
         if plan.returning.is_some() {
             new.extend_from_slice(&row[table.columns.len()..]);

@@ -50,10 +50,9 @@ impl Cursor<'_> {
             }
             let if_exists = self.take_words(&["if", "exists"]);
             let name = self.name()?;
-            // Nothing depends on a constraint.
             let cascade = self.cascade();
             return Ok(match of_constraint {
-                true => TableChange::DropConstraint { if_exists, constraint: name },
+                true => TableChange::DropConstraint { if_exists, constraint: name, cascade },
                 false => TableChange::DropColumn { if_exists, column: name, cascade },
             });
         }

@@ -107,6 +107,9 @@ impl Cursor<'_> {
             Some(ConstraintKind::Unique(vec![own_key()]))
         } else if self.take_word("check") {
             Some(ConstraintKind::Check(self.check_expr()?))
+        } else if self.is_word("references") {
+            let columns = vec![column.name.name.clone()];
+            Some(ConstraintKind::ForeignKey(self.references(columns)?))
         } else if name.is_some() {
             return Err(self.unexpected());
         } else {
@@ -183,7 +186,6 @@ impl Cursor<'_> {
     fn refuse_column_constraint(&mut self) -> Result<bool> {
         let position = self.position();
         let (construct, hint) = match self.peek_word().as_str() {
-            "references" => ("a foreign key", "Check the reference in the application."),
             "collate" => ("COLLATE", "Text sorts by its bytes."),
             "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
             "compression" | "storage" => ("this attribute of a column", "Use table options."),

@@ -107,9 +107,11 @@ impl Cursor<'_> {
             ConstraintKind::Unique(self.parenthesized(Self::key_column)?)
         } else if self.take_word("check") {
             ConstraintKind::Check(self.check_expr()?)
+        } else if self.take_words(&["foreign", "key"]) {
+            let columns = self.parenthesized(Self::name)?;
+            ConstraintKind::ForeignKey(self.references(columns)?)
         } else {
             let construct = match self.peek_word().as_str() {
-                "foreign" => "a foreign key",
                 "exclude" => "an exclusion constraint",
                 _ => return Err(self.unexpected()),
             };

@@ -34,6 +34,7 @@ mod dml;
 mod merge;
 mod create_as;
 mod like;
+mod foreign_key;
 mod column;
 mod ddl;
 mod drop;

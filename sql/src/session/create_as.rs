@@ -66,10 +66,11 @@ impl Session {
         let context = self.context(open, parameters);
         let mut source = match planned.writes.is_empty() {
             true => Source::Running(exec::open(&planned.plan, context)?),
-            false => Source::Done(exec::modify(&planned.plan, context)?.returning.into_iter()),
+            false => Source::Done(self.modify(planned, context)?.returning.into_iter()),
         };
         let visible: Vec<usize> = table.visible_columns().collect();
         let mut row = vec![types::Datum::Null; table.columns.len()];
+        let open = self.open.as_ref().expect("a statement was begun");
         let mut sink = RowSink::new(Arc::clone(table), self.context(open, Vec::new()));
         while let Some(batch) = source.next()? {
             for at in 0..batch.row_count {

@@ -12,6 +12,7 @@ mod analyze;
 mod create_as;
 mod plan_cache;
 mod prepared;
+mod referential;
 mod regions;
 mod sequences;
 mod transaction;
@@ -279,6 +280,18 @@ impl Session {
         result.map_err(|error| stopped(error, &self.stop))
     }
 
+    /// Ends COPY … FROM STDIN.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the rows that were not staged so far, or with what they refer to.
+    pub fn finish_copy(&mut self, copy: CopyIn) -> Result<Completion> {
+        let watch = copy.watch();
+        let completion = copy.finish()?;
+        self.settle(watch)?;
+        Ok(completion)
+    }
+
     /// Sets what functions of the last statement have set: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
         for ChangedSetting { name, value, local } in self.changed.take() {
@@ -506,6 +519,7 @@ impl Session {
             profile: None,
             named: exec::NamedRows::default(),
             changed: None,
+            watch: None,
             work_mem: self.settings.work_mem_bytes(),
             spill: self.engine.spill.begin(self.settings.temp_file_limit()),
             view: OnceLock::new(),
@@ -633,7 +647,8 @@ impl Session {
             planned = again;
         }
         let open = self.open.as_ref().expect("a statement was begun");
-        let outcome = exec::modify(&planned.plan, self.context(open, parameters))?;
+        let context = self.context(open, parameters);
+        let outcome = self.modify(&planned, context)?;
         let tag = match tag {
             "INSERT" => format!("INSERT 0 {}", outcome.row_count),
             _ => format!("{tag} {}", outcome.row_count),

@@ -183,7 +183,14 @@ impl Open {
         }
     }
 
-    fn lock_shared(&mut self, engine: &Engine, table: TableId) -> Result<()> {
+    /// Returns whether all its statements see one snapshot.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.modes.isolation == Isolation::RepeatableRead
+    }
+
+    /// Locks a table, and those that its coprocessors write to, against changes of the tables
+    /// themselves.
+    pub(crate) fn lock_shared(&mut self, engine: &Engine, table: TableId) -> Result<()> {
         if self.locked_tables.contains(&table) {
             return Ok(());
         }

@@ -410,7 +410,7 @@ impl Session {
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
-            let outcome = exec::modify(&planned.plan, context)?;
+            let outcome = self.modify(planned, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
         let open = self.open.as_ref().expect("a statement was begun");
@@ -447,8 +447,9 @@ impl Session {
         }
         let columns = copy::columns(&table, columns)?;
         let format = CopyFormat::read(&statement.options, columns.len())?;
+        let watch = self.watch(&[table.id])?;
         let open = self.open.as_ref().expect("a statement was begun");
-        let context = self.context(open, Vec::new());
+        let context = exec::Context { watch, ..self.context(open, Vec::new()) };
         let style = self.settings.style().clone();
         Ok(Execution::CopyIn(Box::new(CopyIn::new(table, &columns, format, context, style)?)))
     }

@@ -3,9 +3,11 @@
 use types::SqlType;
 use types::expr::Expr;
 
+use crate::ast::ReferentialAction;
+use crate::catalog::name::PUBLIC;
 use crate::catalog::table::{Index, Table};
 use crate::system::objects::{
-    Constraint, ConstraintKind, Kind, Objects, Relation, number_of_column,
+    Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
 };
 
 pub(super) use types::function::quote_ident as identifier;
@@ -262,6 +264,48 @@ pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: boo
         ConstraintKind::Check { text, .. } => format!("CHECK (({text}))"),
         ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
         ConstraintKind::Unique(_) => format!("UNIQUE ({})", names()),
+        ConstraintKind::ForeignKey(key) => {
+            format!("FOREIGN KEY ({}) REFERENCES {}", names(), references(objects, key))
+        }
+    }
+}
+
+/// Returns what follows REFERENCES of a foreign key.
+fn references(objects: &Objects, ForeignKey { table, columns, key, .. }: &ForeignKey) -> String {
+    let Some(table) = objects.relation(*table) else { return String::new() };
+    let name = |number: &i16| {
+        let column = table.columns.iter().find(|column| column.number == *number)?;
+        Some(identifier(&column.name))
+    };
+    let names: Vec<String> = columns.iter().filter_map(name).collect();
+    let schema = objects.namespace(table.schema);
+    let shown = match schema == PUBLIC {
+        true => identifier(&table.name),
+        false => format!("{}.{}", identifier(schema), identifier(&table.name)),
+    };
+    let mut out = format!("{shown}({})", names.join(", "));
+    if key.match_full {
+        out.push_str(" MATCH FULL");
+    }
+    for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+        if action != ReferentialAction::NoAction {
+            out.push_str(&format!(" ON {event} {}", action_words(action)));
+        }
+    }
+    if !key.valid {
+        out.push_str(" NOT VALID");
+    }
+    out
+}
+
+/// Returns an action as SQL writes it.
+pub(super) fn action_words(action: ReferentialAction) -> &'static str {
+    match action {
+        ReferentialAction::NoAction => "NO ACTION",
+        ReferentialAction::Restrict => "RESTRICT",
+        ReferentialAction::Cascade => "CASCADE",
+        ReferentialAction::SetNull => "SET NULL",
+        ReferentialAction::SetDefault => "SET DEFAULT",
     }
 }
 

@@ -5,7 +5,8 @@ use types::{DataType, Datum, SqlType};
 use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
 use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE_NAME, Kind, OWNER_NAME, Objects, Relation,
+    Attribute, Constraint, ConstraintKind, DATABASE_NAME, ForeignKey, Kind, OWNER_NAME, Objects,
+    Relation,
 };
 use crate::system::shape::Shape;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
@@ -33,15 +34,18 @@ pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
             named.chain(not_null).collect()
         }
         "key_column_usage" => {
-            let keys = constraints.filter(|one| one.index() != 0);
+            let keys = constraints.filter(|one| !matches!(one.kind, ConstraintKind::Check { .. }));
             keys.flat_map(|one| key_columns(shape, objects, one)).collect()
         }
         "constraint_column_usage" => {
             constraints.flat_map(|one| used_columns(shape, objects, one)).collect()
         }
         "constraint_table_usage" => {
-            let keys = constraints.filter(|one| one.index() != 0);
+            let keys = constraints.filter(|one| !matches!(one.kind, ConstraintKind::Check { .. }));
             keys.map(|one| used_table(shape, objects, one)).collect()
+        }
+        "referential_constraints" => {
+            constraints.filter_map(|one| referential(shape, objects, one)).collect()
         }
         "check_constraints" => {
             let not_null = relations.flat_map(|one| not_nulls(objects, one));
@@ -402,6 +406,7 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
         ConstraintKind::Check { .. } => ("CHECK", Datum::Null),
         ConstraintKind::PrimaryKey(_) => ("PRIMARY KEY", Datum::Null),
         ConstraintKind::Unique(_) => ("UNIQUE", yes_or_no(true)),
+        ConstraintKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
     };
     shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
@@ -444,37 +449,80 @@ fn key_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec
             ("table_name", table_name(objects, constraint)),
             ("column_name", text(name)),
             ("ordinal_position", int4(position + 1)),
+            ("position_in_unique_constraint", position_there(objects, constraint, position)),
         ])
     };
     column_names(objects, constraint).into_iter().enumerate().map(row).collect()
 }
 
+/// Returns where the column that a column of a foreign key refers to is in the constraint of the
+/// referenced table.
+fn position_there(objects: &Objects, constraint: &Constraint, position: usize) -> Datum {
+    let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Datum::Null };
+    let unique = objects.constraint_of(key.index);
+    let there = unique
+        .zip(key.columns.get(position))
+        .and_then(|(unique, number)| unique.columns.iter().position(|one| one == number));
+    there.map_or(Datum::Null, |there| int4(there + 1))
+}
+
+/// Returns the table that a constraint uses, and the columns: of a foreign key those that it refers
+/// to.
+fn used<'o>(objects: &'o Objects, constraint: &'o Constraint) -> (Option<&'o Relation>, &'o [i16]) {
+    match &constraint.kind {
+        ConstraintKind::ForeignKey(key) => (objects.relation(key.table), &key.columns),
+        _ => (objects.relation(constraint.table), &constraint.columns),
+    }
+}
+
 fn used_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec<Row> {
-    let schema = || text(objects.namespace(constraint.schema));
-    let row = |name: String| {
+    let (Some(table), numbers) = used(objects, constraint) else { return Vec::new() };
+    let named = |number: &i16| table.columns.iter().find(|column| column.number == *number);
+    let row = |column: &Attribute| {
         shape.row([
             ("table_catalog", text(DATABASE_NAME)),
-            ("table_schema", schema()),
-            ("table_name", table_name(objects, constraint)),
-            ("column_name", text(name)),
+            ("table_schema", text(objects.namespace(table.schema))),
+            ("table_name", text(&table.name)),
+            ("column_name", text(&column.name)),
             ("constraint_catalog", text(DATABASE_NAME)),
-            ("constraint_schema", schema()),
+            ("constraint_schema", text(objects.namespace(constraint.schema))),
             ("constraint_name", text(&constraint.name)),
         ])
     };
-    column_names(objects, constraint).into_iter().map(row).collect()
+    numbers.iter().filter_map(named).map(row).collect()
 }
 
 fn used_table(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
-    let schema = || text(objects.namespace(constraint.schema));
+    let table = used(objects, constraint).0;
     shape.row([
         ("table_catalog", text(DATABASE_NAME)),
-        ("table_schema", schema()),
-        ("table_name", table_name(objects, constraint)),
+        ("table_schema", text_or_null(table.map(|table| objects.namespace(table.schema)))),
+        ("table_name", text_or_null(table.map(|table| &table.name))),
         ("constraint_catalog", text(DATABASE_NAME)),
-        ("constraint_schema", schema()),
+        ("constraint_schema", text(objects.namespace(constraint.schema))),
         ("constraint_name", text(&constraint.name)),
     ])
+}
+
+fn referential(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
+    let ConstraintKind::ForeignKey(ForeignKey { index, key, .. }) = &constraint.kind else {
+        return None;
+    };
+    let unique = objects.constraint_of(*index);
+    Some(shape.row([
+        ("constraint_catalog", text(DATABASE_NAME)),
+        ("constraint_schema", text(objects.namespace(constraint.schema))),
+        ("constraint_name", text(&constraint.name)),
+        ("unique_constraint_catalog", text_or_null(unique.map(|_| DATABASE_NAME))),
+        (
+            "unique_constraint_schema",
+            text_or_null(unique.map(|unique| objects.namespace(unique.schema))),
+        ),
+        ("unique_constraint_name", text_or_null(unique.map(|unique| &unique.name))),
+        ("match_option", text(if key.match_full { "FULL" } else { "NONE" })),
+        ("update_rule", text(definition::action_words(key.on_update))),
+        ("delete_rule", text(definition::action_words(key.on_delete))),
+    ]))
 }
 
 fn check(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {

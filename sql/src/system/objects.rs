@@ -14,6 +14,7 @@ use types::{DataType, SqlType};
 
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
+use crate::catalog::foreign_key;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
@@ -105,6 +106,21 @@ pub(super) enum ConstraintKind {
     PrimaryKey(u32),
     /// Likewise.
     Unique(u32),
+    /// Its columns refer to those of another table.
+    ForeignKey(ForeignKey),
+}
+
+/// What a foreign key refers to.
+#[derive(Debug)]
+pub(super) struct ForeignKey {
+    /// OID of the referenced table.
+    pub(super) table: u32,
+    /// Numbers of its columns, each for one of the constraint's.
+    pub(super) columns: Vec<i16>,
+    /// OID of the unique index over them.
+    pub(super) index: u32,
+    /// The constraint as the catalog has it.
+    pub(super) key: foreign_key::ForeignKey,
 }
 
 /// A schema.
@@ -182,7 +198,10 @@ impl Objects {
         objects.namespaces.extend(own);
         objects.namespaces.sort_by_key(|namespace| namespace.oid);
         SHAPES.iter().for_each(|shape| objects.add_system(shape));
-        catalog.tables().into_iter().for_each(|table| objects.add_table(table));
+        for table in catalog.tables() {
+            objects.add_table(table);
+            objects.add_foreign_keys(catalog, table);
+        }
         catalog.views().for_each(|view| objects.add_view(view));
         catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
         catalog.types().for_each(|one| {
@@ -333,6 +352,31 @@ impl Objects {
         self.add(oid, schema, &table.name, Kind::Table(Arc::clone(table)), attributes);
     }
 
+    fn add_foreign_keys(&mut self, catalog: &Catalog, table: &Table) {
+        let (oid, schema) = (shown(table.oid), self.schema_oid(&table.schema));
+        for key in &table.foreign_keys {
+            let Some(referenced) = catalog.table(key.table) else { continue };
+            let numbers = |of: &Table, columns: &[u32]| {
+                columns.iter().map(|column| number_of_column(of, *column as usize)).collect()
+            };
+            let index = key.index.map_or(shown(key.table) | PRIMARY_KEY, shown);
+            self.constraints.push(Constraint {
+                oid: made(oid, &key.name),
+                name: key.name.clone(),
+                table: oid,
+                domain: 0,
+                schema,
+                kind: ConstraintKind::ForeignKey(ForeignKey {
+                    table: shown(key.table),
+                    columns: numbers(referenced, &key.referenced),
+                    index,
+                    key: key.clone(),
+                }),
+                columns: numbers(table, &key.columns),
+            });
+        }
+    }
+
     /// Returns a relation by OID.
     pub(super) fn relation(&self, oid: u32) -> Option<&Relation> {
         self.relation_by_oid.get(&oid).map(|at| &self.relations[*at])
@@ -437,7 +481,7 @@ impl Constraint {
     /// Returns the OID of the index that keeps it, or 0.
     pub(super) fn index(&self) -> u32 {
         match self.kind {
-            ConstraintKind::Check { .. } => 0,
+            ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_) => 0,
             ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index,
         }
     }

@@ -5,6 +5,7 @@
 
 use types::{DataType, Datum};
 
+use crate::ast::ReferentialAction;
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
@@ -14,8 +15,8 @@ use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::system::definition;
 use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, Kind, OWNER, Objects, Relation,
-    made, shown,
+    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, ForeignKey, Kind, OWNER,
+    Objects, Relation, made, shown,
 };
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
@@ -89,6 +90,13 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         Kind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
         Kind::System(_) => (0, -1.0, 0, false),
     };
+    // Foreign keys are kept by triggers there, and clients ask for them only where there are some.
+    let refers = match &relation.kind {
+        Kind::Table(table) => {
+            !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
+        }
+        _ => false,
+    };
     let kind = relation.relkind();
     shape.row([
         ("oid", oid(relation.oid)),
@@ -104,6 +112,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         ("relnatts", int2(relation.columns.len())),
         ("relchecks", int2(checks)),
         ("relhasrules", Datum::Bool(kind == 'v')),
+        ("relhastriggers", Datum::Bool(refers)),
         ("relispopulated", Datum::Bool(true)),
         ("relreplident", char(if kind == 'r' && relation.is_user() { 'd' } else { 'n' })),
     ])
@@ -337,8 +346,9 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
         ConstraintKind::Check { text, .. } => ('c', Some(text)),
         ConstraintKind::PrimaryKey(_) => ('p', None),
         ConstraintKind::Unique(_) => ('u', None),
+        ConstraintKind::ForeignKey(_) => ('f', None),
     };
-    shape.row([
+    let mut row = shape.row([
         ("oid", oid(constraint.oid)),
         ("conname", text(&constraint.name)),
         ("connamespace", oid(constraint.schema)),
@@ -354,7 +364,32 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
         ("connoinherit", Datum::Bool(kind != 'c')),
         ("conkey", array(constraint.columns.iter().map(|number| int2(*number)).collect())),
         ("conbin", text_or_null(check)),
-    ])
+    ]);
+    if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key }) = &constraint.kind
+    {
+        let values = [
+            ("convalidated", Datum::Bool(key.valid)),
+            ("conindid", oid(*index)),
+            ("confrelid", oid(*table)),
+            ("confkey", array(columns.iter().map(|number| int2(*number)).collect())),
+            ("confupdtype", char(action(key.on_update))),
+            ("confdeltype", char(action(key.on_delete))),
+            ("confmatchtype", char(if key.match_full { 'f' } else { 's' })),
+        ];
+        shape.set(&mut row, values);
+    }
+    row
+}
+
+/// Returns the letter of an action.
+fn action(action: ReferentialAction) -> char {
+    match action {
+        ReferentialAction::NoAction => 'a',
+        ReferentialAction::Restrict => 'r',
+        ReferentialAction::Cascade => 'c',
+        ReferentialAction::SetNull => 'n',
+        ReferentialAction::SetDefault => 'd',
+    }
 }
 
 fn sequence(shape: &Shape, sequence: &Sequence) -> Row {

@@ -148,6 +148,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
     };
     Table {
         generated: Vec::new(),
+        foreign_keys: Vec::new(),
         oid: id.0,
         id,
         schema: "public".to_owned(),

@@ -272,6 +272,7 @@ static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
 /// Returns what a plan runs with.
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
+        watch: None,
         transaction: Arc::clone(transaction),
         eval: EvalContext { parameters, ..EvalContext::default() },
         cancelled: Arc::new(AtomicBool::new(false)),

@@ -37,13 +37,11 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let name = create.name.name.value.clone();
     let position =
         |wanted: &str| create.columns.iter().position(|one| one.name.name.value == wanted).unwrap();
-    let key: Vec<KeyColumn> = create
-        .constraints
-        .iter()
-        .find_map(|constraint| match &constraint.kind {
-            ConstraintKind::PrimaryKey(key) => Some(key),
-            _ => None,
-        })
+    let written = create.constraints.iter().find_map(|constraint| match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => Some(key),
+        _ => None,
+    });
+    let key: Vec<KeyColumn> = written
         .unwrap()
         .iter()
         .map(|one| key_column(position(&one.name.name.value), &one.order, &one.nulls))
@@ -93,6 +91,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let primary_key_name = constraints.primary_key_name.clone();
     Table {
         generated: Vec::new(),
+        foreign_keys: Vec::new(),
         oid: id.0,
         id,
         schema: "public".to_owned(),

@@ -1,0 +1,113 @@
+//! FOREIGN KEY constraints, as the catalog keeps and uses them.
+//!
+//! A constraint belongs to the referencing table and names the referenced one by its number. The
+//! referenced columns are those of its primary key or of a unique index.
+
+use std::sync::Arc;
+
+use coprocessors::index::index_row_key;
+use store::TableId;
+use types::{DataType, Datum};
+
+use crate::ast::ReferentialAction;
+use crate::catalog::table::{Index, Table};
+use crate::error::Result;
+
+/// A FOREIGN KEY.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct ForeignKey {
+    /// Its name.
+    pub name: String,
+    /// The referencing columns, by position.
+    pub columns: Vec<u32>,
+    /// The number of the referenced table.
+    pub table: u32,
+    /// Its columns, by position, each for one of `columns`.
+    pub referenced: Vec<u32>,
+    /// The number of the unique index over them; `None` for the primary key.
+    pub index: Option<u32>,
+    /// `MATCH FULL`
+    pub match_full: bool,
+    /// What becomes of rows whose referenced row goes.
+    pub on_delete: ReferentialAction,
+    /// What becomes of rows whose referenced row gets another key.
+    pub on_update: ReferentialAction,
+    /// All rows pass it; else only those that were written since.
+    pub valid: bool,
+}
+
+/// Where a referenced key is found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyPlace {
+    /// The table of the store: the referenced table's, or its index's.
+    pub table: TableId,
+    /// The row there.
+    pub row: Vec<u8>,
+}
+
+impl KeyPlace {
+    /// Returns the row whose lock stands for the key: who refers to the key shares it, who removes
+    /// the key holds it alone. No row of data has this name, so that other changes of the
+    /// referenced row wait for nobody.
+    pub fn lock(&self) -> Vec<u8> {
+        [self.row.as_slice(), b"\0key"].concat()
+    }
+}
+
+impl ForeignKey {
+    /// Returns the values of the referencing columns of a row.
+    pub fn values(&self, row: &[Datum]) -> Vec<Datum> {
+        self.columns.iter().map(|column| row[*column as usize].clone()).collect()
+    }
+
+    /// Returns the values of the referenced columns of a row of the referenced table.
+    pub fn referenced_values(&self, row: &[Datum]) -> Vec<Datum> {
+        self.referenced.iter().map(|column| row[*column as usize].clone()).collect()
+    }
+
+    /// Returns where a key of these values, none of them NULL, is in the referenced table; `None`
+    /// if its columns cannot have such values.
+    pub fn place(&self, referenced: &Table, values: &[Datum]) -> Result<Option<KeyPlace>> {
+        let mut row = vec![Datum::Null; referenced.columns.len()];
+        for (column, value) in self.referenced.iter().zip(values) {
+            let data_type = referenced.columns[*column as usize].sql_type.base;
+            let Some(value) = converted(value, data_type) else { return Ok(None) };
+            row[*column as usize] = value;
+        }
+        let place = match self.index_of(referenced) {
+            Some(index) => {
+                KeyPlace { table: index.spec.store_table, row: index_row_key(&index.spec, &row)? }
+            }
+            None => KeyPlace { table: referenced.id, row: referenced.layout.encode_key(&row)? },
+        };
+        Ok(Some(place))
+    }
+
+    /// Returns the unique index over the referenced columns; `None` for the primary key.
+    pub fn index_of<'t>(&self, referenced: &'t Table) -> Option<&'t Arc<Index>> {
+        referenced.indexes.iter().find(|index| Some(index.oid) == self.index)
+    }
+}
+
+/// Returns whether values of two types can be compared by their keys.
+pub fn are_alike(left: DataType, right: DataType) -> bool {
+    let is_text = |one| matches!(one, DataType::Text | DataType::Varchar);
+    left == right || (is_integer(left) && is_integer(right)) || (is_text(left) && is_text(right))
+}
+
+fn is_integer(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
+}
+
+/// Returns a value as one of another type that is alike, if there is one.
+fn converted(value: &Datum, to: DataType) -> Option<Datum> {
+    if !is_integer(to) {
+        return Some(value.clone());
+    }
+    let number = value.as_i64()?;
+    match to {
+        DataType::Int2 => i16::try_from(number).ok().map(Datum::Int2),
+        DataType::Int4 => i32::try_from(number).ok().map(Datum::Int4),
+        _ => Some(Datum::Int8(number)),
+    }
+}

@@ -1,0 +1,351 @@
+//! FOREIGN KEY: from the statement to the record, and what is checked of rows that are there.
+
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use store::transaction::LockMode;
+use store::{CellBatch, Get};
+use types::{DataType, Datum};
+
+use crate::assemble;
+use crate::ast;
+use crate::ast::{ConstraintKind, Ident, ReferentialAction};
+use crate::catalog::foreign_key::{ForeignKey, are_alike};
+use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::{Ddl, lock_table, name, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::watch::{Reference, missing, violated};
+
+impl Ddl<'_> {
+    /// Adds the foreign keys of a new table to its record; locks the tables that they refer to.
+    pub(super) fn add_foreign_keys(
+        &mut self,
+        statement: &ast::CreateTable,
+        record: &mut TableRecord,
+    ) -> Result<()> {
+        for constraint in &statement.constraints {
+            if let ConstraintKind::ForeignKey(key) = &constraint.kind {
+                let key = self.foreign_key(record, key, constraint.name.as_ref())?;
+                record.foreign_keys.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the record of a foreign key of a table; locks the table that it refers to.
+    pub(super) fn foreign_key(
+        &mut self,
+        record: &TableRecord,
+        written: &ast::ForeignKey,
+        constraint: Option<&Ident>,
+    ) -> Result<ForeignKey> {
+        let catalog = self.changes.catalog(self.engine);
+        let referenced = self.referenced_record(&catalog, record, written)?;
+        let columns = self.key_columns(record, &written.columns)?;
+        let (columns_there, index) = match written.referenced.as_slice() {
+            [] => (primary_key(&referenced)?, None),
+            names => {
+                let positions = self.key_columns(&referenced, names)?;
+                let index = unique_over(&referenced, &positions)?;
+                (positions, index)
+            }
+        };
+        if columns.len() != columns_there.len() {
+            let message = "number of referencing and referenced columns for foreign key disagree";
+            return Err(Error::new(sqlstate::INVALID_FOREIGN_KEY, message));
+        }
+        let names: Vec<&str> =
+            columns.iter().map(|column| record.columns[*column as usize].name.as_str()).collect();
+        let name = match constraint {
+            Some(name) => name.value.clone(),
+            None => {
+                name::numbered(&name::foreign_key(&record.name, &names), |one| taken(record, one))
+            }
+        };
+        if taken(record, &name) {
+            let message =
+                format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
+            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        check_types(&catalog, (record, &columns), (&referenced, &columns_there), &name)?;
+        check_actions(record, &columns, written)?;
+        self.check_tables(&catalog, record, &referenced)?;
+        Ok(ForeignKey {
+            name,
+            columns,
+            table: referenced.oid,
+            referenced: columns_there,
+            index,
+            match_full: written.match_full,
+            on_delete: written.on_delete,
+            on_update: written.on_update,
+            valid: true,
+        })
+    }
+
+    /// Returns the record of the table that a foreign key refers to, which is locked then.
+    fn referenced_record(
+        &self,
+        catalog: &Catalog,
+        record: &TableRecord,
+        written: &ast::ForeignKey,
+    ) -> Result<Arc<TableRecord>> {
+        match self.find(catalog, &written.table) {
+            Some(Relation::Table(table)) => {
+                if table.oid != record.oid {
+                    lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                    return self.record_of(catalog, table);
+                }
+                Ok(Arc::new(record.clone()))
+            }
+            // The table that is being created.
+            None if written.table.name.value == record.name
+                && written.table.schema.as_ref().is_none_or(|of| of.value == record.schema) =>
+            {
+                Ok(Arc::new(record.clone()))
+            }
+            None => Err(Error { position: None, ..undefined_table(&written.table) }),
+            Some(_) => {
+                let message =
+                    format!("referenced relation \"{}\" is not a table", written.table.name.value);
+                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+            }
+        }
+    }
+
+    fn key_columns(&self, record: &TableRecord, names: &[Ident]) -> Result<Vec<u32>> {
+        let mut columns: Vec<u32> = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(column) = record.column_index(&name.value) else {
+                let name = &name.value;
+                let message = format!(
+                    "column \"{name}\" referenced in foreign key constraint does not exist"
+                );
+                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+            };
+            columns.push(column as u32);
+        }
+        Ok(columns)
+    }
+
+    /// Rows that come and go by themselves cannot be referred to, nor written past the checks.
+    fn check_tables(
+        &self,
+        catalog: &Catalog,
+        record: &TableRecord,
+        referenced: &TableRecord,
+    ) -> Result<()> {
+        let expires = referenced.descriptor.families.iter().any(|family| family.ttl.is_some());
+        let by_coprocessor = catalog
+            .table(referenced.oid)
+            .and_then(|table| self.engine.coprocessors.expiring(table, None));
+        if expires || by_coprocessor.is_some() {
+            let what = "a foreign key that refers to a table whose rows expire";
+            return Err(Error::not_supported(what, "Leave out TTL of the referenced table."));
+        }
+        for id in [record.descriptor.id, referenced.descriptor.id] {
+            if let Some((_, writer)) = self.engine.writers_to(id).first() {
+                let name = &writer.record.name;
+                let what =
+                    format!("a foreign key of a table that coprocessor \"{name}\" writes to");
+                return Err(Error::not_supported(what, "Detach the coprocessor first."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a foreign key to a table, whose lock is held; its rows are checked unless it is said
+    /// that they are not.
+    pub(super) fn add_foreign_key(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+        (written, constraint): (&ast::ForeignKey, Option<&Ident>),
+        not_valid: bool,
+    ) -> Result<()> {
+        let mut key = self.foreign_key(&record, written, constraint)?;
+        key.valid = !not_valid;
+        if key.valid {
+            self.check_references(table, &key)?;
+        }
+        record.foreign_keys.push(key);
+        self.store_changed(table, record)
+    }
+
+    /// Checks that what the rows of a table refer to is there. Both tables are locked.
+    pub(super) fn check_references(&mut self, table: &Table, key: &ForeignKey) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
+        lock_table(self.transaction, referenced.id, LockMode::Exclusive)?;
+        let reference = Reference { key: key.clone(), referenced, at_once: true };
+        let transaction = Arc::clone(self.transaction);
+        let mut known = AHashSet::new();
+        let mut cells = CellBatch::new();
+        self.each_row(table, &mut |row| {
+            let values = key.values(row);
+            if values.iter().any(Datum::is_null) {
+                if key.match_full && !values.iter().all(Datum::is_null) {
+                    let message = format!(
+                        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                        table.name, key.name
+                    );
+                    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+                    return Err(violated(table, key, message, detail.to_owned()));
+                }
+                return Ok(());
+            }
+            let Some(place) = key.place(&reference.referenced, &values)? else {
+                return Err(missing(table, &reference, &values));
+            };
+            if known.contains(&place) {
+                return Ok(());
+            }
+            cells.clear();
+            if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
+                return Err(missing(table, &reference, &values));
+            }
+            if known.len() < KNOWN_KEYS_MAX {
+                known.insert(place);
+            }
+            Ok(())
+        })
+    }
+
+    /// Refuses to empty tables that others refer to, unless those are emptied, too.
+    pub(super) fn refuse_referenced(&self, catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
+        for table in tables {
+            let mut others = catalog.referencing(table.oid);
+            let other = others.find(|(other, _)| tables.iter().all(|table| table.oid != other.oid));
+            let Some((other, _)) = other else { continue };
+            let message = "cannot truncate a table referenced in a foreign key constraint";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_detail(format!("Table \"{}\" references \"{}\".", other.name, table.name))
+                .with_hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    other.name
+                )));
+        }
+        Ok(())
+    }
+
+    /// Refuses to change the type of a column that a foreign key is about.
+    pub(super) fn refuse_type_of_key(&self, table: &Table, position: usize) -> Result<()> {
+        let column = position as u32;
+        let own = table.foreign_keys.iter().find(|key| key.columns.contains(&column));
+        let catalog = self.changes.catalog(self.engine);
+        let mut others = catalog.referencing(table.oid).map(|(_, key)| key);
+        let other = others.find(|key| key.referenced.contains(&column));
+        let Some(key) = own.or(other) else { return Ok(()) };
+        let what = format!("ALTER COLUMN TYPE of a column of foreign key \"{}\"", key.name);
+        Err(Error::not_supported(what, "Drop the constraint first, and add it again."))
+    }
+}
+
+/// Keys that are remembered while rows are checked.
+const KNOWN_KEYS_MAX: usize = 65_536;
+
+/// Returns whether a table has a constraint of this name.
+pub(super) fn taken(record: &TableRecord, name: &str) -> bool {
+    record.checks.iter().any(|check| check.name == name)
+        || record.foreign_keys.iter().any(|key| key.name == name)
+        || record.indexes.iter().any(|index| index.constraint && index.name == name)
+        || (!record.primary_key_name.is_empty() && record.primary_key_name == name)
+}
+
+fn primary_key(referenced: &TableRecord) -> Result<Vec<u32>> {
+    if referenced.primary_key_name.is_empty() {
+        let message =
+            format!("there is no primary key for referenced table \"{}\"", referenced.name);
+        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+    }
+    Ok(referenced.primary_key.iter().map(|key| key.column).collect())
+}
+
+/// Returns the unique index over some columns of a table, whatever their order; `None` for the
+/// primary key.
+fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>> {
+    let mut wanted = columns.to_vec();
+    wanted.sort_unstable();
+    let duplicate = wanted.windows(2).any(|pair| pair[0] == pair[1]);
+    let is_over = |mut found: Vec<u32>| {
+        found.sort_unstable();
+        !duplicate && found == wanted
+    };
+    if !referenced.primary_key_name.is_empty()
+        && is_over(referenced.primary_key.iter().map(|key| key.column).collect())
+    {
+        return Ok(None);
+    }
+    let columns_of = |index: &IndexRecord| -> Option<Vec<u32>> {
+        let column = |text: &String| {
+            let name = crate::parser::parse_relation_name(text).ok()?.name.value;
+            referenced.column_index(&name).map(|column| column as u32)
+        };
+        index.keys.iter().map(|key| column(&key.expression)).collect()
+    };
+    let unique = referenced.indexes.iter().filter(|index| index.unique);
+    let mut unique = unique.filter(|index| columns_of(index).is_some_and(is_over));
+    match unique.next() {
+        Some(index) => Ok(Some(index.oid)),
+        None => {
+            let message = format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                referenced.name
+            );
+            Err(Error::new(sqlstate::INVALID_FOREIGN_KEY, message))
+        }
+    }
+}
+
+fn check_types(
+    catalog: &Catalog,
+    (record, columns): (&TableRecord, &[u32]),
+    (referenced, columns_there): (&TableRecord, &[u32]),
+    constraint: &str,
+) -> Result<()> {
+    for (column, there) in columns.iter().zip(columns_there) {
+        let (own, other) =
+            (&record.columns[*column as usize], &referenced.columns[*there as usize]);
+        let (from, to) = (catalog.column_type(own)?.base, catalog.column_type(other)?.base);
+        if are_alike(from, to) {
+            continue;
+        }
+        let (from_name, to_name) = (from.sql_name(), to.sql_name());
+        if is_comparable(catalog, from, to) {
+            let what = format!("a foreign key from {from_name} to {to_name}");
+            return Err(Error::not_supported(what, "Give both columns one type."));
+        }
+        let message = format!("foreign key constraint \"{constraint}\" cannot be implemented");
+        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(format!(
+            "Key columns \"{}\" and \"{}\" are of incompatible types: {from_name} and {to_name}.",
+            own.name, other.name
+        )));
+    }
+    Ok(())
+}
+
+/// Returns whether PostgreSQL finds an operator for values of two types.
+fn is_comparable(catalog: &Catalog, from: DataType, to: DataType) -> bool {
+    let columns = [("a".to_owned(), from.into()), ("b".to_owned(), to.into())];
+    assemble::expression(catalog, "a = b", &columns, None).is_ok()
+}
+
+/// An action does not write to generated columns.
+fn check_actions(record: &TableRecord, columns: &[u32], key: &ast::ForeignKey) -> Result<()> {
+    let mut columns = columns.iter().map(|column| &record.columns[*column as usize]);
+    if columns.all(|column| column.generated.is_none()) {
+        return Ok(());
+    }
+    let sets = [ReferentialAction::SetNull, ReferentialAction::SetDefault];
+    let refused = match (key.on_update, key.on_delete) {
+        (update, _) if update == ReferentialAction::Cascade || sets.contains(&update) => "UPDATE",
+        (_, delete) if sets.contains(&delete) => "DELETE",
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "invalid ON {refused} action for foreign key constraint containing generated column"
+    );
+    Err(Error::new(sqlstate::SYNTAX_ERROR, message))
+}

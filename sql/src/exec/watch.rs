@@ -1,0 +1,237 @@
+//! Foreign keys of the rows that a statement changes.
+//!
+//! A new reference is checked when its row is written, unless the statement may write the
+//! referenced table too: then, as all that happens to rows that others refer to, it is noted, and
+//! looked at by the session when the statement has done its work, in the order of the changes.
+//!
+//! # Races
+//!
+//! Who refers to a key shares its lock ([`KeyPlace::lock`]) before it looks for it; who removes the
+//! key takes the lock alone before it looks for references. Both hold it until their transactions
+//! end, and both look at what is committed by then. So of two such transactions the later one sees
+//! what the other has done.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ahash::{AHashMap, AHashSet};
+use coprocessors::violation;
+use parking_lot::Mutex;
+use store::transaction::{LockMode, LockWait};
+use store::{CellBatch, Get, TableId};
+use types::Datum;
+
+use crate::catalog::foreign_key::{ForeignKey, KeyPlace};
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::{Context, memory};
+
+/// Keys known to be there that are remembered, so that they are not looked for again.
+const KNOWN_KEYS_MAX: usize = 65_536;
+
+/// What a statement may change that foreign keys are about, and what it has changed.
+#[derive(Default)]
+pub struct Watch {
+    tables: AHashMap<TableId, Watched>,
+    changes: Mutex<Changes>,
+    /// Keys that are there and whose locks are held.
+    known: Mutex<AHashSet<KeyPlace>>,
+}
+
+#[derive(Default)]
+struct Changes {
+    queue: VecDeque<RowChange>,
+    bytes: usize,
+}
+
+/// A table with foreign keys, or that others refer to.
+pub struct Watched {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its foreign keys.
+    pub references: Vec<Reference>,
+    /// Others refer to it.
+    pub is_referenced: bool,
+}
+
+/// A foreign key of a table.
+#[derive(Clone)]
+pub struct Reference {
+    /// The constraint.
+    pub key: ForeignKey,
+    /// The referenced table.
+    pub referenced: Arc<Table>,
+    /// It can be checked before the statement ends.
+    pub at_once: bool,
+}
+
+/// A change that is to be looked at when the statement has done its work.
+pub struct RowChange {
+    /// The table.
+    pub table: TableId,
+    /// The row before; `None` for a new one.
+    pub old: Option<Vec<Datum>>,
+    /// The row after; `None` for one that was deleted.
+    pub new: Option<Vec<Datum>>,
+}
+
+impl Watch {
+    /// Adds a table.
+    pub fn add(&mut self, watched: Watched) {
+        self.tables.insert(watched.table.id, watched);
+    }
+
+    /// Returns whether no table is watched.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Returns a watched table.
+    pub fn table(&self, table: TableId) -> Option<&Watched> {
+        self.tables.get(&table)
+    }
+
+    /// Takes the first change that was not looked at.
+    pub fn next(&self) -> Option<RowChange> {
+        let mut changes = self.changes.lock();
+        let change = changes.queue.pop_front();
+        if changes.queue.is_empty() {
+            changes.bytes = 0;
+        }
+        change
+    }
+
+    /// Checks the references of a row that is new, or has changed.
+    ///
+    /// # Errors
+    ///
+    /// 23503 if what a reference names is not there.
+    pub fn check(
+        &self,
+        watched: &Watched,
+        reference: &Reference,
+        new: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        let values = reference.key.values(new);
+        if values.iter().any(Datum::is_null) {
+            let partly = reference.key.match_full && !values.iter().all(Datum::is_null);
+            return if partly { Err(mixed(watched, reference)) } else { Ok(()) };
+        }
+        let referenced = &reference.referenced;
+        let Some(place) = reference.key.place(referenced, &values)? else {
+            return Err(missing(&watched.table, reference, &values));
+        };
+        if self.known.lock().contains(&place) {
+            return Ok(());
+        }
+        let transaction = &context.transaction;
+        let mode = LockMode::Shared;
+        transaction.lock_row(place.table, &place.lock(), mode, LockWait::Wait)?;
+        let mut cells = CellBatch::new();
+        if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
+            return Err(missing(&watched.table, reference, &values));
+        }
+        let mut known = self.known.lock();
+        // A key that this statement may remove is looked for each time.
+        if reference.at_once && known.len() < KNOWN_KEYS_MAX {
+            known.insert(place);
+        }
+        Ok(())
+    }
+
+    fn note(
+        &self,
+        table: &Table,
+        old: Option<&[Datum]>,
+        new: Option<&[Datum]>,
+        context: &Context,
+    ) -> Result<()> {
+        let Some(watched) = self.tables.get(&table.id) else { return Ok(()) };
+        let width = table.columns.len();
+        let mut later = watched.is_referenced && old.is_some();
+        if let Some(new) = new {
+            for reference in &watched.references {
+                if old.is_some_and(|old| reference.key.values(old) == reference.key.values(new)) {
+                    continue;
+                }
+                match reference.at_once {
+                    true => self.check(watched, reference, new, context)?,
+                    false => later = true,
+                }
+            }
+        }
+        if !later {
+            return Ok(());
+        }
+        let kept = |row: Option<&[Datum]>| row.map(|row| row[..width].to_vec());
+        let change = RowChange { table: table.id, old: kept(old), new: kept(new) };
+        let mut changes = self.changes.lock();
+        changes.bytes += width * 2 * size_of::<Datum>();
+        memory::check(changes.bytes, context.work_mem)?;
+        changes.queue.push_back(change);
+        Ok(())
+    }
+}
+
+impl Context {
+    /// Notes that a row of a table was made, changed or removed: in table order, what comes behind
+    /// does not matter.
+    pub(super) fn row_changed(
+        &self,
+        table: &Table,
+        old: Option<&[Datum]>,
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        match &self.watch {
+            None => Ok(()),
+            Some(watch) => watch.note(table, old, new, self),
+        }
+    }
+
+    /// Returns whether changes of a table's rows are watched.
+    pub(super) fn watches(&self, table: &Table) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.tables.contains_key(&table.id))
+    }
+}
+
+/// Returns `(a, b)=(1, x)` of columns of a table.
+pub fn key_text(table: &Table, columns: &[u32], values: &[Datum]) -> String {
+    let columns = || columns.iter().map(|column| &table.columns[*column as usize]);
+    let names: Vec<&str> = columns().map(|column| column.name.as_str()).collect();
+    let types: Vec<_> = columns().map(|column| column.sql_type.base).collect();
+    violation::key_text(&names, &types, values)
+}
+
+/// Returns an error of a foreign key.
+pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String) -> Error {
+    Error {
+        table: Some(table.name.clone()),
+        constraint: Some(key.name.clone()),
+        ..Error::new(sqlstate::FOREIGN_KEY_VIOLATION, message).with_detail(detail)
+    }
+}
+
+/// Returns the error of a reference to a row that is not there.
+pub fn missing(table: &Table, reference: &Reference, values: &[Datum]) -> Error {
+    let key = &reference.key;
+    let detail = format!(
+        "Key {} is not present in table \"{}\".",
+        key_text(table, &key.columns, values),
+        reference.referenced.name
+    );
+    violated(table, key, not_inserted(table, key), detail)
+}
+
+fn mixed(watched: &Watched, reference: &Reference) -> Error {
+    let (table, key) = (&watched.table, &reference.key);
+    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+    violated(table, key, not_inserted(table, key), detail.to_owned())
+}
+
+fn not_inserted(table: &Table, key: &ForeignKey) -> String {
+    format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        table.name, key.name
+    )
+}

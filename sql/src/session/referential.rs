@@ -1,0 +1,342 @@
+//! What foreign keys do when a statement has done its work: rows that others refer to and that are
+//! gone, or have another key, and references that were to wait for the end.
+//!
+//! As in PostgreSQL, what is to be done to referencing rows is done by statements: they take the
+//! indexes that other statements would take, and what they change is looked at in turn.
+
+use std::sync::Arc;
+
+use ahash::{AHashMap, AHashSet};
+use store::transaction::{Isolation, LockMode, LockWait, TransactionOptions};
+use store::{CellBatch, Get, TableId};
+use types::{DataType, Datum};
+
+use crate::ast::ReferentialAction;
+use crate::catalog::Catalog;
+use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::exec::watch::{Reference, Watch, Watched, key_text, violated};
+use crate::exec::{Context, ModifyOutcome};
+use crate::parser::quoted;
+use crate::session::{Planned, Session};
+
+/// A row that others may refer to, as it was and as it is.
+struct Gone<'a> {
+    referenced: &'a Arc<Table>,
+    referencing: &'a Arc<Table>,
+    key: &'a ForeignKey,
+    old: Vec<Datum>,
+    new: Option<Vec<Datum>>,
+}
+
+/// Plans of the statements of one round, by text.
+type Plans = AHashMap<String, Arc<Planned>>;
+
+impl Session {
+    /// Runs a statement that changes rows, with what foreign keys make of it.
+    pub(super) fn modify(&mut self, planned: &Planned, context: Context) -> Result<ModifyOutcome> {
+        let watch = self.watch(&planned.writes)?;
+        let context = Context { watch: watch.clone(), ..context };
+        let outcome = exec::modify(&planned.plan, context)?;
+        self.settle(watch)?;
+        Ok(outcome)
+    }
+
+    /// Returns what is to be watched while these tables are written to; locks the tables that
+    /// foreign keys have to do with.
+    pub(super) fn watch(&mut self, tables: &[TableId]) -> Result<Option<Arc<Watch>>> {
+        loop {
+            let catalog = self.catalog();
+            let concerned = concerned(&catalog, tables);
+            if concerned.is_empty() {
+                return Ok(None);
+            }
+            let others = concerned.iter().flat_map(|table| &table.foreign_keys);
+            let others = others.filter_map(|key| catalog.table(key.table));
+            let mut locked: Vec<TableId> =
+                concerned.iter().chain(others).map(|table| table.id).collect();
+            locked.sort_unstable();
+            locked.dedup();
+            if let Some(open) = &mut self.open {
+                for table in locked {
+                    open.lock_shared(&self.engine, table)?;
+                }
+            }
+            // Who gave a table's lock back publishes its catalog right after.
+            drop(self.engine.publishing.lock());
+            if self.catalog().version == catalog.version {
+                return Ok(Some(Arc::new(watched(&catalog, &concerned))));
+            }
+        }
+    }
+
+    /// Looks at all that was put off to the end of the statement.
+    pub(super) fn settle(&mut self, watch: Option<Arc<Watch>>) -> Result<()> {
+        let Some(watch) = watch else { return Ok(()) };
+        let mut plans = Plans::new();
+        while let Some(change) = watch.next() {
+            let Some(watched) = watch.table(change.table) else { continue };
+            let catalog = self.catalog();
+            if let Some(old) = &change.old {
+                for (referencing, key) in catalog.referencing(watched.table.oid) {
+                    let gone = Gone {
+                        referenced: &watched.table,
+                        referencing,
+                        key,
+                        old: key.referenced_values(old),
+                        new: change.new.as_ref().map(|new| key.referenced_values(new)),
+                    };
+                    if !gone.old.iter().any(Datum::is_null) && gone.new.as_ref() != Some(&gone.old)
+                    {
+                        self.react(&gone, &watch, &mut plans)?;
+                    }
+                }
+            }
+            let Some(new) = &change.new else { continue };
+            let late = watched.references.iter().filter(|reference| !reference.at_once);
+            let late: Vec<Reference> = late.cloned().collect();
+            for reference in late {
+                let values = reference.key.values(new);
+                let same =
+                    change.old.as_ref().is_some_and(|old| reference.key.values(old) == values);
+                if !same {
+                    let context = self.inner_context(&[], None, &watch);
+                    watch.check(watched, &reference, new, &context)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does to referencing rows what their constraint says.
+    fn react(&mut self, gone: &Gone<'_>, watch: &Arc<Watch>, plans: &mut Plans) -> Result<()> {
+        let Gone { referenced, referencing, key, old, new } = gone;
+        let Some(place) = key.place(referenced, old)? else { return Ok(()) };
+        let context = self.inner_context(&[], None, watch);
+        let transaction = Arc::clone(&context.transaction);
+        transaction.lock_row(place.table, &place.lock(), LockMode::Exclusive, LockWait::Wait)?;
+        self.engine.store().wait_for_commits()?;
+        transaction.begin_statement();
+        let repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
+        if repeatable {
+            self.refuse_unseen(gone, watch, plans)?;
+        }
+        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        if action == ReferentialAction::NoAction {
+            let mut cells = CellBatch::new();
+            // Another row has got the key.
+            if transaction.get_locked(place.table, &Get::new(place.row), &mut cells)? {
+                return Ok(());
+            }
+        }
+        let set = |value: &dyn Fn(usize) -> String| {
+            let columns = key.columns.iter().enumerate();
+            let columns = columns.map(|(at, column)| {
+                format!("{} = {}", quoted(&referencing.columns[*column as usize].name), value(at))
+            });
+            let columns: Vec<String> = columns.collect();
+            format!("UPDATE {} SET {}", referencing.full_name(), columns.join(", "))
+        };
+        let mut parameters = old.clone();
+        let statement = match (action, new) {
+            (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => {
+                return self.refuse_referenced(gone, watch, plans);
+            }
+            (ReferentialAction::Cascade, None) => {
+                format!("DELETE FROM {}", referencing.full_name())
+            }
+            (ReferentialAction::Cascade, Some(new)) => {
+                parameters.extend(new.iter().cloned());
+                set(&|at| format!("${}", old.len() + at + 1))
+            }
+            (ReferentialAction::SetNull, _) => set(&|_| "NULL".to_owned()),
+            (ReferentialAction::SetDefault, _) => set(&|_| "DEFAULT".to_owned()),
+        };
+        let planned = self.inner_plan(&statement, gone, plans)?;
+        let context = self.inner_context(&parameters, Some(&planned), watch);
+        exec::modify(&planned.plan, context)?;
+        if action == ReferentialAction::SetDefault {
+            transaction.begin_statement();
+            return self.refuse_referenced(gone, watch, plans);
+        }
+        Ok(())
+    }
+
+    /// Fails if there is a row that refers to a key.
+    fn refuse_referenced(
+        &mut self,
+        gone: &Gone<'_>,
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<()> {
+        let planned = self.inner_plan("SELECT 1 FROM", gone, plans)?;
+        let mut rows =
+            exec::open(&planned.plan, self.inner_context(&gone.old, Some(&planned), watch))?;
+        while let Some(batch) = rows.next()? {
+            if batch.row_count > 0 {
+                return Err(still_referenced(gone));
+            }
+        }
+        Ok(())
+    }
+
+    /// At REPEATABLE READ the statements see only what the transaction sees: a reference that was
+    /// committed since makes it fail.
+    fn refuse_unseen(
+        &mut self,
+        gone: &Gone<'_>,
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<()> {
+        let table = gone.referencing;
+        let keys: Vec<usize> = table.key_columns().collect();
+        let planned = self.inner_plan("SELECT * FROM", gone, plans)?;
+        let own = self.inner_context(&gone.old, Some(&planned), watch);
+        let mut seen = AHashSet::new();
+        let latest = TransactionOptions {
+            isolation: Isolation::ReadCommitted,
+            read_only: true,
+            ..TransactionOptions::default()
+        };
+        let latest = Arc::new(self.engine.store().begin(latest));
+        latest.begin_statement();
+        let fresh = Context { transaction: latest, ..own.clone() };
+        let visible: Vec<usize> = table.visible_columns().collect();
+        let row_key = |values: Vec<Datum>| -> Result<Option<Vec<u8>>> {
+            let mut row = vec![Datum::Null; table.columns.len()];
+            for (column, value) in visible.iter().zip(values) {
+                row[*column] = value;
+            }
+            match keys.iter().all(|key| visible.contains(key)) {
+                true => Ok(Some(table.layout.encode_key(&row)?)),
+                false => Ok(None),
+            }
+        };
+        for (context, is_own) in [(own.clone(), true), (fresh, false)] {
+            let mut rows = exec::open(&planned.plan, context)?;
+            while let Some(batch) = rows.next()? {
+                for at in 0..batch.row_count {
+                    let key = row_key(batch.row(at))?;
+                    if is_own {
+                        seen.insert(key);
+                    } else if !seen.contains(&key) && self.is_there(&own, table, key.as_deref())? {
+                        let message = "could not serialize access due to concurrent update";
+                        return Err(Error::new(sqlstate::SERIALIZATION_FAILURE, message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a row is there, for all that this transaction has done to it.
+    fn is_there(&self, own: &Context, table: &Table, key: Option<&[u8]>) -> Result<bool> {
+        let Some(key) = key else { return Ok(true) };
+        let mut cells = CellBatch::new();
+        Ok(own.transaction.get_locked(table.id, &Get::new(key), &mut cells)?)
+    }
+
+    /// Returns the plan of a statement over the rows that refer to a key, `$1` and so on.
+    fn inner_plan(
+        &mut self,
+        statement: &str,
+        gone: &Gone<'_>,
+        plans: &mut Plans,
+    ) -> Result<Arc<Planned>> {
+        let Gone { referenced, referencing, key, .. } = gone;
+        let from = match statement.ends_with(" FROM") {
+            true => format!(" {}", referencing.full_name()),
+            false => String::new(),
+        };
+        let conditions = key.columns.iter().enumerate().map(|(at, column)| {
+            let name = quoted(&referencing.columns[*column as usize].name);
+            format!("{name} = ${}", at + 1)
+        });
+        let conditions: Vec<String> = conditions.collect();
+        let text = format!("{statement}{from} WHERE {}", conditions.join(" AND "));
+        if let Some(planned) = plans.get(&text) {
+            return Ok(Arc::clone(planned));
+        }
+        let types = key.referenced.iter();
+        let types = types.map(|column| referenced.columns[*column as usize].sql_type.base);
+        let types: Vec<Option<DataType>> = types.map(Some).collect();
+        let types: Vec<_> = types.iter().chain(&types).copied().collect();
+        let parsed = super::parse(&text)?.pop();
+        let parsed = parsed.ok_or_else(|| {
+            Error::new(sqlstate::INTERNAL_ERROR, "the statement of a foreign key is empty")
+        })?;
+        let statement = &parsed.statement.statement;
+        let planned = self.with_planning(|planning| planning.plan(statement, &types))?.planned;
+        let planned = Arc::new(planned);
+        plans.insert(text, Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    fn inner_context(
+        &self,
+        parameters: &[Datum],
+        planned: Option<&Planned>,
+        watch: &Arc<Watch>,
+    ) -> Context {
+        let open = self.open.as_ref().expect("a statement was begun");
+        let mut parameters = parameters.to_vec();
+        parameters.resize(planned.map_or(0, |planned| planned.parameter_count), Datum::Null);
+        Context { watch: Some(Arc::clone(watch)), ..self.context(open, parameters) }
+    }
+}
+
+/// Returns the tables that are written to, and those that foreign keys make it write to; empty if
+/// there is no foreign key.
+fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
+    let written = tables.iter().filter_map(|table| catalog.table_stored(*table));
+    let mut found: Vec<Arc<Table>> = written.cloned().collect();
+    let is_concerned = |table: &Arc<Table>| {
+        !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
+    };
+    if !found.iter().any(is_concerned) {
+        return Vec::new();
+    }
+    let mut next = 0;
+    while let Some(table) = found.get(next).map(Arc::clone) {
+        next += 1;
+        for (referencing, _) in catalog.referencing(table.oid) {
+            if found.iter().all(|one| one.oid != referencing.oid) {
+                found.push(Arc::clone(referencing));
+            }
+        }
+    }
+    found
+}
+
+fn watched(catalog: &Catalog, tables: &[Arc<Table>]) -> Watch {
+    let mut watch = Watch::default();
+    for table in tables {
+        let references = table.foreign_keys.iter().filter_map(|key| {
+            let referenced = Arc::clone(catalog.table(key.table)?);
+            let at_once = tables.iter().all(|one| one.oid != referenced.oid);
+            Some(Reference { key: key.clone(), referenced, at_once })
+        });
+        watch.add(Watched {
+            table: Arc::clone(table),
+            references: references.collect(),
+            is_referenced: catalog.referencing(table.oid).next().is_some(),
+        });
+    }
+    watch
+}
+
+fn still_referenced(gone: &Gone<'_>) -> Error {
+    let Gone { referenced, referencing, key, old, .. } = gone;
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        referenced.name, key.name, referencing.name
+    );
+    let detail = format!(
+        "Key {} is still referenced from table \"{}\".",
+        key_text(referenced, &key.referenced, old),
+        referencing.name
+    );
+    violated(referencing, key, message, detail)
+}
