@@ -323,7 +323,7 @@ impl Estimator<'_> {
             let same = |(other, _): &(&Expr, f64)| *other == operand;
             if let Some(position) = high.iter().position(same) {
                 let (_, other) = high.swap_remove(position);
-                let default = part == INEQUALITY && other == INEQUALITY;
+                let default = part == INEQUALITY || other == INEQUALITY;
                 // What lies above one bound and below the other, not independently.
                 let both = if default { RANGE } else { (part + other - 1.0).max(LEAST) };
                 product *= both / (part * other).max(LEAST * LEAST);

@@ -1,8 +1,9 @@
 //! Computing at plan time what does not depend on rows.
 
-use super::{EvalContext, Expr};
+use super::{CompareOp, EvalContext, Expr};
 use crate::cast;
 use crate::datatype::DataType;
+use crate::datetime::{MICROS_PER_DAY, is_finite_timestamp};
 use crate::datum::Datum;
 use crate::function::{self, Volatility};
 
@@ -18,8 +19,35 @@ impl Expr {
             Expr::Or(operands) => shorten(operands, true),
             Expr::Case { branches, otherwise, data_type } => case(branches, *otherwise, data_type),
             Expr::Coalesce { operands, data_type } => coalesce(operands, data_type),
-            other => compute(other, context),
+            other => dated(compute(other, context)),
         })
+    }
+}
+
+/// Makes a comparison of a date with a constant timestamp one of two dates: faster, and a bound of a
+/// key of dates.
+fn dated(node: Expr) -> Expr {
+    let Some((left, op, right)) = node.as_comparison() else { return node };
+    let (date, op, bound) = match (left.data_type(), right.data_type()) {
+        (DataType::Date, DataType::Timestamp) => (left, op, right),
+        (DataType::Timestamp, DataType::Date) => (right, op.flip(), left),
+        _ => return node,
+    };
+    let Some(Datum::Timestamp(time)) = value(bound) else { return node };
+    let day = time.div_euclid(MICROS_PER_DAY);
+    let op = match (op, time.rem_euclid(MICROS_PER_DAY) == 0) {
+        (op, true) => op,
+        (CompareOp::Lt, false) => CompareOp::Le,
+        (CompareOp::Ge, false) => CompareOp::Gt,
+        (CompareOp::Le | CompareOp::Gt, false) => op,
+        // No day begins then.
+        (CompareOp::Eq | CompareOp::Ne, false) => return node,
+    };
+    match i32::try_from(day) {
+        Ok(day) if is_finite_timestamp(*time) => {
+            Expr::compare(op, date.clone(), Expr::constant(Datum::Date(day), DataType::Date))
+        }
+        _ => node,
     }
 }
 

@@ -353,6 +353,31 @@ fn folding_computes_constants_and_leaves_errors() {
 }
 
 #[test]
+fn dates_are_compared_with_dates() {
+    let context = EvalContext::default();
+    const DAY: i64 = 86_400_000_000;
+    let days = [i32::MIN, -2, -1, 0, 1, 2, i32::MAX];
+    let batch: Vec<Vec<Datum>> = days.iter().map(|&day| vec![Datum::Date(day)]).collect();
+    let batch = Batch::from_rows(&[Date], &batch);
+    for time in [-DAY - 1, -DAY, -1, 0, 1, DAY - 1, DAY, i64::MAX, i64::MIN] {
+        for op in ["<", "<=", ">", ">=", "=", "<>"] {
+            let time = Expr::constant(Datum::Timestamp(time), Timestamp);
+            let date = Expr::column(0, Date);
+            for sides in [vec![date.clone(), time.clone()], vec![time, date]] {
+                let plain = call(op, sides);
+                let folded = plain.clone().fold(&context);
+                let rows = plain.filter_batch(&batch, &context);
+                assert_eq!(folded.filter_batch(&batch, &context), rows, "{plain:?}");
+            }
+        }
+    }
+    let noon = Expr::constant(Datum::Timestamp(DAY / 2), Timestamp);
+    let before = call("<", vec![Expr::column(0, Date), noon]).fold(&context);
+    let day = Expr::constant(Datum::Date(0), Date);
+    assert_eq!(before, Expr::compare(CompareOp::Le, Expr::column(0, Date), day));
+}
+
+#[test]
 fn folding_a_strict_call_on_null_leaves_the_other_arguments_alone() {
     let context = EvalContext::default();
     let null = Expr::constant(Datum::Null, Int4);
