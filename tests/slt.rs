@@ -143,6 +143,7 @@ const PORTABLE: &[&str] = &[
     "types",
     "update",
     "update_from",
+    "user_functions",
     "window",
     "with",
     "with_changes",

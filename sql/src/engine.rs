@@ -20,6 +20,7 @@ use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
 use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
+use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
@@ -314,6 +315,11 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         // A domain is younger than the types that it is over and that its texts name.
         let domain = assemble::domain(&catalog, decode(bytes)?)?;
         catalog = catalog.with_type(UserType::Domain(domain.into()));
+        Ok(())
+    })?;
+    read_rows(store, FUNCTIONS_PREFIX, |_, bytes| {
+        let function = Function::of_record(decode(bytes)?, &catalog)?;
+        catalog = catalog.with_function(Arc::new(function));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {

@@ -19,6 +19,7 @@ mod session;
 mod shape;
 mod snapshot;
 mod statistics;
+mod user_functions;
 mod value;
 mod views;
 
@@ -297,7 +298,7 @@ impl SystemSource for SystemRowSource {
         let snapshot = Snapshot::of(&self.catalog);
         Ok(snapshot.view(shape, |objects| {
             if shape.schema == shape::INFORMATION_SCHEMA {
-                return information_schema::rows(shape, objects);
+                return information_schema::rows(shape, &self.catalog, objects);
             }
             let rows = pg_catalog::rows(shape, objects, &self.catalog);
             rows.or_else(|| views::shared_rows(shape, objects))

@@ -15,6 +15,7 @@
 //! printed back to SQL.
 
 pub mod domain;
+pub mod function;
 pub mod enumeration;
 mod expr;
 pub mod query;
@@ -44,6 +45,10 @@ pub use expr::{
     ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
     IntervalFields, LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction,
     Subscript, TruthTest, TypeName, UnaryOperator,
+};
+pub use function::{
+    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,
+    FunctionParameter, FunctionReference, FunctionStatement, Returns, Volatility,
 };
 pub use query::{
     Distinct, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
@@ -132,6 +137,8 @@ pub enum Statement {
     AlterSequence(Box<AlterSequence>),
     /// `CREATE TYPE`, `ALTER TYPE` and `DROP TYPE`
     Type(Box<TypeStatement>),
+    /// `CREATE FUNCTION`, `ALTER FUNCTION` and `DROP FUNCTION`
+    Function(Box<FunctionStatement>),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `ALTER TABLE`
@@ -254,6 +261,7 @@ impl Statement {
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::Type(statement) => statement.tag(),
+            Statement::Function(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::AlterTable(_) => "ALTER TABLE",
             Statement::AlterIndex(_) => "ALTER INDEX",

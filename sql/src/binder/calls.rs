@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use types::aggregate::AggregateKind;
 use types::cast::CastContext;
 use types::datum::{Array, Nested};
 use types::expr::Expr;
@@ -22,13 +23,16 @@ impl Binder<'_> {
     /// Binds a call.
     pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let position = call.name.position();
-        if let Some(schema) = &call.name.schema
-            && schema.value != "pg_catalog"
-        {
-            let message = format!("schema \"{}\" does not exist", schema.value);
-            return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(position));
-        }
         let name = call.name.name.value.as_str();
+        let of_schema = call.name.schema.as_ref().is_some_and(|one| one.value != "pg_catalog");
+        if of_schema || !is_built_in(name) {
+            if let Some(bound) = self.bind_user_call(call)? {
+                return Ok(bound);
+            }
+            if of_schema {
+                return Err(self.undefined_in_schema(call));
+            }
+        }
         if types::function::is_internal(name) {
             return Err(undefined_function(&call_text(name, &[]), position));
         }
@@ -87,6 +91,21 @@ impl Binder<'_> {
                 self.function(name, arguments.into_iter().map(is_null).collect(), position)
             }
             _ => self.function(name, arguments, position),
+        }
+    }
+
+    /// Returns the error of a function that a schema does not have.
+    fn undefined_in_schema(&mut self, call: &FunctionCall) -> Error {
+        let values = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let types = values.map(|value| value.map(|value| value.base())).collect::<Result<Vec<_>>>();
+        let position = call.name.position();
+        let schema = call.name.schema.as_ref().map_or("", |schema| &schema.value);
+        match types {
+            Ok(types) => {
+                let name = format!("{schema}.{}", call.name.name.value);
+                undefined_function(&call_text(&name, &types), position)
+            }
+            Err(error) => error,
         }
     }
 
@@ -345,6 +364,14 @@ impl Binder<'_> {
         });
         self.function(name, precision.into_iter().collect(), position)
     }
+}
+
+/// Returns whether a built-in function has this name.
+pub fn is_built_in(name: &str) -> bool {
+    !types::function::overloads(name).is_empty()
+        || is_set_function(name)
+        || is_window_function(name)
+        || AggregateKind::from_name(name).is_some()
 }
 
 /// Returns what an argument is that is left out of a call with named ones; `None` if it must be

@@ -31,7 +31,10 @@ impl Binder<'_> {
         if let Some(row) = self.whole_row(parts)? {
             return Ok(row);
         }
-        Err(self.no_column(parts).at(position))
+        match self.parameter_named(parts) {
+            Some(value) => Ok(value),
+            None => Err(self.no_column(parts).at(position)),
+        }
     }
 
     /// Returns the error of a LATERAL reference to the other side of a right or full join.
@@ -102,6 +105,7 @@ impl Binder<'_> {
             level.open_bindings.truncate(*bindings);
             level.references.truncate(*references);
             level.subqueries.truncate(*subqueries);
+            level.calls.retain(|(_, _, subquery)| subquery < subqueries);
         }
     }
 

@@ -36,6 +36,9 @@ impl Binder<'_> {
             }
             ast::Expr::Parameter { number, position } => {
                 let number = usize::try_from(*number).unwrap_or(usize::MAX);
+                if let Some(value) = self.parameter_at(number, *position) {
+                    return value;
+                }
                 let expr = self.parameters.client(number, *position)?;
                 let data_type = expr.data_type();
                 Ok(Typed::new(expr, data_type, *position))

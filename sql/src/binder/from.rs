@@ -120,7 +120,7 @@ impl Binder<'_> {
     /// know it.
     pub(super) fn find_relation(&self, name: &TableName) -> Option<CatalogRelation<'_>> {
         let Some(view) = &self.view else {
-            return self.catalog.find(name, self.constants.search_path());
+            return self.catalog.find(name, self.search_path());
         };
         match self.view_relation(name) {
             Some(relation) => {

@@ -21,6 +21,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::ast::NamedWindow;
+use crate::binder::function::Frame;
 use crate::binder::named::NamedRows;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
@@ -239,6 +240,9 @@ pub(super) struct Level {
     pub(super) window_calls: Vec<WindowCall>,
     /// The subqueries met.
     pub(super) subqueries: Vec<SubqueryUse>,
+    /// Calls of functions that are subqueries: number of the function, arguments, and which
+    /// subquery.
+    pub(super) calls: Vec<(u32, Vec<Expr>, usize)>,
     /// Columns that the subquery at hand takes from this level.
     pub(super) open_bindings: Vec<(usize, Expr)>,
     /// Columns named where grouping matters.
@@ -262,6 +266,7 @@ impl Level {
             windows: Vec::new(),
             window_calls: Vec::new(),
             subqueries: Vec::new(),
+            calls: Vec::new(),
             open_bindings: Vec::new(),
             references: Vec::new(),
         }
@@ -320,6 +325,8 @@ pub(super) struct Binder<'a> {
     pub(super) named: Vec<NamedRows>,
     /// How many were declared in all.
     pub(super) named_count: usize,
+    /// The function whose body is at hand, if it is one's.
+    pub(super) frame: Option<Frame>,
     /// The first level of the FROM clause at hand.
     pub(super) from_base: usize,
 }
@@ -343,15 +350,19 @@ impl<'a> Binder<'a> {
             view_depth: 0,
             named: Vec::new(),
             named_count: 0,
+            frame: None,
             from_base: 0,
         }
     }
 
     /// Returns where names without a schema are looked for.
     pub(super) fn search_path(&self) -> &SearchPath {
-        match &self.view {
-            Some(view) => &view.search_path,
-            None => self.constants.search_path(),
+        match (&self.view, &self.frame) {
+            (Some(view), _) => &view.search_path,
+            (None, Some(frame)) => {
+                frame.search_path().unwrap_or_else(|| self.constants.search_path())
+            }
+            (None, None) => self.constants.search_path(),
         }
     }
 

@@ -37,6 +37,7 @@ mod coercion;
 mod operators;
 mod arrays;
 mod calls;
+mod function;
 mod aggregates;
 mod columns;
 mod records;
@@ -70,6 +71,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
+pub use calls::is_built_in;
 pub use names::index_column_name;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
@@ -78,7 +80,9 @@ use crate::ast::{self, Statement};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
+use crate::binder::typed::Typed;
 use crate::catalog::Catalog;
+use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn, ParameterTypes, Query};
@@ -150,6 +154,28 @@ impl Binder<'_> {
         };
         Ok(self.close_steps(with, bound))
     }
+}
+
+/// Checks the body of a function.
+///
+/// # Errors
+///
+/// PostgreSQL's; 42P13 if it does not return what the function does.
+pub fn bind_function_body(
+    function: &Arc<Function>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    path: &Arc<SearchPath>,
+) -> Result<()> {
+    let mut constants = SessionConstants::new();
+    constants.set_search_path(Arc::clone(path));
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    let values = function.parameters.iter().map(|sql_type| Typed {
+        expr: typed::null(sql_type.base),
+        sql_type: *sql_type,
+        position: 1,
+    });
+    binder.body_of(function, values.collect()).map(|_| ())
 }
 
 /// What names in an expression of a table mean, but for those of its columns.

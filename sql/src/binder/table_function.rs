@@ -29,6 +29,9 @@ impl Binder<'_> {
             if let Some(bound) = self.bind_system_function(call, function)? {
                 return Ok(bound);
             }
+            if let Some(bound) = self.bind_user_rows(call, function)? {
+                return Ok(bound);
+            }
         }
         let bind = |binder: &mut Self| {
             let calls = function.calls.iter().map(|call| binder.bind_from_call(call));
@@ -134,7 +137,11 @@ impl Binder<'_> {
 
 /// Returns the relation of functions: the alias of one that returns a value names its column, too,
 /// unless the column has a name of its own.
-fn named(function: &TableFunction, columns: &[OutputColumn], is_single: bool) -> Result<Relation> {
+pub(super) fn named(
+    function: &TableFunction,
+    columns: &[OutputColumn],
+    is_single: bool,
+) -> Result<Relation> {
     let first = function.calls.first().map(|call| &call.name.name);
     let own = first.map_or("", |name| name.value.as_str());
     let kind = RelationKind::Function;

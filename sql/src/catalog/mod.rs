@@ -12,6 +12,7 @@ mod derived;
 pub mod domain;
 pub mod enumeration;
 pub mod foreign_key;
+pub mod function;
 pub mod name;
 pub mod quota;
 pub mod record;
@@ -36,6 +37,7 @@ use crate::ast::{TableName, TypeName};
 use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::function::Function;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
@@ -71,6 +73,8 @@ pub struct Catalog {
     sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
     /// Those of users, by number.
     types: Arc<BTreeMap<u32, Arc<UserType>>>,
+    /// Likewise.
+    functions: Arc<BTreeMap<u32, Arc<Function>>>,
     derived: Derived,
 }
 
@@ -486,6 +490,59 @@ impl Catalog {
     pub fn without_type(&self, number: u32) -> Catalog {
         let mut next = self.next();
         Arc::make_mut(&mut next.types).remove(&number);
+        next
+    }
+
+    // ---- functions ----
+
+    /// Returns all functions of users, oldest first.
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.functions.values()
+    }
+
+    /// Returns a function of users by its number.
+    pub fn function(&self, number: u32) -> Option<&Arc<Function>> {
+        self.functions.get(&number)
+    }
+
+    /// Returns the functions of users that a call may mean by a name. Without a schema built-in
+    /// functions come before them.
+    pub fn functions_named(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &SearchPath,
+    ) -> Vec<Arc<Function>> {
+        let mut found: Vec<Arc<Function>> = Vec::new();
+        let schemas: Vec<&str> = match schema {
+            Some(schema) => vec![schema],
+            None => path.schemas().iter().map(String::as_str).collect(),
+        };
+        for schema in schemas {
+            let here = self.functions.values().filter(|one| {
+                one.record.name == name
+                    && one.record.schema == schema
+                    && !found.iter().any(|known| known.parameters == one.parameters)
+            });
+            let here: Vec<Arc<Function>> = here.cloned().collect();
+            found.extend(here);
+        }
+        found
+    }
+
+    /// Returns the catalog with a function added or replaced, one version on.
+    #[must_use]
+    pub fn with_function(&self, function: Arc<Function>) -> Catalog {
+        let mut next = self.next();
+        Arc::make_mut(&mut next.functions).insert(function.record.number, function);
+        next
+    }
+
+    /// Returns the catalog without a function, one version on.
+    #[must_use]
+    pub fn without_function(&self, number: u32) -> Catalog {
+        let mut next = self.next();
+        Arc::make_mut(&mut next.functions).remove(&number);
         next
     }
 

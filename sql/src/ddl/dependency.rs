@@ -11,10 +11,12 @@ use types::expr::Expr;
 
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
+use crate::catalog::record::IndexRecord;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::user_type::{domain_uses, text_uses, view_uses};
+use crate::ddl::function::signature;
+use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
 
 /// Something that can be dropped.
@@ -30,6 +32,8 @@ pub(super) enum Object {
     Sequence(u32),
     /// A type of users, by its number.
     Type(u32),
+    /// A function of users, by its number.
+    Function(u32),
     /// An index of a table, by name.
     Index(u32, String),
     /// A column of a table, by position.
@@ -154,20 +158,9 @@ impl Search<'_> {
 fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
     let mut found: Vec<(u32, Object, bool)> = Vec::new();
     match object {
-        Object::Schema(name) => {
-            for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
-                let object = match catalog.relation(name, relation) {
-                    Some(Relation::Table(table)) => Object::Table(table.oid),
-                    Some(Relation::View(view)) => Object::View(view.oid),
-                    Some(Relation::Sequence(sequence)) => Object::Sequence(sequence.oid),
-                    _ => continue,
-                };
-                found.push((object.oid(), object, false));
-            }
-            let types = catalog.types().filter(|one| one.schema() == name);
-            found.extend(types.map(|one| (one.number(), Object::Type(one.number()), false)));
-        }
+        Object::Schema(name) => content(catalog, name, &mut found),
         Object::Type(number) => users_of_type(catalog, *number, &mut found),
+        Object::Function(number) => users_of_function(catalog, *number, &mut found),
         Object::Table(table) => {
             views(catalog, |view| view.reads(*table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
@@ -244,6 +237,60 @@ fn views(
     found.extend(views.map(|view| (view.oid, Object::View(view.oid), false)));
 }
 
+/// Finds what is in a schema.
+fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) {
+    for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
+        let object = match catalog.relation(name, relation) {
+            Some(Relation::Table(table)) => Object::Table(table.oid),
+            Some(Relation::View(view)) => Object::View(view.oid),
+            Some(Relation::Sequence(sequence)) => Object::Sequence(sequence.oid),
+            _ => continue,
+        };
+        found.push((object.oid(), object, false));
+    }
+    let types = catalog.types().filter(|one| one.schema() == name);
+    found.extend(types.map(|one| (one.number(), Object::Type(one.number()), false)));
+    let functions = catalog.functions().filter(|one| one.record.schema == name);
+    found.extend(functions.map(|one| {
+        let number = one.record.number;
+        (number, Object::Function(number), false)
+    }));
+}
+
+/// Finds the texts that call a function.
+fn users_of_function(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+    let Some(function) = catalog.function(number) else { return };
+    let path = SearchPath::default();
+    let calls = |text: &String| text_calls(catalog, &path, text, function);
+    for table in catalog.tables() {
+        let Some(record) = catalog.record(table.oid) else { continue };
+        let oid = table.oid;
+        for (at, column) in record.columns.iter().enumerate() {
+            if column.default.as_ref().is_some_and(calls) {
+                found.push((oid, Object::Default(oid, at), false));
+            }
+            if column.generated.as_ref().is_some_and(calls) {
+                found.push((oid, Object::Column(oid, at), false));
+            }
+        }
+        let checks = record.checks.iter().filter(|check| calls(&check.predicate));
+        found.extend(checks.map(|one| (oid, Object::Constraint(oid, one.name.clone()), false)));
+        let called = |index: &&IndexRecord| index.keys.iter().any(|key| calls(&key.expression));
+        let indexes = record.indexes.iter().filter(called);
+        found.extend(indexes.map(|one| (oid, Object::Index(oid, one.name.clone()), false)));
+    }
+    for known in catalog.types() {
+        if let UserType::Domain(domain) = known.as_ref() {
+            let record = &domain.record;
+            let checks = record.checks.iter().map(|check| &check.predicate);
+            if record.default.iter().chain(checks).any(calls) {
+                found.push((known.number(), Object::Type(known.number()), false));
+            }
+        }
+    }
+    views(catalog, |view| text_calls(catalog, &view.search_path, &view.text, function), found);
+}
+
 /// Finds the columns of a type, those of arrays of it first, and the texts that name it.
 fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
     let Some(used) = catalog.user_type(number) else { return };
@@ -292,6 +339,11 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
             found.push((known.number(), Object::Type(known.number()), false));
         }
     }
+    let functions = catalog.functions().filter(|one| function_uses(catalog, one, number));
+    found.extend(functions.map(|one| {
+        let number = one.record.number;
+        (number, Object::Function(number), false)
+    }));
     views(catalog, |view| view_uses(catalog, view, number), found);
 }
 
@@ -345,6 +397,7 @@ impl Object {
             Object::Table(oid) | Object::Index(oid, _) | Object::Constraint(oid, _) => *oid,
             Object::Column(oid, _) | Object::Default(oid, _) => *oid,
             Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
+            Object::Function(oid) => *oid,
             Object::Schema(_) => 0,
         }
     }
@@ -396,6 +449,20 @@ impl Object {
             Object::Type(number) => match catalog.user_type(*number) {
                 Some(known) => format!("type {}", catalog.shown_type(known, path)),
                 None => "type".to_owned(),
+            },
+            Object::Function(number) => match catalog.function(*number) {
+                Some(function) => {
+                    let record = &function.record;
+                    let found = catalog.functions_named(None, &record.name, path);
+                    let visible = found.iter().any(|one| one.record.number == *number);
+                    let name = match visible {
+                        true => record.name.clone(),
+                        false => format!("{}.{}", record.schema, record.name),
+                    };
+                    let shown = signature(catalog, path, &name, &function.parameters);
+                    format!("function {shown}")
+                }
+                None => "function".to_owned(),
             },
             Object::Constraint(table, name) => {
                 format!("constraint {name} on table {}", table_name(table))

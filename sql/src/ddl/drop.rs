@@ -154,6 +154,7 @@ impl Ddl<'_> {
                 record.columns[*column].default = None;
             }),
             Object::Type(number) => self.remove_type(*number),
+            Object::Function(number) => self.remove_function(*number),
             Object::Constraint(table, name) => self.change_record(*table, |changes, record| {
                 let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
                 let dropped = record.indexes.iter().filter(|index| is_it(index));

@@ -24,6 +24,7 @@ mod enumeration;
 mod foreign_key;
 mod generated;
 mod domain;
+mod function;
 mod like;
 mod drop;
 mod schema;

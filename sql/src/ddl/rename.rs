@@ -79,6 +79,9 @@ impl Ddl<'_> {
             }
             self.put_name(&catalog, relation, &ObjectName::new(to, name))?;
         }
+        for function in catalog.functions().filter(|one| one.record.schema == from) {
+            self.rename_function(function, to, &function.record.name)?;
+        }
         for known in catalog.types().filter(|known| known.schema() == from) {
             self.rename_type(known, to, known.name())?;
         }

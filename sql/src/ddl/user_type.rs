@@ -12,9 +12,10 @@ use types::SqlType;
 
 use crate::assemble;
 use crate::ast::{self, TableName};
-use crate::binder::{Names, bind_table_expression, view_meaning};
+use crate::binder::{Names, bind_table_expression, is_built_in, view_meaning};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
+use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, view_key};
 use crate::catalog::user_type::UserType;
@@ -263,6 +264,15 @@ impl Ddl<'_> {
             let domain = assemble::domain(&catalog, record)?;
             self.store_type(UserType::Domain(domain.into()))?;
         }
+        for function in before.functions() {
+            if !numbers.iter().any(|number| function_uses(&before, function, *number)) {
+                continue;
+            }
+            let mut record = function.record.clone();
+            change_defaults(&mut record, change)?;
+            let catalog = self.changes.catalog(self.engine);
+            self.store_function(&Arc::new(Function::of_record(record, &catalog)?))?;
+        }
         for table in before.tables() {
             let Some(record) = before.record(table.oid) else { continue };
             if !numbers.iter().any(|number| table_uses(&before, record, *number)) {
@@ -313,8 +323,8 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
     Ok(next)
 }
 
-/// Returns a text of a table with the schemas of the types that it names: so it means the same
-/// whatever the search path is.
+/// Returns a text of a table with the schemas of the types and functions of users that it names: so
+/// it means the same whatever the search path is.
 pub(super) fn kept_text(catalog: &Catalog, path: &SearchPath, text: &str) -> Result<String> {
     let mut places = Vec::new();
     for one in parser::type_references(text)? {
@@ -325,7 +335,33 @@ pub(super) fn kept_text(catalog: &Catalog, path: &SearchPath, text: &str) -> Res
             places.push((one.range, ObjectName::new(found.schema(), found.name()).to_string()));
         }
     }
+    for one in parser::call_references(text)? {
+        if one.schema.is_some() || is_built_in(&one.name) {
+            continue;
+        }
+        if let Some(found) = catalog.functions_named(None, &one.name, path).first() {
+            let record = &found.record;
+            places.push((one.range, ObjectName::new(&record.schema, &record.name).to_string()));
+        }
+    }
+    places.sort_by_key(|(range, _)| range.start);
     Ok(parser::replace(text, &places))
+}
+
+/// Returns whether a text calls a function, or another one of its name.
+pub(super) fn text_calls(
+    catalog: &Catalog,
+    path: &SearchPath,
+    text: &str,
+    function: &Function,
+) -> bool {
+    let references = parser::call_references(text).unwrap_or_default();
+    references.into_iter().filter(|one| one.schema.is_some() || !is_built_in(&one.name)).any(
+        |one| {
+            let found = catalog.functions_named(one.schema.as_deref(), &one.name, path);
+            found.iter().any(|found| found.record.number == function.record.number)
+        },
+    )
 }
 
 /// Changes the texts of a table.
@@ -384,6 +420,30 @@ fn change_domain_texts(
         check.predicate = change.change(&check.predicate, &path, &meaning)?;
     }
     Ok(())
+}
+
+/// Changes the defaults of a function's parameters. Its body is text for whoever calls it.
+fn change_defaults(record: &mut FunctionRecord, change: &mut dyn TextChange) -> Result<()> {
+    for parameter in &mut record.parameters {
+        let oid = parameter.type_oid;
+        let meaning = |catalog: &Catalog, text: &str| {
+            meaning_of(catalog, text, &[], Some(catalog.stored_type(oid, -1)?))
+        };
+        if let Some(default) = &mut parameter.default {
+            *default = change.change(default, &SearchPath::default(), &meaning)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a function takes or returns a type, or names it in a default.
+pub(super) fn function_uses(catalog: &Catalog, function: &Function, number: u32) -> bool {
+    let Some(used) = catalog.user_type(number) else { return false };
+    let path = SearchPath::default();
+    let mut defaults = function.record.parameters.iter().filter_map(|one| one.default.as_ref());
+    let oids = function.type_oids();
+    oids.iter().any(|oid| [used.oid(), used.array_oid()].contains(oid))
+        || defaults.any(|text| text_uses(catalog, &path, text, number))
 }
 
 /// Returns whether a domain is over a type or names it.

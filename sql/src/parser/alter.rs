@@ -25,6 +25,9 @@ impl Cursor<'_> {
         if self.take_word("type") {
             return self.alter_type();
         }
+        if self.take_word("function") {
+            return self.alter_function();
+        }
         if self.take_word("domain") {
             return self.alter_domain();
         }

@@ -24,6 +24,11 @@ impl Cursor<'_> {
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
             "domain" => return self.create_domain(),
+            "function" => return self.create_function(false),
+            "or" if self.is_words(&["or", "replace", "function"]) => {
+                self.expect_words(&["or", "replace"])?;
+                return self.create_function(true);
+            }
             "schema" => return self.create_schema(),
             "or" if self.is_words(&["or", "replace", "view"]) => {
                 self.expect_words(&["or", "replace"])?;

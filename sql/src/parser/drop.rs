@@ -13,6 +13,9 @@ impl Cursor<'_> {
         if self.take_word("type") {
             return self.drop_type(false);
         }
+        if self.take_word("function") {
+            return self.drop_function();
+        }
         if self.take_word("domain") {
             return self.drop_type(true);
         }

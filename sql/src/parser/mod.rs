@@ -43,6 +43,7 @@ mod schema;
 mod sequence;
 mod enumeration;
 mod domain;
+mod function;
 mod references;
 mod alter;
 mod alter_columns;
@@ -52,7 +53,7 @@ mod copy;
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
 pub use name::quoted;
-pub use references::{TypeReference, replace, strings, type_references};
+pub use references::{Reference, call_references, replace, strings, type_references};
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};

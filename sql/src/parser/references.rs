@@ -10,9 +10,9 @@ use super::error::ParseError;
 use super::source::Source;
 use super::{limits, name, tokenize};
 
-/// The name of a type in a text.
+/// The name of a type or a function in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeReference {
+pub struct Reference {
     /// Its bytes, without `[]`.
     pub range: Range<usize>,
     /// The schema, if one is given.
@@ -27,9 +27,9 @@ pub struct TypeReference {
 /// # Errors
 ///
 /// 42601 if the text cannot be read.
-pub fn type_references(text: &str) -> Result<Vec<TypeReference>, ParseError> {
+pub fn type_references(text: &str) -> Result<Vec<Reference>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
-    let mut found: Vec<TypeReference> = Vec::new();
+    let mut found: Vec<Reference> = Vec::new();
     // Of each parenthesis that is open, whether it is a CAST's.
     let mut open = Vec::new();
     for (at, one) in tokens.iter().enumerate() {
@@ -59,6 +59,29 @@ pub fn type_references(text: &str) -> Result<Vec<TypeReference>, ParseError> {
             }
             _ => {}
         }
+    }
+    Ok(found)
+}
+
+/// Returns the names of functions that a text calls, built-in ones among them.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be read.
+pub fn call_references(text: &str) -> Result<Vec<Reference>, ParseError> {
+    let (source, tokens) = tokens_of(text)?;
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        if !matches!(tokens[at].token, Token::Word(_)) {
+            at += 1;
+            continue;
+        }
+        let (reference, next) = named(&source, &tokens, at);
+        if tokens.get(next).is_some_and(|next| next.token == Token::LParen) {
+            found.push(reference);
+        }
+        at = next;
     }
     Ok(found)
 }
@@ -101,7 +124,7 @@ fn tokens_of(text: &str) -> Result<(Source<'_>, Vec<TokenWithSpan>), ParseError>
 }
 
 /// Returns the name that begins at a token, and the token behind it.
-fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (TypeReference, usize) {
+fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (Reference, usize) {
     let word = |at: usize| match tokens.get(at).map(|one| &one.token) {
         Some(Token::Word(word)) => Some(name::fold(&word.value, word.quote_style.is_some())),
         _ => None,
@@ -112,8 +135,8 @@ fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (TypeRefer
     let last = if second.is_some() { at + 2 } else { at };
     let range = source.byte(tokens[at].span.start)..source.byte(tokens[last].span.end);
     let reference = match second {
-        Some(name) => TypeReference { range, schema: Some(first), name },
-        None => TypeReference { range, schema: None, name: first },
+        Some(name) => Reference { range, schema: Some(first), name },
+        None => Reference { range, schema: None, name: first },
     };
     (reference, last + 1)
 }

@@ -43,18 +43,7 @@ impl Session {
             | Statement::RollbackTo(_)
             | Statement::Release(_)
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
-            Statement::CreateTable(_)
-            | Statement::CreateSchema(_)
-            | Statement::RenameSchema(_)
-            | Statement::Drop(_)
-            | Statement::Rename(_)
-            | Statement::Truncate(_)
-            | Statement::CreateView(_)
-            | Statement::CreateSequence(_)
-            | Statement::AlterSequence(_)
-            | Statement::Type(_)
-            | Statement::CreateIndex(_)
-            | Statement::AlterQuota(_) => self.run_ddl(statement)?,
+            ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
             Statement::CreateTableAs(create) => return self.run_create_as(create),
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
@@ -221,6 +210,7 @@ impl Session {
                 ddl.create_view(create, definition)
             }
             Statement::Type(statement) => ddl.change_types(statement),
+            Statement::Function(statement) => ddl.change_functions(statement),
             Statement::CreateSequence(create) => ddl.create_sequence(create),
             Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
             Statement::CreateIndex(create) => ddl.create_index(create),
@@ -571,6 +561,26 @@ impl Session {
     fn warn(&mut self, code: &'static str, message: &str) {
         self.notice("WARNING", Error::new(code, message));
     }
+}
+
+/// Returns whether a statement changes the catalog and nothing else. ALTER TABLE may do more.
+fn is_ddl(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::CreateSchema(_)
+            | Statement::RenameSchema(_)
+            | Statement::Drop(_)
+            | Statement::Rename(_)
+            | Statement::Truncate(_)
+            | Statement::CreateView(_)
+            | Statement::CreateSequence(_)
+            | Statement::AlterSequence(_)
+            | Statement::Type(_)
+            | Statement::Function(_)
+            | Statement::CreateIndex(_)
+            | Statement::AlterQuota(_)
+    )
 }
 
 fn savepoint_word(statement: &Statement) -> &'static str {

@@ -7,8 +7,9 @@ use types::system::SystemSource;
 use types::{DataType, Datum, SqlType};
 
 use crate::catalog::Catalog;
+use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
-use crate::catalog::user_type::UserType;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
@@ -17,7 +18,7 @@ use crate::system::pg_catalog::UTF8;
 use crate::system::snapshot::Snapshot;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
-use crate::system::{SystemRowSource, names, pg_proc, privileges, session};
+use crate::system::{SystemRowSource, names, pg_proc, privileges, session, user_functions};
 
 /// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
 pub(super) type Arguments<'a> = &'a [Datum];
@@ -184,14 +185,21 @@ fn defined(
             text(role.map_or_else(|| format!("unknown (OID={first})"), |(_, name)| name))
         }
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
-            text_or_null(pg_proc::by_oid(first).map(|one| one.argument_list()))
+            let of_users = of_user_function(source, first, |names, one| {
+                names.arguments(one, function == "pg_get_function_arguments")
+            });
+            let built_in = || pg_proc::by_oid(first).map(|one| one.argument_list());
+            text_or_null(of_users.or_else(built_in))
+        }
+        "pg_get_functiondef" => {
+            text_or_null(of_user_function(source, first, |names, one| names.definition(one)))
         }
         "pg_get_function_result" => {
-            let result = pg_proc::by_oid(first).and_then(|one| one.result);
-            text_or_null(result.map(DataType::sql_name))
+            let of_users = of_user_function(source, first, |names, one| names.result(one));
+            let built_in = || pg_proc::by_oid(first)?.result.map(|one| one.sql_name().to_owned());
+            text_or_null(of_users.or_else(built_in))
         }
         "pg_get_function_sqlbody"
-        | "pg_get_functiondef"
         | "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_statisticsobjdef_columns"
@@ -204,6 +212,17 @@ fn defined(
         }
         _ => return Ok(None),
     }))
+}
+
+/// Asks something of the function of users with an OID; `None` if there is none.
+fn of_user_function<T>(
+    source: &SystemRowSource,
+    oid: u32,
+    ask: impl FnOnce(&user_functions::Names<'_>, &Function) -> T,
+) -> Option<T> {
+    let function = source.catalog.function(oid.checked_sub(OID_OFFSET)?)?;
+    let path = source.viewer().search_path();
+    Some(ask(&user_functions::Names { catalog: &source.catalog, path: &path }, function))
 }
 
 fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -> Result<Datum> {
@@ -259,7 +278,10 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
                 None => source.catalog.type_with_oid(oid).map(|_| true),
             }
         }
-        "pg_function_is_visible" => pg_proc::by_oid(oid).map(|_| true),
+        "pg_function_is_visible" => {
+            let of_users = of_user_function(source, oid, |names, one| names.is_visible(one));
+            of_users.or_else(|| pg_proc::by_oid(oid).map(|_| true))
+        }
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
         "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),
         _ => None,

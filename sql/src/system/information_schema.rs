@@ -2,6 +2,7 @@
 
 use types::{DataType, Datum, SqlType};
 
+use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
 use crate::system::objects::{
@@ -10,10 +11,10 @@ use crate::system::objects::{
 };
 use crate::system::shape::Shape;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
-use crate::system::{Row, definition};
+use crate::system::{Row, definition, user_functions};
 
 /// Computes the rows of a view; `None` if there are never any.
-pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
     Some(match shape.name {
@@ -59,6 +60,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
         "column_domain_usage" => {
             relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
         }
+        "routines" => catalog.functions().map(|one| user_functions::routine(shape, one)).collect(),
         "enabled_roles" => vec![shape.row([("role_name", text(OWNER_NAME))])],
         "character_sets" => vec![shape.row([
             ("character_set_name", text("UTF8")),

@@ -1,15 +1,20 @@
 //! Objects by the text that names them, for the `reg…` types and the `to_reg…` functions.
 
-use types::DataType;
+use std::sync::Arc;
+
 use types::datatype::RegKind;
+use types::{DataType, SqlType};
 
 use crate::ast::TableName;
+use crate::catalog::function::Function;
+use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 use crate::system::definition::{identifier, qualified};
 use crate::system::objects::{Objects, Relation};
 use crate::system::pg_proc::{self, Named};
 use crate::system::shape::PG_CATALOG;
+use crate::system::user_functions;
 use crate::system::views::{Viewer, roles};
 
 /// Returns the schemas in which a name without one is looked for.
@@ -113,8 +118,13 @@ pub(super) fn oid_of(
         }
         RegKind::Proc => {
             let name = parse(text)?;
-            match functions(&name).as_slice() {
-                [one] => Ok(one.oid),
+            let schema = name.schema.as_ref().map(|one| one.value.as_str());
+            let path = viewer.search_path();
+            let of_users = viewer.catalog.functions_named(schema, &name.name.value, &path);
+            let mut oids: Vec<u32> = functions(&name).iter().map(|one| one.oid).collect();
+            oids.extend(of_users.iter().map(|one| one.oid()));
+            match oids.as_slice() {
+                [one] => Ok(*one),
                 [] => undefined(
                     sqlstate::UNDEFINED_FUNCTION,
                     format!("function \"{text}\" does not exist"),
@@ -125,7 +135,7 @@ pub(super) fn oid_of(
                 ),
             }
         }
-        RegKind::Procedure => procedure(text),
+        RegKind::Procedure => procedure(viewer, text),
         RegKind::Oper => match pg_proc::operators_named(unqualified(text)).as_slice() {
             [one] => Ok(*one),
             [] => {
@@ -151,7 +161,7 @@ fn functions(name: &TableName) -> Vec<Named> {
 }
 
 /// Finds `name(type, …)`.
-fn procedure(text: &str) -> Result<u32> {
+fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     let undefined = || {
         let message = format!("function \"{text}\" does not exist");
         Error::new(sqlstate::UNDEFINED_FUNCTION, message)
@@ -162,12 +172,24 @@ fn procedure(text: &str) -> Result<u32> {
     let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
         Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
     })?;
-    let mut types: Vec<DataType> = Vec::new();
+    let path = viewer.search_path();
+    let mut types: Vec<SqlType> = Vec::new();
     for one in list.split(',').filter(|_| !list.trim().is_empty()) {
-        types.push(parser::parse_type(one.trim())?.sql_type.base);
+        types.push(viewer.catalog.type_named(&parser::parse_type(one.trim())?, &path)?);
     }
-    let found = functions(&parse(name)?).into_iter().find(|one| one.arguments == types);
-    found.map(|one| one.oid).ok_or_else(undefined)
+    let name = parse(name)?;
+    let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
+    let found = functions(&name).into_iter().find(|one| one.arguments == bases);
+    let schema = name.schema.as_ref().map(|one| one.value.as_str());
+    let of_users = viewer.catalog.functions_named(schema, &name.name.value, &path);
+    let oids = |types: &[SqlType]| types.iter().map(|one| one.oid()).collect::<Vec<u32>>();
+    let of_users = of_users.iter().find(|one| oids(&one.parameters) == oids(&types));
+    let oid = found.map(|one| one.oid).or_else(|| of_users.map(|one| one.oid()));
+    oid.ok_or_else(undefined)
+}
+
+fn of_users<'v>(viewer: &'v Viewer<'_>, oid: u32) -> Option<&'v Arc<Function>> {
+    viewer.catalog.function(oid.checked_sub(OID_OFFSET)?)
 }
 
 /// Returns what an OID is written as.
@@ -193,6 +215,15 @@ pub(super) fn name_of(
         RegKind::Role => {
             let role = roles(viewer).into_iter().find(|(known, _)| *known == number);
             role.map(|(_, name)| identifier(&name))
+        }
+        RegKind::Proc | RegKind::Procedure if of_users(viewer, number).is_some() => {
+            let function = of_users(viewer, number)?;
+            let path = viewer.search_path();
+            let names = user_functions::Names { catalog: viewer.catalog, path: &path };
+            Some(match kind {
+                RegKind::Proc => names.name(function),
+                _ => names.signature(function),
+            })
         }
         RegKind::Proc => {
             let function = pg_proc::by_oid(number)?;

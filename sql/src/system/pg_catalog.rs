@@ -21,7 +21,7 @@ use crate::system::objects::{
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
-use crate::system::{Row, pg_proc};
+use crate::system::{Row, pg_proc, user_functions};
 
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
@@ -54,7 +54,12 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_enum" => labels(shape, catalog),
         "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
         "pg_constraint" => objects.constraints.iter().map(|one| constraint(shape, one)).collect(),
-        "pg_proc" => pg_proc::functions(shape),
+        "pg_proc" => {
+            let mut rows = pg_proc::functions(shape);
+            let of_users = catalog.functions();
+            rows.extend(of_users.map(|one| user_functions::row(shape, objects, one)));
+            rows
+        }
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => dependencies(shape, objects),

@@ -1,0 +1,268 @@
+//! CREATE, ALTER and DROP FUNCTION.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{
+    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,
+    FunctionParameter, FunctionReference, FunctionStatement, Returns, Statement, TypeName,
+    Volatility,
+};
+
+/// `invalid_function_definition`
+const INVALID_DEFINITION: &str = "42P13";
+
+/// The clauses of CREATE FUNCTION behind RETURNS.
+#[derive(Default)]
+struct Clauses {
+    language: Option<(String, usize)>,
+    volatility: Option<Volatility>,
+    strict: Option<bool>,
+    body: Option<FunctionBody>,
+}
+
+impl Cursor<'_> {
+    /// Reads a statement from the word FUNCTION on.
+    pub(super) fn create_function(&mut self, or_replace: bool) -> Result<Statement> {
+        self.expect_words(&["function"])?;
+        let start = self.position();
+        let name = self.table_name()?;
+        let arguments = self.function_parameters()?;
+        let returns = match self.take_word("returns") {
+            true => Some(self.returns()?),
+            false => None,
+        };
+        let mut clauses = Clauses::default();
+        while self.function_clause(&mut clauses)? {}
+        let invalid = |message: &str| ParseError::new(INVALID_DEFINITION, message, start);
+        match &clauses.language {
+            Some((language, _)) if language == "sql" => {}
+            Some((language, position)) => return Err(other_language(language, *position)),
+            None if matches!(clauses.body, Some(FunctionBody::Query(_))) => {}
+            None => return Err(invalid("no language specified")),
+        }
+        let body = clauses.body.ok_or_else(|| invalid("no function body specified"))?;
+        if returns.is_none() {
+            return Err(invalid("function result type must be specified"));
+        }
+        let create = CreateFunction {
+            name,
+            or_replace,
+            arguments,
+            returns,
+            volatility: clauses.volatility.unwrap_or(Volatility::Volatile),
+            strict: clauses.strict.unwrap_or(false),
+            body,
+        };
+        Ok(Statement::Function(Box::new(FunctionStatement::Create(create))))
+    }
+
+    fn function_parameters(&mut self) -> Result<Vec<FunctionParameter>> {
+        self.expect(&Token::LParen)?;
+        if self.take(&Token::RParen) {
+            return Ok(Vec::new());
+        }
+        let parameters = self.list(Self::function_parameter)?;
+        self.expect(&Token::RParen)?;
+        Ok(parameters)
+    }
+
+    fn function_parameter(&mut self) -> Result<FunctionParameter> {
+        self.refuse_mode()?;
+        self.take_word("in");
+        // A name, unless the type follows at once.
+        let named = match (self.peek(), &self.parser.peek_nth_token_ref(1).token) {
+            (Token::Word(_), Token::Word(word)) => {
+                let next = word.value.to_ascii_lowercase();
+                let first = self.peek_word();
+                let of_type = matches!(
+                    (first.as_str(), next.as_str()),
+                    ("double", "precision")
+                        | ("character" | "char" | "bit", "varying")
+                        | ("time" | "timestamp", "with" | "without")
+                );
+                !of_type && next != "default"
+            }
+            _ => false,
+        };
+        let name = if named { Some(self.label()?) } else { None };
+        self.refuse_mode()?;
+        let type_name = self.type_name()?;
+        let default = match self.take_word("default") || self.take(&Token::Eq) {
+            true => Some(self.source_expr()?),
+            false => None,
+        };
+        Ok(FunctionParameter { name, type_name, default })
+    }
+
+    fn refuse_mode(&self) -> Result<()> {
+        let position = self.position();
+        match self.peek_word().as_str() {
+            mode @ ("out" | "inout" | "variadic") => {
+                let what = format!("an {} parameter", mode.to_uppercase());
+                let hint = "Let the function return a TABLE, or take an array.";
+                Err(ParseError::unsupported(what, position).with_hint(hint))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn returns(&mut self) -> Result<Returns> {
+        if self.take_word("setof") {
+            return Ok(Returns::Set(self.type_name()?));
+        }
+        if self.take_word("table") {
+            self.expect(&Token::LParen)?;
+            let columns = self.list(|cursor| Ok((cursor.label()?, cursor.type_name()?)))?;
+            self.expect(&Token::RParen)?;
+            return Ok(Returns::Table(columns));
+        }
+        Ok(Returns::Value(self.type_name()?))
+    }
+
+    /// Reads one of the clauses behind RETURNS; false if there is none.
+    fn function_clause(&mut self, clauses: &mut Clauses) -> Result<bool> {
+        let position = self.position();
+        let mut again = false;
+        if self.take_word("language") {
+            let language = match self.peek() {
+                Token::Word(_) => self.label()?.value,
+                _ => self.string()?.to_lowercase(),
+            };
+            again = clauses.language.replace((language, position)).is_some();
+        } else if let Some(volatility) = self.volatility() {
+            again = clauses.volatility.replace(volatility).is_some();
+        } else if let Some(strict) = self.strictness() {
+            again = clauses.strict.replace(strict).is_some();
+        } else if self.take_word("parallel") {
+            // All parts of a statement see the same.
+            self.advance();
+        } else if self.take_word("cost") || self.take_word("rows") {
+            return Err(ParseError::unsupported("COST and ROWS of a function", position)
+                .with_hint("Leave them out: the planner sees what is in the function."));
+        } else if self.take_words(&["security", "definer"]) || self.is_word("set") {
+            return Err(ParseError::unsupported(
+                "SECURITY DEFINER and SET of a function",
+                position,
+            )
+            .with_hint("Leave them out."));
+        } else if self.take_words(&["security", "invoker"])
+            || self.take_words(&["external", "security", "invoker"])
+            || self.take_words(&["not", "leakproof"])
+        {
+            // So it is.
+        } else if self.take_word("as") {
+            let position = self.position();
+            let text = self.string()?;
+            again = clauses.body.replace(FunctionBody::Text { text, position }).is_some();
+        } else if self.take_word("return") {
+            let value = self.source_expr()?;
+            let body = FunctionBody::Query(format!("SELECT {}", value.text));
+            again = clauses.body.replace(body).is_some();
+        } else if self.take_words(&["begin", "atomic"]) {
+            let start = self.byte();
+            self.query()?;
+            let text = self.text_since(start);
+            self.expect(&Token::SemiColon)?;
+            if !self.take_word("end") {
+                let what = "a function of several statements";
+                return Err(ParseError::unsupported(what, self.position())
+                    .with_hint("Write one query, with WITH for its parts."));
+            }
+            again = clauses.body.replace(FunctionBody::Query(text)).is_some();
+        } else {
+            return Ok(false);
+        }
+        match again {
+            true => Err(ParseError::syntax("conflicting or redundant options", position)),
+            false => Ok(true),
+        }
+    }
+
+    fn volatility(&mut self) -> Option<Volatility> {
+        let volatility = match self.peek_word().as_str() {
+            "immutable" => Volatility::Immutable,
+            "stable" => Volatility::Stable,
+            "volatile" => Volatility::Volatile,
+            _ => return None,
+        };
+        self.advance();
+        Some(volatility)
+    }
+
+    fn strictness(&mut self) -> Option<bool> {
+        if self.take_word("strict") || self.take_words(&["returns", "null", "on", "null", "input"])
+        {
+            return Some(true);
+        }
+        self.take_words(&["called", "on", "null", "input"]).then_some(false)
+    }
+
+    /// Reads a function's name, with the types of its parameters if they are given.
+    fn function_reference(&mut self) -> Result<FunctionReference> {
+        let name = self.table_name()?;
+        if !self.take(&Token::LParen) {
+            return Ok(FunctionReference { name, arguments: None });
+        }
+        let mut arguments: Vec<TypeName> = Vec::new();
+        if !self.take(&Token::RParen) {
+            let parameters = self.list(Self::function_parameter)?;
+            arguments = parameters.into_iter().map(|parameter| parameter.type_name).collect();
+            self.expect(&Token::RParen)?;
+        }
+        Ok(FunctionReference { name, arguments: Some(arguments) })
+    }
+
+    /// Reads a statement behind the words ALTER FUNCTION.
+    pub(super) fn alter_function(&mut self) -> Result<Statement> {
+        let function = self.function_reference()?;
+        let position = self.position();
+        let action = if self.take_words(&["rename", "to"]) {
+            AlterFunctionAction::Rename(self.name()?)
+        } else if self.take_words(&["set", "schema"]) {
+            AlterFunctionAction::SetSchema(self.name()?)
+        } else {
+            let (mut volatility, mut strict) = (None, None);
+            loop {
+                if let Some(found) = self.volatility() {
+                    volatility = Some(found);
+                } else if let Some(found) = self.strictness() {
+                    strict = Some(found);
+                } else {
+                    break;
+                }
+            }
+            self.take_word("restrict");
+            if volatility.is_none() && strict.is_none() {
+                let construct = format!("ALTER FUNCTION … {}", self.peek_word().to_uppercase());
+                return Err(ParseError::unsupported(construct, position));
+            }
+            AlterFunctionAction::Attributes { volatility, strict }
+        };
+        let alter = AlterFunction { function, action };
+        Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))
+    }
+
+    /// Reads a statement behind the words DROP FUNCTION.
+    pub(super) fn drop_function(&mut self) -> Result<Statement> {
+        let if_exists = self.take_words(&["if", "exists"]);
+        let functions = self.list(Self::function_reference)?;
+        let cascade = self.cascade();
+        let drop = DropFunction { functions, if_exists, cascade };
+        Ok(Statement::Function(Box::new(FunctionStatement::Drop(drop))))
+    }
+}
+
+fn other_language(language: &str, position: usize) -> ParseError {
+    match language {
+        "plpgsql" | "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
+            ParseError::unsupported(format!("language {language}"), position)
+                .with_hint("Write the function in LANGUAGE sql.")
+        }
+        _ => {
+            let message = format!("language \"{language}\" does not exist");
+            ParseError::new(sqlstate::UNDEFINED_OBJECT, message, position)
+        }
+    }
+}
