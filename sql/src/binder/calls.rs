@@ -182,7 +182,8 @@ impl Binder<'_> {
         match resolve_function(name, &types) {
             Match::One(signature) => self.call(signature, arguments, position),
             Match::Ambiguous => {
-                let message = format!("function {} is not unique", call_text(name, &types));
+                let message =
+                    format!("function {} is not unique", self.shown_call(name, &arguments));
                 Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
                     .with_hint(
                         "Could not choose a best candidate function. \
@@ -239,6 +240,7 @@ impl Binder<'_> {
 
     /// The name of a type with one argument is a cast.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
+        let shown = self.shown_call(name, &arguments);
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let of_users = || self.catalog.find_type(None, name, self.search_path());
         let named = DataType::from_name(name).map(SqlType::from);
@@ -260,7 +262,13 @@ impl Binder<'_> {
             let message = "could not determine polymorphic type because input has type unknown";
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
         }
-        Err(undefined_function(&call_text(name, &types), position))
+        Err(undefined_function(&shown, position))
+    }
+
+    /// Returns a call as messages show it.
+    fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
+        let types: Vec<String> = arguments.iter().map(|one| self.shown(one.sql_type)).collect();
+        format!("{name}({})", types.join(", "))
     }
 
     /// Functions that write values of any type as text or JSON take labels for values of enums.

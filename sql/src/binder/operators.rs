@@ -3,7 +3,7 @@
 use types::expr::Expr;
 use types::function::Signature;
 use types::text::{TextStyle, parse};
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, BinaryOperator, LikeKind};
 use crate::binder::level::Binder;
@@ -50,14 +50,25 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let (left, right) =
             if symbol == "||" { self.concatenated(left, right)? } else { (left, right) };
-        let types = [left.base(), right.base()];
-        match resolve_operator(symbol, &types) {
+        let shown = [left.sql_type, right.sql_type];
+        match resolve_operator(symbol, &shown.map(|one| one.base)) {
             Match::One(signature) => {
                 let start = left.position;
                 self.call(signature, vec![left, right], start)
             }
-            Match::None => Err(no_operator(symbol, &types).at(position)),
-            Match::Ambiguous => Err(ambiguous_operator(symbol, &types).at(position)),
+            Match::None => Err(no_operator(&self.operation(symbol, &shown)).at(position)),
+            Match::Ambiguous => {
+                Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))
+            }
+        }
+    }
+
+    /// Returns an operator with the types of its sides, as messages show it.
+    fn operation(&self, symbol: &str, types: &[SqlType]) -> String {
+        match types {
+            [left, right] => format!("{} {symbol} {}", self.shown(*left), self.shown(*right)),
+            [only] => format!("{symbol} {}", self.shown(*only)),
+            _ => symbol.to_owned(),
         }
     }
 
@@ -108,11 +119,14 @@ impl Binder<'_> {
             return number(&format!("-{text}"), position);
         }
         let value = self.bind_expr(operand)?;
-        let types = [value.base()];
-        match resolve_operator(operator.symbol(), &types) {
+        let shown = [value.sql_type];
+        let symbol = operator.symbol();
+        match resolve_operator(symbol, &[value.base()]) {
             Match::One(signature) => self.call(signature, vec![value], position),
-            Match::None => Err(no_operator(operator.symbol(), &types).at(position)),
-            Match::Ambiguous => Err(ambiguous_operator(operator.symbol(), &types).at(position)),
+            Match::None => Err(no_operator(&self.operation(symbol, &shown)).at(position)),
+            Match::Ambiguous => {
+                Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))
+            }
         }
     }
 
@@ -125,7 +139,8 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let Some((wanted, data_type)) = instantiate(signature, &types) else {
-            return Err(no_operator(signature.name, &types).at(position));
+            let shown: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+            return Err(no_operator(&self.operation(signature.name, &shown)).at(position));
         };
         let coerce = |(value, to)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(coerce).collect::<Result<_>>()?;
@@ -264,24 +279,16 @@ pub(super) fn number(text: &str, position: usize) -> Result<Typed> {
     Ok(Typed::constant(value, DataType::Numeric, position))
 }
 
-fn signature_text(symbol: &str, types: &[DataType]) -> String {
-    match types {
-        [left, right] => format!("{} {symbol} {}", left.sql_name(), right.sql_name()),
-        [only] => format!("{symbol} {}", only.sql_name()),
-        _ => symbol.to_owned(),
-    }
-}
-
-fn no_operator(symbol: &str, types: &[DataType]) -> Error {
-    let message = format!("operator does not exist: {}", signature_text(symbol, types));
+fn no_operator(shown: &str) -> Error {
+    let message = format!("operator does not exist: {shown}");
     Error::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
         "No operator matches the given name and argument types. \
          You might need to add explicit type casts.",
     )
 }
 
-fn ambiguous_operator(symbol: &str, types: &[DataType]) -> Error {
-    let message = format!("operator is not unique: {}", signature_text(symbol, types));
+fn ambiguous_operator(shown: &str) -> Error {
+    let message = format!("operator is not unique: {shown}");
     Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
         "Could not choose a best candidate operator. You might need to add explicit type casts.",
     )

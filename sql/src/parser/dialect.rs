@@ -10,8 +10,8 @@
 use std::any::TypeId;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Query, TrimWhereField, UnaryOperator, Value,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Query, TrimWhereField, TypedString, UnaryOperator, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -150,6 +150,7 @@ impl Dialect for BennuDialect {
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
             Token::Word(_) => {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
+                let read = read.or_else(|| typed_string(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
@@ -352,6 +353,29 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         over: None,
         within_group: Vec::new(),
     })))
+}
+
+/// Reads `mood 'sad'` and `s.mood 'sad'`, a string of a type that the parser does not know; `None`
+/// for anything else.
+fn typed_string(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
+    let Token::Word(word) = token(0) else { return None };
+    let behind = match (token(1), token(2)) {
+        (Token::Period, Token::Word(_)) => 3,
+        _ => 1,
+    };
+    let folded = name::fold(&word.value, word.quote_style.is_some());
+    let known = word.quote_style.is_none()
+        && (name::is_reserved(&folded) || types::DataType::from_name(&folded).is_some());
+    if known || !matches!(token(behind), Token::SingleQuotedString(_)) {
+        return None;
+    }
+    let mut read = || {
+        let data_type = DataType::Custom(parser.parse_object_name(false)?, Vec::new());
+        let value = parser.parse_value()?;
+        Ok(Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false }))
+    };
+    Some(read())
 }
 
 /// Reads `VALUES (…)` as a query in the parentheses that have just begun, but for those of a call;
