@@ -1,11 +1,10 @@
 //! CREATE, ALTER and DROP DOMAIN.
 
-use sqlparser::tokenizer::Token;
-
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, Statement, TypeStatement,
+    AlterDomain, AlterDomainAction, CreateDomain, DomainCheck, Ident, SourceExpr, Statement,
+    TypeStatement,
 };
 
 impl Cursor<'_> {
@@ -26,7 +25,7 @@ impl Cursor<'_> {
                 if create.default.is_some() {
                     return syntax("multiple default expressions");
                 }
-                create.default = Some(self.source_expr()?);
+                create.default = Some(self.default_expr()?);
             } else if self.take_words(&["not", "null"]) {
                 if nullable == Some(true) {
                     return syntax("conflicting NULL/NOT NULL constraints");
@@ -70,12 +69,9 @@ impl Cursor<'_> {
     }
 
     /// Reads `CHECK (…)`.
-    fn domain_check(&mut self) -> Result<crate::ast::SourceExpr> {
+    fn domain_check(&mut self) -> Result<SourceExpr> {
         self.expect_words(&["check"])?;
-        self.expect(&Token::LParen)?;
-        let predicate = self.source_expr()?;
-        self.expect(&Token::RParen)?;
-        Ok(predicate)
+        self.check_expr()
     }
 
     fn collation(&mut self) -> Result<String> {
