@@ -25,13 +25,11 @@ impl Binder<'_> {
         let position = call.name.position();
         let name = call.name.name.value.as_str();
         let of_schema = call.name.schema.as_ref().is_some_and(|one| one.value != "pg_catalog");
-        if of_schema || !is_built_in(name) {
-            if let Some(bound) = self.bind_user_call(call)? {
-                return Ok(bound);
-            }
-            if of_schema {
-                return Err(self.undefined_in_schema(call));
-            }
+        if let Some(bound) = self.bind_user_call(call)? {
+            return Ok(bound);
+        }
+        if of_schema {
+            return Err(self.undefined_in_schema(call));
         }
         if types::function::is_internal(name) {
             return Err(undefined_function(&call_text(name, &[]), position));
@@ -90,7 +88,7 @@ impl Binder<'_> {
                     |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
                 self.function(name, arguments.into_iter().map(is_null).collect(), position)
             }
-            _ => self.function(name, arguments, position),
+            _ => self.bind_either(call, arguments),
         }
     }
 

@@ -16,7 +16,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident, Query, QueryBody, SelectItem, TableFunction};
 use crate::binder::bound_query::BoundQuery;
-use crate::binder::calls::undefined_function;
+use crate::binder::calls::{is_built_in, undefined_function};
 use crate::binder::level::{Binder, Clause, SUBQUERY, SubqueryUse};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
@@ -86,8 +86,45 @@ impl Binder<'_> {
 
     /// Binds a call of a function of users; `None` if the name is not one's.
     pub(super) fn bind_user_call(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
-        let Some((function, values)) = self.resolve_user_call(call)? else { return Ok(None) };
+        let named = self.functions_named(call)?;
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let values = self.arguments_of(call)?;
+        self.user_value(call, named, values).map(Some)
+    }
+
+    /// Binds the call of a built-in function, or of one of users if none takes the arguments.
+    pub(super) fn bind_either(
+        &mut self,
+        call: &FunctionCall,
+        arguments: Vec<Typed>,
+    ) -> Result<Typed> {
+        let (name, position) = (call.name.name.value.as_str(), call.name.position());
+        let named = match call.name.schema {
+            None => self.catalog.functions_named(None, name, self.search_path()),
+            Some(_) => Vec::new(),
+        };
+        if named.is_empty() {
+            return self.function(name, arguments, position);
+        }
+        match self.function(name, arguments.clone(), position) {
+            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_FUNCTION => {
+                self.user_value(call, named, arguments)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Binds a call of one of some functions of users, for one value.
+    fn user_value(
+        &mut self,
+        call: &FunctionCall,
+        named: Vec<Arc<Function>>,
+        values: Vec<Typed>,
+    ) -> Result<Typed> {
         let position = call.name.position();
+        let (function, values) = self.resolve_user_call(call, named, values)?;
         if function.is_set() {
             let hint = "Call it in FROM.";
             let what = "a function of users that returns a set in this place";
@@ -112,7 +149,11 @@ impl Binder<'_> {
                 data_type,
             };
         }
-        Ok(Some(Typed { expr, sql_type, position }))
+        Ok(Typed { expr, sql_type, position })
+    }
+
+    fn arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
+        call.arguments.iter().map(|argument| self.bind_expr(&argument.value)).collect()
     }
 
     /// Binds a call in FROM of a function of users that returns a set; `None` if it is none.
@@ -130,12 +171,16 @@ impl Binder<'_> {
             let hint = "Number the rows by row_number().";
             return Err(Error::not_supported("WITH ORDINALITY of this function", hint).at(position));
         }
-        let bind = |binder: &mut Self| binder.resolve_user_call(call);
-        let (resolved, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
-        level.refuse_subqueries("an argument of this function")?;
-        let Some((called, values)) = resolved.filter(|(called, _)| called.is_set()) else {
-            return Ok(None);
+        let bind = |binder: &mut Self| {
+            let values = binder.arguments_of(call)?;
+            binder.resolve_user_call(call, named, values)
         };
+        let ((called, values), level) =
+            self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
+        level.refuse_subqueries("an argument of this function")?;
+        if !called.is_set() {
+            return Ok(None);
+        }
         let strict = called.record.strict.then(|| values.clone());
         let (bound, expressions) = self.body_of(&called, values)?;
         let mut rows = Rows::new(bound.plan, Vec::new());
@@ -171,7 +216,8 @@ impl Binder<'_> {
             && call.over.is_none()
             && call.filter.is_none()
             && call.order_by.is_empty();
-        if !plain || schema == Some("pg_catalog") {
+        let built_in = schema.is_none() && is_built_in(name);
+        if !plain || built_in || schema == Some("pg_catalog") {
             return Ok(Vec::new());
         }
         if let Some(schema) = schema
@@ -184,21 +230,14 @@ impl Binder<'_> {
         Ok(self.catalog.functions_named(schema, name, self.search_path()))
     }
 
-    /// Returns the function that a call means, with its arguments converted; `None` if no function
-    /// of users has the name.
+    /// Returns the function that a call means, with its arguments converted.
     fn resolve_user_call(
         &mut self,
         call: &FunctionCall,
-    ) -> Result<Option<(Arc<Function>, Vec<Typed>)>> {
-        let named = self.functions_named(call)?;
-        if named.is_empty() {
-            return Ok(None);
-        }
+        named: Vec<Arc<Function>>,
+        values: Vec<Typed>,
+    ) -> Result<(Arc<Function>, Vec<Typed>)> {
         let position = call.name.position();
-        let mut values = Vec::with_capacity(call.arguments.len());
-        for argument in &call.arguments {
-            values.push(self.bind_expr(&argument.value)?);
-        }
         let types: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
         let mut candidates: Vec<Candidate> =
             named.into_iter().filter_map(|one| candidate(one, call, &types)).collect();
@@ -249,7 +288,7 @@ impl Binder<'_> {
             })?;
             converted.push(Typed { expr, sql_type: *to, position });
         }
-        Ok(Some((function, converted)))
+        Ok((function, converted))
     }
 
     /// Returns what a parameter is that a call leaves out.

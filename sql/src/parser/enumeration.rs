@@ -15,7 +15,7 @@ impl Cursor<'_> {
         let name = self.table_name()?;
         let position = self.position();
         if !self.take_words(&["as", "enum"]) {
-            let hint = "Enums are there: CREATE TYPE … AS ENUM (…).";
+            let hint = "Enums and domains are there: CREATE TYPE … AS ENUM (…), CREATE DOMAIN.";
             return Err(ParseError::unsupported("this kind of type", position).with_hint(hint));
         }
         self.expect(&Token::LParen)?;

@@ -10,7 +10,7 @@ use types::{Datum, SqlType};
 
 use crate::advisory::Level;
 use crate::ast;
-use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement};
+use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement, TypeStatement};
 use crate::binder::{self, Names};
 use crate::catalog::table::Table;
 use crate::copy;
@@ -181,7 +181,12 @@ impl Session {
         let open = self.begin_statement();
         let repeatable = open.modes.isolation == Isolation::RepeatableRead;
         // They read what is there, and must see all of it.
-        if repeatable && matches!(statement, Statement::CreateIndex(_) | Statement::AlterTable(_)) {
+        let reads = match statement {
+            Statement::CreateIndex(_) | Statement::AlterTable(_) => true,
+            Statement::Type(statement) => matches!(**statement, TypeStatement::AlterDomain(_)),
+            _ => false,
+        };
+        if repeatable && reads {
             return Err(Error::not_supported(
                 format!("{} at REPEATABLE READ", statement.tag()),
                 "Use a READ COMMITTED transaction.",
