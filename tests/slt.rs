@@ -94,6 +94,7 @@ const PORTABLE: &[&str] = &[
     "arrays",
     "alter_columns",
     "alter_table",
+    "comments",
     "create_table",
     "create_table_as",
     "create_table_like",

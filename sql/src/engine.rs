@@ -18,6 +18,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
+use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
 use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
@@ -339,6 +340,11 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);
+        Ok(())
+    })?;
+    read_rows(store, COMMENTS_PREFIX, |subject, bytes| {
+        let text: String = decode(bytes)?;
+        catalog = catalog.with_comment(Subject::of_key(subject)?, Some(&text));
         Ok(())
     })?;
     read_rows(store, QUOTA_PREFIX, |subject, bytes| {

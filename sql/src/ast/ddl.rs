@@ -257,6 +257,28 @@ pub struct Drop {
     pub cascade: bool,
 }
 
+/// `COMMENT ON`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentOn {
+    /// What it is about.
+    pub subject: CommentSubject,
+    /// The text; `None` for NULL, which removes it.
+    pub text: Option<String>,
+}
+
+/// What a comment is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommentSubject {
+    /// A table, view, sequence, index or schema; the name of a schema has none before it.
+    Object(ObjectKind, TableName),
+    /// A type or domain.
+    Type(TableName),
+    /// A column of a table or view.
+    Column(TableName, Ident),
+    /// A constraint of a table.
+    Constraint(Ident, TableName),
+}
+
 /// `TRUNCATE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truncate {

@@ -28,10 +28,10 @@ pub mod with;
 
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, ConstraintKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
-    CreateView, Drop, ForeignKey, IndexKey, KeyColumn, LikeParts, LikeTable, NewName, ObjectKind,
-    OptionValue, QuotaChange, QuotaOwner, ReferentialAction, RegionAction, Rename, RenameSchema,
-    TableChange, TableConstraint, TableOption, Truncate,
+    ColumnDefinition, CommentOn, CommentSubject, ConstraintKind, CreateIndex, CreateSchema,
+    CreateTable, CreateTableAs, CreateView, Drop, ForeignKey, IndexKey, KeyColumn, LikeParts,
+    LikeTable, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, ReferentialAction,
+    RegionAction, Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -125,6 +125,8 @@ pub enum Statement {
     RenameSchema(RenameSchema),
     /// `DROP`
     Drop(Drop),
+    /// `COMMENT ON`
+    Comment(Box<CommentOn>),
     /// `TRUNCATE`
     Truncate(Truncate),
     /// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
@@ -249,6 +251,7 @@ impl Statement {
                 ObjectKind::Index => "DROP INDEX",
                 ObjectKind::Schema => "DROP SCHEMA",
             },
+            Statement::Comment(_) => "COMMENT",
             Statement::Truncate(_) => "TRUNCATE TABLE",
             Statement::Rename(rename) => match rename.kind {
                 ObjectKind::Table => "ALTER TABLE",

@@ -8,6 +8,7 @@
 //! rows; all are of one count, as are the ids of tables of the store. Tables,
 //! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
+pub mod comment;
 mod derived;
 pub mod domain;
 pub mod enumeration;
@@ -34,6 +35,7 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{TableName, TypeName};
+use crate::catalog::comment::Subject;
 use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
@@ -75,6 +77,8 @@ pub struct Catalog {
     types: Arc<BTreeMap<u32, Arc<UserType>>>,
     /// Likewise.
     functions: Arc<BTreeMap<u32, Arc<Function>>>,
+    /// What COMMENT ON said.
+    comments: Arc<BTreeMap<Subject, Arc<str>>>,
     derived: Derived,
 }
 
@@ -547,6 +551,23 @@ impl Catalog {
     }
 
     // ---- what goes with tables and roles ----
+
+    /// Returns all comments.
+    pub fn comments(&self) -> &BTreeMap<Subject, Arc<str>> {
+        &self.comments
+    }
+
+    /// Returns the catalog with another comment, or without it, one version on.
+    #[must_use]
+    pub fn with_comment(&self, subject: Subject, text: Option<&str>) -> Catalog {
+        let mut next = self.next();
+        let comments = Arc::make_mut(&mut next.comments);
+        match text {
+            None => comments.remove(&subject),
+            Some(text) => comments.insert(subject, text.into()),
+        };
+        next
+    }
 
     /// Returns the quotas of tables and roles.
     pub fn quotas(&self) -> &BTreeMap<QuotaSubject, QuotaLimits> {

@@ -101,6 +101,8 @@ impl Ddl<'_> {
             }
             TableChange::RenameConstraint { constraint, to } => {
                 rename_constraint(&table, &mut record, constraint, to)?;
+                self.move_comment(table.oid, &constraint.value, &to.value)?;
+                let catalog = self.changes.catalog(self.engine);
                 let taken = catalog.relation(&table.schema, &to.value).is_some();
                 let is_index = record.indexes.iter().any(|index| index.name == to.value);
                 if taken && (is_index || record.primary_key_name == to.value) {

@@ -126,6 +126,7 @@ impl Ddl<'_> {
     }
 
     pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
+        self.forget_comments(object)?;
         match object {
             Object::Schema(name) => self.remove_schema(name),
             Object::Table(table) => self.remove_table(*table, cascade, tables),

@@ -20,6 +20,7 @@ mod alter_type;
 mod alter_table;
 mod dependency;
 mod user_type;
+mod comment;
 mod enumeration;
 mod foreign_key;
 mod generated;

@@ -37,6 +37,7 @@ mod like;
 mod foreign_key;
 mod column;
 mod ddl;
+mod comment;
 mod drop;
 mod view;
 mod schema;
@@ -283,6 +284,7 @@ impl Cursor<'_> {
             "create" => self.create(),
             "drop" => self.drop(),
             "truncate" => self.truncate(),
+            "comment" => self.comment_on(),
             "alter" => self.alter(),
             "flush" => self.flush(),
             "major" | "compact" => self.compact(),
@@ -347,7 +349,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "call",
         "checkpoint",
         "cluster",
-        "comment",
         "do",
         "grant",
         "import",

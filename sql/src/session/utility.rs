@@ -200,6 +200,7 @@ impl Session {
             Statement::Drop(drop) => ddl.drop(drop),
             Statement::Rename(rename) => ddl.rename(rename),
             Statement::Truncate(truncate) => ddl.truncate(truncate),
+            Statement::Comment(comment) => ddl.comment_on(comment),
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
                 _ => ddl.alter_coprocessors(alter),
@@ -578,6 +579,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::Drop(_)
             | Statement::Rename(_)
             | Statement::Truncate(_)
+            | Statement::Comment(_)
             | Statement::CreateView(_)
             | Statement::CreateSequence(_)
             | Statement::AlterSequence(_)

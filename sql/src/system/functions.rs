@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
 use crate::system::objects::{DATABASE, DATABASE_NAME, Kind, Objects, Relation, number_of};
 use crate::system::pg_catalog::UTF8;
+use crate::system::shape::PG_CATALOG;
 use crate::system::snapshot::Snapshot;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
@@ -179,6 +180,21 @@ fn defined(
             };
             text_or_null(view.and_then(definition::view))
         }
+        "col_description" => {
+            let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
+            let class = objects.relation_named(PG_CATALOG, "pg_class").map_or(0, |of| of.oid);
+            let comment = objects.comments.get(&(class, first, column));
+            text_or_null(comment.map(|comment| &**comment))
+        }
+        "obj_description" => {
+            let class = arguments.get(1).and_then(Datum::as_str);
+            let class = class.map(|name| objects.relation_named(PG_CATALOG, name).map(|of| of.oid));
+            let mut comments = objects.comments.iter();
+            let found = comments.find(|((kind, of, number), _)| {
+                *of == first && *number == 0 && class.is_none_or(|class| class == Some(*kind))
+            });
+            text_or_null(found.map(|(_, comment)| &**comment))
+        }
         "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {
             let role = roles(&source.viewer()).into_iter().find(|(number, _)| *number == first);
@@ -204,9 +220,7 @@ fn defined(
         | "pg_get_partkeydef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_triggerdef"
-        | "obj_description"
-        | "shobj_description"
-        | "col_description" => {
+        | "shobj_description" => {
             // Nothing of the kind is in the catalog.
             Datum::Null
         }

@@ -6,6 +6,7 @@
 //! table's with a bit set. Constraints and defaults have OIDs made of those of their tables and
 //! their names.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use ahash::AHashMap;
 use types::{DataType, SqlType};
 
 use crate::catalog::Catalog;
+use crate::catalog::comment::Subject;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
@@ -62,6 +64,15 @@ pub(super) enum Kind {
     Sequence(Arc<Sequence>),
     System(&'static Shape),
 }
+
+/// OID of the catalog's table of relations, as that of what `pg_description` tells of.
+const CLASS: u32 = 1_259;
+/// Likewise, of constraints.
+const CONSTRAINT: u32 = 2_606;
+/// Likewise, of schemas.
+const NAMESPACE: u32 = 2_615;
+/// Likewise, of types.
+const TYPE: u32 = 1_247;
 
 /// A column of a relation.
 #[derive(Debug)]
@@ -144,6 +155,8 @@ pub(super) struct Objects {
     constraint_by_oid: AHashMap<u32, usize>,
     constraint_by_index: AHashMap<u32, usize>,
     sequence_by_column: AHashMap<(u32, i16), usize>,
+    /// By class, OID and number of the column.
+    pub(super) comments: BTreeMap<(u32, u32, i32), Arc<str>>,
 }
 
 /// Returns the OID of what the catalog gave this number.
@@ -193,6 +206,7 @@ impl Objects {
             constraint_by_oid: AHashMap::new(),
             constraint_by_index: AHashMap::new(),
             sequence_by_column: AHashMap::new(),
+            comments: BTreeMap::new(),
         };
         let own = catalog.schemas().map(|schema| namespace(shown_schema(schema), &schema.name));
         objects.namespaces.extend(own);
@@ -210,7 +224,39 @@ impl Objects {
             }
         });
         objects.index();
+        for (subject, text) in catalog.comments() {
+            if let Some(address) = objects.address_of(catalog, subject) {
+                objects.comments.insert(address, Arc::clone(text));
+            }
+        }
         objects
+    }
+
+    /// Returns the class, the OID and the number of the column of what a comment is about.
+    fn address_of(&self, catalog: &Catalog, subject: &Subject) -> Option<(u32, u32, i32)> {
+        Some(match subject {
+            Subject::Relation(number) => (CLASS, shown(*number), 0),
+            Subject::PrimaryKey(table) => (CLASS, shown(*table) | PRIMARY_KEY, 0),
+            Subject::Column(relation, column) => {
+                let number = match catalog.table(*relation) {
+                    Some(table) => number_of_column(table, *column as usize),
+                    None => i16::try_from(column + 1).ok()?,
+                };
+                (CLASS, shown(*relation), i32::from(number))
+            }
+            Subject::Schema(number) => {
+                let mut schemas = catalog.schemas();
+                let schema = schemas.find(|schema| schema.oid == *number)?;
+                (NAMESPACE, shown_schema(schema), 0)
+            }
+            Subject::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
+            Subject::Constraint(table, name) => {
+                let table = shown(*table);
+                let mut all = self.constraints.iter();
+                let found = all.find(|one| one.table == table && one.name == *name)?;
+                (CONSTRAINT, found.oid, 0)
+            }
+        })
     }
 
     fn index(&mut self) {

@@ -3,6 +3,8 @@
 //! A relation that is not named in [`rows`] is empty, because there is nothing of its kind:
 //! triggers, policies, extensions, partitions and so on.
 
+use std::sync::Arc;
+
 use types::{DataType, Datum};
 
 use crate::ast::ReferentialAction;
@@ -63,6 +65,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => dependencies(shape, objects),
+        "pg_description" => objects.comments.iter().map(|one| comment(shape, one)).collect(),
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_am" => access_methods(shape),
         "pg_collation" => collations(shape),
@@ -485,6 +488,18 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
         }
     }
     rows
+}
+
+fn comment(
+    shape: &Shape,
+    (&(class, object, column), description): (&(u32, u32, i32), &Arc<str>),
+) -> Row {
+    shape.row([
+        ("objoid", oid(object)),
+        ("classoid", oid(class)),
+        ("objsubid", int4(column)),
+        ("description", text(&**description)),
+    ])
 }
 
 fn access_methods(shape: &Shape) -> Vec<Row> {

@@ -1,0 +1,77 @@
+//! What COMMENT ON says, and of what. Numbers and positions are never given again, so that only the
+//! comment of a constraint, which goes by its name, must go with it; the others do, too.
+
+use crate::error::{Error, Result, sqlstate};
+
+/// What keys of [`Subject::key`] begin with.
+pub const COMMENTS_PREFIX: &[u8] = b"o";
+
+/// What a comment is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A table, view, sequence or index, by its number.
+    Relation(u32),
+    /// The index of the primary key of a table.
+    PrimaryKey(u32),
+    /// A column of a table or view, by position.
+    Column(u32, u32),
+    /// A constraint of a table, by name.
+    Constraint(u32, String),
+    /// A schema, by its number.
+    Schema(u32),
+    /// A type of users, by its number.
+    Type(u32),
+}
+
+impl Subject {
+    /// Returns the key of the row with the comment.
+    pub fn key(&self) -> Vec<u8> {
+        let (kind, number, rest) = match self {
+            Subject::Relation(number) => (b'r', number, Vec::new()),
+            Subject::PrimaryKey(number) => (b'k', number, Vec::new()),
+            Subject::Column(number, column) => (b'c', number, column.to_be_bytes().to_vec()),
+            Subject::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
+            Subject::Schema(number) => (b'h', number, Vec::new()),
+            Subject::Type(number) => (b'e', number, Vec::new()),
+        };
+        [COMMENTS_PREFIX, &[kind], &number.to_be_bytes(), &rest].concat()
+    }
+
+    /// Returns the subject of a key without its prefix.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if it is none.
+    pub fn of_key(key: &[u8]) -> Result<Subject> {
+        let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a comment");
+        let (kind, rest) = key.split_first().ok_or_else(damaged)?;
+        let (number, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let number = u32::from_be_bytes(*number);
+        Ok(match kind {
+            b'r' => Subject::Relation(number),
+            b'k' => Subject::PrimaryKey(number),
+            b'c' => {
+                let column = rest.try_into().map_err(|_| damaged())?;
+                Subject::Column(number, u32::from_be_bytes(column))
+            }
+            b'n' => {
+                let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
+                Subject::Constraint(number, name)
+            }
+            b'h' => Subject::Schema(number),
+            b'e' => Subject::Type(number),
+            _ => return Err(damaged()),
+        })
+    }
+
+    /// Returns whether it is something of a table, view, sequence or index.
+    pub fn is_of(&self, relation: u32) -> bool {
+        match self {
+            Subject::Relation(number)
+            | Subject::PrimaryKey(number)
+            | Subject::Column(number, _)
+            | Subject::Constraint(number, _) => *number == relation,
+            Subject::Schema(_) | Subject::Type(_) => false,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! COMMENT ON.
+
+use store::Mutation;
+
+use crate::ast;
+use crate::ast::{CommentSubject, ObjectKind, TableName};
+use crate::catalog::comment::Subject;
+use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::dependency::Object;
+use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Says something about an object, or nothing any more.
+    pub fn comment_on(&mut self, statement: &ast::CommentOn) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let subject = self.subject(&catalog, &statement.subject)?;
+        self.set_comment(subject, statement.text.as_deref())
+    }
+
+    fn set_comment(&mut self, subject: Subject, text: Option<&str>) -> Result<()> {
+        let row = Mutation::new(subject.key());
+        let row = match text {
+            None => row.delete_row(),
+            Some(text) => row.put(0, Vec::new(), encode(&text.to_owned())),
+        };
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        let catalog = self.changes.catalog(self.engine);
+        self.changes.set_catalog(catalog.with_comment(subject, text));
+        Ok(())
+    }
+
+    /// Removes the comments on an object that goes, and on its parts.
+    pub(super) fn forget_comments(&mut self, object: &Object) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let index_of = |table: &u32, name: &String| {
+            let table = catalog.table(*table)?;
+            table.indexes.iter().find(|index| index.name == *name).map(|index| index.oid)
+        };
+        let goes = |subject: &Subject| match object {
+            Object::Table(number) => {
+                let table = catalog.table(*number);
+                let mut indexes = table.iter().flat_map(|table| &table.indexes);
+                subject.is_of(*number) || indexes.any(|index| subject.is_of(index.oid))
+            }
+            Object::View(number) | Object::Sequence(number) => subject.is_of(*number),
+            Object::Column(number, column) => *subject == Subject::Column(*number, *column as u32),
+            Object::Index(table, name) => {
+                index_of(table, name).is_some_and(|number| subject.is_of(number))
+            }
+            Object::Constraint(table, name) => {
+                *subject == Subject::Constraint(*table, name.clone())
+            }
+            Object::Type(number) => *subject == Subject::Type(*number),
+            Object::Schema(name) => {
+                let schema = catalog.schema(name);
+                schema.is_some_and(|schema| *subject == Subject::Schema(schema.oid))
+            }
+            Object::Default(..) | Object::Function(_) => false,
+        };
+        let gone: Vec<Subject> =
+            catalog.comments().keys().filter(|subject| goes(subject)).cloned().collect();
+        gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
+    }
+
+    /// Has the comment on a constraint follow its name.
+    pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
+        let old = Subject::Constraint(table, from.to_owned());
+        let Some(text) = self.changes.catalog(self.engine).comments().get(&old).cloned() else {
+            return Ok(());
+        };
+        self.set_comment(old, None)?;
+        self.set_comment(Subject::Constraint(table, to.to_owned()), Some(&text))
+    }
+
+    fn subject(&self, catalog: &Catalog, written: &CommentSubject) -> Result<Subject> {
+        match written {
+            CommentSubject::Object(ObjectKind::Schema, name) => {
+                let schema = catalog.schema(&name.name.value);
+                let schema = schema.ok_or_else(|| no_schema(&name.name.value))?;
+                Ok(Subject::Schema(schema.oid))
+            }
+            CommentSubject::Object(kind, name) => {
+                let relation = self.commented(catalog, name)?;
+                if relation.kind() != kind.name() {
+                    let article = if *kind == ObjectKind::Index { "an" } else { "a" };
+                    let message =
+                        format!("\"{}\" is not {article} {}", name.name.value, kind.name());
+                    return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                }
+                Ok(match relation {
+                    Relation::PrimaryKey(table) => Subject::PrimaryKey(table.oid),
+                    relation => Subject::Relation(relation.oid()),
+                })
+            }
+            CommentSubject::Type(name) => {
+                Ok(Subject::Type(self.known_type(catalog, name)?.number()))
+            }
+            CommentSubject::Column(name, column) => self.commented_column(catalog, name, column),
+            CommentSubject::Constraint(constraint, name) => {
+                let table = match self.commented(catalog, name)? {
+                    Relation::Table(table) => table,
+                    _ => return Err(no_table(catalog, name, &self.path)),
+                };
+                let constraint = &constraint.value;
+                let known = table.constraints.checks.iter().any(|one| one.name == *constraint)
+                    || table.foreign_keys.iter().any(|one| one.name == *constraint)
+                    || table.indexes.iter().any(|one| one.constraint && one.name == *constraint)
+                    || table.primary_key_name == *constraint;
+                if !known {
+                    let message = format!(
+                        "constraint \"{constraint}\" for table \"{}\" does not exist",
+                        table.name
+                    );
+                    return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+                }
+                Ok(Subject::Constraint(table.oid, constraint.clone()))
+            }
+        }
+    }
+
+    fn commented<'c>(&self, catalog: &'c Catalog, name: &TableName) -> Result<Relation<'c>> {
+        let found = self.find(catalog, name);
+        found.ok_or_else(|| Error { position: None, ..undefined_table(name) })
+    }
+
+    fn commented_column(
+        &self,
+        catalog: &Catalog,
+        name: &TableName,
+        column: &ast::Ident,
+    ) -> Result<Subject> {
+        let (number, position) = match self.commented(catalog, name)? {
+            Relation::Table(table) => (table.oid, table.column_index(&column.value)),
+            Relation::View(view) => {
+                let position = view.columns.iter().position(|one| one.name == column.value);
+                (view.oid, position)
+            }
+            other => {
+                let kinds = if other.kind() == "index" { "indexes" } else { "sequences" };
+                let message = format!("cannot set comment on relation \"{}\"", name.name.value);
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                    .with_detail(format!("This operation is not supported for {kinds}.")));
+            }
+        };
+        let position = position.ok_or_else(|| {
+            let (column, relation) = (&column.value, &name.name.value);
+            let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        Ok(Subject::Column(number, position as u32))
+    }
+}

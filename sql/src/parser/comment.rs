@@ -1,0 +1,66 @@
+//! COMMENT ON.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{CommentOn, CommentSubject, Ident, ObjectKind, Statement, TableName};
+
+impl Cursor<'_> {
+    pub(super) fn comment_on(&mut self) -> Result<Statement> {
+        self.expect_words(&["comment", "on"])?;
+        let subject = self.comment_subject()?;
+        self.expect_words(&["is"])?;
+        let text = match self.take_word("null") {
+            true => None,
+            false => Some(self.string()?).filter(|text| !text.is_empty()),
+        };
+        Ok(Statement::Comment(Box::new(CommentOn { subject, text })))
+    }
+
+    fn comment_subject(&mut self) -> Result<CommentSubject> {
+        let position = self.position();
+        if let Some(kind) = self.take_kind() {
+            let name = match kind {
+                ObjectKind::Schema => TableName { schema: None, name: self.name()? },
+                _ => self.table_name()?,
+            };
+            return Ok(CommentSubject::Object(kind, name));
+        }
+        if self.take_word("type") || self.take_word("domain") {
+            return Ok(CommentSubject::Type(self.table_name()?));
+        }
+        if self.take_word("column") {
+            let (table, column) = self.column_of_table()?;
+            return Ok(CommentSubject::Column(table, column));
+        }
+        if self.take_word("constraint") {
+            let name = self.name()?;
+            self.expect_words(&["on"])?;
+            if self.is_words(&["domain"]) {
+                return Err(ParseError::unsupported("COMMENT ON CONSTRAINT … ON DOMAIN", position)
+                    .with_hint("Comment on the domain."));
+            }
+            return Ok(CommentSubject::Constraint(name, self.table_name()?));
+        }
+        match self.peek_word().to_uppercase() {
+            word if word.is_empty() => Err(self.unexpected()),
+            word => Err(ParseError::unsupported(format!("COMMENT ON {word}"), position)
+                .with_hint("Leave the statement out.")),
+        }
+    }
+
+    /// Reads `t.c` or `s.t.c`.
+    fn column_of_table(&mut self) -> Result<(TableName, Ident)> {
+        let first = self.name()?;
+        if !self.take(&Token::Period) {
+            return Err(ParseError::syntax("column name must be qualified", None));
+        }
+        let second = self.label()?;
+        if !self.take(&Token::Period) {
+            return Ok((TableName { schema: None, name: first }, second));
+        }
+        let column = self.label()?;
+        Ok((TableName { schema: Some(first), name: second }, column))
+    }
+}
