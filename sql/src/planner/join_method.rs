@@ -59,28 +59,17 @@ pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
     }
     let streams =
         matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
-    let keys = (&mut left_keys, &mut right_keys);
-    if join.choice.merge
-        && streams
-        && let Some((left, right)) = merge((&join.left, &join.right), keys, step)
-    {
-        return Node::MergeJoin(Arc::new(KeyJoinNode {
-            kind,
-            left,
-            right,
-            left_keys,
-            right_keys,
-            residual,
-            left_types,
-            right_types,
-        }));
-    }
-    let (left, right) = (whole(*join.left), whole(*join.right));
+    let sides = match join.choice.merge && streams {
+        true => merge((&join.left, &join.right), (&mut left_keys, &mut right_keys), step),
+        false => None,
+    };
+    let is_merge = sides.is_some();
+    let (left, right) = sides.unwrap_or_else(|| (whole(*join.left), whole(*join.right)));
     if left_keys.is_empty() {
         let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
         return Node::LoopJoin(Arc::new(node));
     }
-    Node::HashJoin(Arc::new(KeyJoinNode {
+    let node = Arc::new(KeyJoinNode {
         kind,
         left,
         right,
@@ -89,7 +78,8 @@ pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
         residual,
         left_types,
         right_types,
-    }))
+    });
+    if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) }
 }
 
 /// Returns both sides in the order of the keys, if they have it for nothing. The order is that of
