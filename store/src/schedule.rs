@@ -16,7 +16,7 @@
 //! 2. Who waits gets exactly one answer, also when the store stops or the table is dropped.
 //! 3. A job that failed rests, twice as long each time, and stays in the queue.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -135,6 +135,18 @@ impl Answer {
 }
 
 impl Job {
+    /// Returns what policies may want of a family, which nobody waits for.
+    fn wish(region: &Arc<Region>, family: usize, now: i64) -> Job {
+        Job {
+            region: Arc::clone(region),
+            family,
+            request: Request::Minor,
+            asked_micros: now,
+            done: None,
+            waiter: None,
+        }
+    }
+
     fn store(&self) -> (RegionId, usize) {
         (self.region.id(), self.family)
     }
@@ -237,9 +249,7 @@ impl Schedule {
             let now = self.env.now_micros();
             if now >= state.next_tick_micros {
                 state.next_tick_micros = now.saturating_add(TICK_MICROS);
-                for region in regions() {
-                    (0..region.family_count()).for_each(|family| state.want(&region, family, now));
-                }
+                state.want_all(regions(), now);
             }
             if let Some(task) = self.pick(&mut state, now, surroundings) {
                 return Some(task);
@@ -257,43 +267,43 @@ impl Schedule {
         let horizon = surroundings.horizon();
         // Stores that begin nothing more until a merge of all their files can have its turn.
         let mut reserved: Vec<(RegionId, usize)> = Vec::new();
-        let mut index = 0;
-        while let Some(job) = state.queued.get(index) {
+        let mut jobs = std::mem::take(&mut state.queued).into_iter();
+        let mut found = None;
+        for job in jobs.by_ref() {
             if job.region.is_dropped() {
-                let job = state.queued.remove(index);
                 job.answer(Ok(job.done));
                 continue;
             }
             if let Err(damage) = job.region.check_family(job.family) {
-                state.queued.remove(index).answer(Err(damage));
+                job.answer(Err(damage));
                 continue;
             }
             let resting = state.rests.get(&job.store()).is_some_and(|rest| rest.until_micros > now);
             if reserved.contains(&job.store()) || (resting && job.waiter.is_none()) {
-                index += 1;
+                state.queued.push(job);
                 continue;
             }
             let off_peak = self.limits.is_off_peak(now);
             match job.region.plan_compaction(job.family, job.request, off_peak, horizon) {
                 Some(plan) if self.may_run(state, &plan) => {
-                    let job = state.queued.remove(index);
-                    return Some(self.begin(state, job, plan, now));
+                    found = Some((job, plan));
+                    break;
                 }
                 // Its turn comes when another one ends.
-                Some(_) => index += 1,
+                Some(_) => state.queued.push(job),
                 None if state.runs_any_of(job.store()) => {
                     if job.request == Request::Major {
                         reserved.push(job.store());
                     }
-                    index += 1;
+                    state.queued.push(job);
                 }
                 None => {
-                    let job = state.queued.remove(index);
                     job.answer(Ok(job.done));
                 }
             }
         }
-        None
+        state.queued.extend(jobs);
+        found.map(|(job, plan)| self.begin(state, job, plan, now))
     }
 
     fn may_run(&self, state: &State, plan: &CompactionPlan) -> bool {
@@ -453,14 +463,18 @@ impl State {
     fn want(&mut self, region: &Arc<Region>, family: usize, now: i64) {
         let waits = |job: &Job| job.waiter.is_none() && job.store() == (region.id(), family);
         if !self.queued.iter().any(waits) {
-            self.queued.push(Job {
-                region: Arc::clone(region),
-                family,
-                request: Request::Minor,
-                asked_micros: now,
-                done: None,
-                waiter: None,
-            });
+            self.queued.push(Job::wish(region, family, now));
+        }
+    }
+
+    /// As [`State::want`], of all families of many regions.
+    fn want_all(&mut self, regions: Vec<Arc<Region>>, now: i64) {
+        let waiting = self.queued.iter().filter(|job| job.waiter.is_none()).map(Job::store);
+        let waiting: HashSet<(RegionId, usize)> = waiting.collect();
+        for region in regions {
+            let families = 0..region.family_count();
+            let missing = families.filter(|&family| !waiting.contains(&(region.id(), family)));
+            self.queued.extend(missing.map(|family| Job::wish(&region, family, now)));
         }
     }
 
