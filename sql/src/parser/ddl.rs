@@ -281,9 +281,6 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         self.expect_words(&["on"])?;
-        if self.is_word("only") {
-            return Err(ParseError::unsupported("ONLY", self.position()));
-        }
         let table = self.table_name()?;
         if self.take_word("using") && !self.take_word("btree") {
             let method = self.peek_word();

@@ -191,9 +191,6 @@ impl Cursor<'_> {
     pub(super) fn update(&mut self) -> Result<Statement> {
         self.expect_words(&["update"])?;
         let hints = self.statement_hints();
-        if self.is_word("only") {
-            return Err(ParseError::unsupported("ONLY", self.position()));
-        }
         let table = self.table_name()?;
         let alias = self.target_alias("set")?;
         self.expect_words(&["set"])?;
@@ -210,9 +207,6 @@ impl Cursor<'_> {
         self.expect_words(&["delete"])?;
         let hints = self.statement_hints();
         self.expect_words(&["from"])?;
-        if self.is_word("only") {
-            return Err(ParseError::unsupported("ONLY", self.position()));
-        }
         let table = self.table_name()?;
         let alias = self.target_alias("where")?;
         let using = self.table_refs("using")?;

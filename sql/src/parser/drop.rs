@@ -49,8 +49,6 @@ impl Cursor<'_> {
         self.expect_words(&["truncate"])?;
         self.take_word("table");
         let names = self.list(|cursor| {
-            // No table has others that inherit from it.
-            cursor.take_word("only");
             let name = cursor.table_name()?;
             cursor.take(&Token::Mul);
             Ok(name)

@@ -9,9 +9,6 @@ use crate::ast::{AssignedValue, Merge, MergeAction, MergeClause, Overriding, Sta
 impl Cursor<'_> {
     pub(super) fn merge(&mut self) -> Result<Statement> {
         self.expect_words(&["merge", "into"])?;
-        if self.is_word("only") {
-            return Err(ParseError::unsupported("ONLY", self.position()));
-        }
         let table = self.table_name()?;
         let alias = self.target_alias("using")?;
         self.expect_words(&["using"])?;

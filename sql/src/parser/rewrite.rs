@@ -37,10 +37,25 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             table_query(tokens, index);
         } else if is_word(&tokens[index], "tablesample") {
             table_sample(tokens, index);
+        } else if is_word(&tokens[index], "only") {
+            only(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         }
         index += 1;
+    }
+}
+
+/// Drops ONLY in front of a table: no table has others that inherit from it.
+fn only(tokens: &mut [TokenWithSpan], index: usize) {
+    const BEFORE: [&str; 9] =
+        ["from", "join", "into", "update", "table", "truncate", "on", "using", "exists"];
+    let follows = previous(tokens, index).is_some_and(|at| {
+        tokens[at].token == Token::Comma || BEFORE.iter().any(|word| is_word(&tokens[at], word))
+    });
+    let names = next(tokens, index).is_some_and(|at| matches!(tokens[at].token, Token::Word(_)));
+    if follows && names {
+        tokens[index].token = Token::Whitespace(Whitespace::Space);
     }
 }
 
