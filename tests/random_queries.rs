@@ -138,10 +138,11 @@ fn answers(side: &mut Side, statement: &Statement) -> Vec<Answer> {
     answers
 }
 
-/// Numbers and times are equal whatever their scale is: which of several equal values stands for
+/// Numbers and times are equal whatever their scale is, and so are 0 and -0: which of several equal values stands for
 /// a group is not said.
 fn normal(value: &Option<String>) -> Option<String> {
     let value = value.as_ref()?;
+    let value = if value == "-0" { "0" } else { value };
     let is_number = value.contains('.') && value.parse::<f64>().is_ok();
     Some(match is_number {
         true => value.trim_end_matches('0').trim_end_matches('.').to_owned(),

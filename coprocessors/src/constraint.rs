@@ -40,6 +40,47 @@ pub struct ConstraintSpec {
     pub primary_key_name: String,
 }
 
+impl ConstraintSpec {
+    /// Checks a row, in table order, before it is known whether it will be written.
+    ///
+    /// # Errors
+    ///
+    /// As the observer's, for a row that it would refuse.
+    pub fn check_row(&self, row: &[Datum], context: &EvalContext) -> store::Result<()> {
+        let refused = |veto| Err(store::Error::Vetoed(Box::new(veto)));
+        let table = &self.table_name;
+        let nulls = self.not_null.iter().copied().filter(|&column| row[column].is_null());
+        if let Some(column) = nulls.min() {
+            let name = &self.column_names[column];
+            return refused(violation::not_null(table, name, self.failing_row(row.to_vec())));
+        }
+        let mut checks: Vec<&Check> = self.checks.iter().collect();
+        checks.sort_by(|a, b| a.name.cmp(&b.name));
+        for check in checks {
+            let holds = check.predicate.eval_row(row, context);
+            if holds.map_err(|error| violation::value_error(CONSTRAINT, error))?.as_bool()
+                == Some(false)
+            {
+                let failing_row = self.failing_row(row.to_vec());
+                return refused(violation::check(table, &check.name, failing_row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns `Failing row contains (…).` of all columns that are shown.
+    fn failing_row(&self, values: Vec<Datum>) -> String {
+        let (types, values): (Vec<DataType>, Vec<Datum>) = values
+            .into_iter()
+            .zip(&self.layout.columns)
+            .zip(&self.column_names)
+            .filter(|(_, name)| !name.is_empty())
+            .map(|((value, column), _)| (column.data_type, value))
+            .unzip();
+        violation::failing_row(&types, &values)
+    }
+}
+
 /// One CHECK constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
@@ -214,14 +255,7 @@ impl ConstraintObserver {
         let values = layout
             .unpack(change.row, &packed)
             .map_err(|error| violation::value_error(CONSTRAINT, error))?;
-        let (types, values): (Vec<DataType>, Vec<Datum>) = values
-            .into_iter()
-            .zip(&layout.columns)
-            .zip(&self.spec.column_names)
-            .filter(|(_, name)| !name.is_empty())
-            .map(|((value, column), _)| (column.data_type, value))
-            .unzip();
-        Ok(violation::failing_row(&types, &values))
+        Ok(self.spec.failing_row(values))
     }
 }
 

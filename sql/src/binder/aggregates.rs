@@ -139,6 +139,7 @@ impl Binder<'_> {
         let Some(found) = resolved else {
             return Err(no_aggregate(name, call, &types, position));
         };
+        let written: Vec<Expr> = arguments.iter().map(|value| value.expr.clone()).collect();
         let mut bound: Vec<Typed> = Vec::new();
         for (value, taken) in arguments.into_iter().zip(found.arguments) {
             bound.push(match taken {
@@ -153,13 +154,20 @@ impl Binder<'_> {
         for (value, direction) in keys {
             let value = self.known(value)?;
             check_ordered(&value)?;
-            if call.distinct && !bound.iter().any(|argument| argument.expr == value.expr) {
+            let mut key = value.expr;
+            // An argument as it is written is the same as what it was cast to.
+            if let Some(index) = written.iter().position(|argument| *argument == key)
+                && call.distinct
+            {
+                key = bound[index].expr.clone();
+            }
+            if call.distinct && !bound.iter().any(|argument| argument.expr == key) {
                 let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in \
                                argument list";
                 let code = sqlstate::INVALID_COLUMN_REFERENCE;
                 return Err(Error::new(code, message).at(value.position));
             }
-            add_key(&mut order_by, value.expr, direction);
+            add_key(&mut order_by, key, direction);
         }
         if call.distinct {
             bound.iter().try_for_each(check_told_apart)?;

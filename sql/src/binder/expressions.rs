@@ -351,11 +351,13 @@ impl Binder<'_> {
         all.push(value);
         all.extend(list);
         let probe = crate::binder::coercion::common_type(&all, "IN");
+        // Arrays are compared each as they are.
         let comparable = probe.as_ref().is_ok_and(|common| {
-            matches!(
-                crate::binder::resolution::resolve_operator("=", &[*common, *common]),
-                crate::binder::resolution::Match::One(_)
-            )
+            common.element().is_none()
+                && matches!(
+                    crate::binder::resolution::resolve_operator("=", &[*common, *common]),
+                    crate::binder::resolution::Match::One(_)
+                )
         });
         if !comparable {
             let mut all = all.into_iter();

@@ -64,6 +64,10 @@ impl<'a> ConflictWriter<'a> {
     ) -> Result<Option<Vec<Datum>>> {
         self.numbers.number(&mut values, context)?;
         self.table.generate(&mut values, &context.eval)?;
+        // What the row must be, whether it is in the way of another one or not.
+        if matches!(self.plan.on_conflict, OnConflict::Ignore { .. } | OnConflict::Update { .. }) {
+            self.table.constraints.check_row(&values, &context.eval)?;
+        }
         match &self.plan.on_conflict {
             OnConflict::Error => {
                 self.writer.insert(&values, context)?;
