@@ -96,6 +96,7 @@ const PORTABLE: &[&str] = &[
     "alter_table",
     "comments",
     "create_table",
+    "cursors",
     "create_table_as",
     "create_table_like",
     "delete",

@@ -43,6 +43,8 @@ enum Kind {
     Zone,
     /// Names, separated by commas.
     Names,
+    /// `UTF8`, in all its spellings; other encodings are not there.
+    Encoding,
     /// These spellings all mean the default; other values are not there.
     Only(&'static [&'static str]),
     /// Cannot be changed.
@@ -66,13 +68,7 @@ const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
 const SPECS: &[Spec] = &[
     spec("application_name", "", Kind::Text, true, "Name of the client program."),
     spec("bytea_output", "hex", Kind::Word(&["escape", "hex"]), false, "Text form of bytea."),
-    spec(
-        "client_encoding",
-        "UTF8",
-        Kind::Only(&["utf8", "utf-8", "unicode"]),
-        true,
-        "Encoding of the client's text.",
-    ),
+    spec("client_encoding", "UTF8", Kind::Encoding, true, "Encoding of the client's text."),
     spec(
         "client_min_messages",
         "notice",
@@ -108,6 +104,7 @@ const SPECS: &[Spec] = &[
         true,
         "Text form of dates.",
     ),
+    spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
     spec(
         "default_transaction_isolation",
         "read committed",
@@ -397,6 +394,12 @@ impl Settings {
     }
 }
 
+/// Returns what PostgreSQL sees of the name of an encoding: `'utf-8'` is `utf8`.
+fn encoding_name(written: &str) -> String {
+    let kept = written.chars().filter(char::is_ascii_alphanumeric);
+    kept.map(|c| c.to_ascii_lowercase()).collect()
+}
+
 fn position(name: &str) -> Option<usize> {
     SPECS.iter().position(|spec| spec.name.eq_ignore_ascii_case(name))
 }
@@ -461,10 +464,14 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Text | Kind::Zone => Ok(value.to_owned()),
-        Kind::Only(spellings) => {
-            let same = spec.default.eq_ignore_ascii_case(value)
-                || spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
-            if same {
+        Kind::Only(_) | Kind::Encoding => {
+            let same = match spec.kind {
+                Kind::Only(spellings) => {
+                    spellings.iter().any(|known| known.eq_ignore_ascii_case(value))
+                }
+                _ => ["utf8", "unicode"].contains(&encoding_name(value).as_str()),
+            };
+            if same || spec.default.eq_ignore_ascii_case(value) {
                 return Ok(spec.default.to_owned());
             }
             Err(Error::not_supported(

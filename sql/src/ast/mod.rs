@@ -216,6 +216,8 @@ pub enum Statement {
     },
     /// `CLOSE name`; None for `CLOSE ALL`.
     Close(Option<Ident>),
+    /// `UNLISTEN name` or `UNLISTEN *`
+    Unlisten,
     /// `ANALYZE [tables]`; empty for all tables.
     Analyze(Vec<TableName>),
     /// `VACUUM [FULL] [ANALYZE] [tables]`; empty for all tables.
@@ -296,6 +298,7 @@ impl Statement {
             Statement::Fetch { .. } => "FETCH",
             Statement::Close(Some(_)) => "CLOSE CURSOR",
             Statement::Close(None) => "CLOSE CURSOR ALL",
+            Statement::Unlisten => "UNLISTEN",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",
         }

@@ -176,7 +176,11 @@ impl Binder<'_> {
                 refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
                 let columns = view.columns.iter().map(|column| column.name.clone());
                 self.note_relation(name, view.oid, columns);
-                let (rows, scope) = self.bind_view_rows(&view, alias_name)?;
+                let (rows, mut scope) = self.bind_view_rows(&view, alias_name)?;
+                if alias.is_none() {
+                    let schema = &view.schema;
+                    scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.clone()));
+                }
                 (rows, scope, view.oid)
             }
             _ => return self.bind_system_view(name, alias_name, renamed, as_of),
@@ -206,7 +210,12 @@ impl Binder<'_> {
             Some(schema) => format!("{schema}.{}", name.name.value),
             None => name.name.value.clone(),
         };
-        system_rows(full, Vec::new(), columns, (alias, renamed))
+        let (rows, mut scope) = system_rows(full, Vec::new(), columns, (alias, renamed))?;
+        if alias == name.name.value {
+            let schema = schema.unwrap_or("pg_catalog");
+            scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.to_owned()));
+        }
+        Ok((rows, scope))
     }
 
     fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {

@@ -55,6 +55,8 @@ pub(super) struct Relation {
     pub(super) alias: String,
     /// The table, if it is one.
     pub(super) table: Option<Arc<Table>>,
+    /// The schema of a view that goes by its own name.
+    pub(super) schema: Option<String>,
     /// What it is.
     pub(super) kind: RelationKind,
     /// The columns.
@@ -88,6 +90,7 @@ impl Relation {
         Relation {
             alias: alias.to_owned(),
             table: None,
+            schema: None,
             kind: RelationKind::Query,
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
@@ -111,6 +114,7 @@ impl Relation {
         Relation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
+            schema: None,
             kind: RelationKind::Table,
             columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
@@ -197,14 +201,16 @@ impl Scope {
         }
     }
 
-    /// Returns the relation of a qualifier: `t`, or `schema.t` of a table that goes by its name.
+    /// Returns the relation of a qualifier: `t`, or `schema.t` of a table or view that goes by its
+    /// name.
     pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&Relation> {
         match qualifier {
             [name] => self.relations.iter().find(|relation| relation.alias == name.value),
             [schema, name] => self.relations.iter().find(|relation| {
                 let table = relation.table.as_ref().filter(|table| table.schema == schema.value);
                 relation.alias == name.value
-                    && (table.is_some_and(|table| table.name == name.value))
+                    && (table.is_some_and(|table| table.name == name.value)
+                        || relation.schema.as_ref() == Some(&schema.value))
             }),
             _ => None,
         }

@@ -200,6 +200,12 @@ impl Binder<'_> {
     fn bind_value_arguments(&mut self, arguments: Vec<Typed>) -> Result<(Vec<Expr>, SqlType)> {
         let mut rest = arguments.into_iter();
         let (value, count, default) = (rest.next(), rest.next(), rest.next());
+        if let (Some(value), None) = (&value, &default)
+            && value.is_unknown()
+        {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(value.position));
+        }
         let values: Vec<Typed> = value.into_iter().chain(default).collect();
         let (values, sql_type) = self.unify(values, "window function")?;
         let count = count.map(|count| self.implicit(count, DataType::Int4)).transpose()?;

@@ -17,7 +17,7 @@ pub(super) fn limit(work_mem: usize) -> usize {
 }
 
 /// Fails if an operator keeps more than it may.
-pub(super) fn check(bytes: usize, work_mem: usize) -> Result<()> {
+pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     let limit = limit(work_mem);
     if bytes <= limit {
         return Ok(());

@@ -8,7 +8,7 @@
 //! Other joins and subquery results are kept in memory: past a generous multiple of `work_mem`
 //! ([`memory`]) a statement fails with 53200.
 
-mod memory;
+pub(crate) mod memory;
 mod measured;
 mod key_range;
 mod range_reader;

@@ -341,6 +341,14 @@ impl Cursor<'_> {
         Ok(Statement::Close(Some(self.name()?)))
     }
 
+    pub(super) fn unlisten(&mut self) -> Result<Statement> {
+        self.expect_words(&["unlisten"])?;
+        if !self.take(&Token::Mul) {
+            self.name()?;
+        }
+        Ok(Statement::Unlisten)
+    }
+
     // ---- maintenance ----
 
     pub(super) fn flush(&mut self) -> Result<Statement> {

@@ -10,6 +10,7 @@
 
 mod analyze;
 mod create_as;
+mod cursors;
 mod plan_cache;
 mod prepared;
 mod referential;
@@ -42,6 +43,7 @@ use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
+use crate::session::cursors::Cursors;
 use crate::session::plan_cache::PlanCache;
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
 use crate::session::sequences::SessionSequences;
@@ -142,6 +144,7 @@ pub struct Session {
     constants: SessionConstants,
     open: Option<Open>,
     statements: AHashMap<String, Arc<Prepared>>,
+    cursors: Cursors,
     plans: PlanCache,
     notices: Vec<Notice>,
     /// What the client was told of each reported setting.
@@ -184,6 +187,7 @@ impl Session {
             settings,
             open: None,
             statements: AHashMap::new(),
+            cursors: Cursors::default(),
             plans: PlanCache::new(),
             notices: Vec::new(),
             reported: Vec::new(),
@@ -223,6 +227,7 @@ impl Session {
         }
         let columns = match statement {
             Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
+            Statement::Fetch { cursor, .. } => Some(self.cursors.columns(&cursor.value)?),
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
         let kind = PreparedKind::Utility;
@@ -689,11 +694,13 @@ impl Session {
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
         let Some(open) = self.open.take() else { return Ok(None) };
         let committed = open.commit(&self.engine, &mut self.settings);
+        self.cursors.end_transaction(committed.is_ok());
         self.locks.release_all(Level::Transaction);
         committed
     }
 
     fn rollback(&mut self) {
+        self.cursors.end_transaction(false);
         if let Some(open) = self.open.take() {
             open.rollback(&self.engine, &mut self.settings);
             self.locks.release_all(Level::Transaction);

@@ -212,6 +212,11 @@ impl Open {
         }
     }
 
+    /// Returns how many savepoints there are.
+    pub(crate) fn savepoint_count(&self) -> usize {
+        self.savepoints.len()
+    }
+
     /// Marks a savepoint.
     pub(crate) fn savepoint(&mut self, name: &str, settings: &Settings) {
         let savepoint = self.transaction.savepoint();

@@ -55,7 +55,7 @@ impl Session {
             Statement::Reset(Some(name)) => self.assign(&name.value, None, SetScope::Session)?,
             Statement::DiscardAll => self.discard_all()?,
             Statement::Explain(explain) => return self.run_explain(explain),
-            Statement::Copy(copy) => return self.run_copy(copy),
+            Statement::Copy(copy) => return self.run_copy(parsed, copy),
             Statement::Prepare(prepare) => self.run_prepare(parsed, prepare)?,
             Statement::Execute { name, arguments } => {
                 return self.run_execute(&name.value, arguments);
@@ -84,12 +84,12 @@ impl Session {
                 self.run_vacuum(tables, *full, *analyze)?;
             }
             Statement::Analyze(tables) => self.run_analyze(tables)?,
-            _ => {
-                return Err(Error::not_supported(
-                    tag,
-                    "Portals of the extended protocol read a result in parts.",
-                ));
+            Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
+                return self.run_cursor(parsed, statement);
             }
+            // Nobody can listen, so there is nothing to end.
+            Statement::Unlisten => {}
+            _ => return Err(Error::not_supported(tag, "Leave the statement out.")),
         }
         Ok(Execution::Done(Completion::new(tag)))
     }
@@ -168,9 +168,13 @@ impl Session {
         };
         match statement {
             Statement::Savepoint(name) => open.savepoint(&name.value, &self.settings),
-            Statement::Release(name) => open.release(&name.value)?,
+            Statement::Release(name) => {
+                open.release(&name.value)?;
+                self.cursors.release(open.savepoint_count());
+            }
             Statement::RollbackTo(name) => {
                 self.settings = open.rollback_to(&self.engine, &name.value)?;
+                self.cursors.rollback_to(open.savepoint_count());
             }
             _ => unreachable!("the caller passes savepoint statements only"),
         }
@@ -327,6 +331,7 @@ impl Session {
             ));
         }
         self.settings.reset_all();
+        self.cursors.clear();
         self.statements.clear();
         self.plans.clear();
         self.sequences.discard();
@@ -421,9 +426,14 @@ impl Session {
         Ok((row_count, spill.written_bytes()))
     }
 
-    fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
-        let ast::CopyTarget::Table { name, columns } = &statement.target else {
-            return Err(Error::not_supported("COPY of a query", "Copy a table, or run the query."));
+    fn run_copy(&mut self, parsed: &ParsedStatement, statement: &ast::Copy) -> Result<Execution> {
+        let (name, columns) = match &statement.target {
+            ast::CopyTarget::Table { name, columns } => (name, columns),
+            ast::CopyTarget::Query(query) => {
+                let (columns, rows) = self.start_query(parsed, query, Tag::Returned("COPY"))?;
+                let format = CopyFormat::read(&statement.options, columns.len())?;
+                return Ok(Execution::CopyOut(rows, format));
+            }
         };
         if statement.direction == ast::CopyDirection::ToStdout {
             return self.run_copy_out(statement, name, columns);

@@ -1,0 +1,210 @@
+//! Cursors: queries that FETCH reads in parts.
+//!
+//! A cursor is the rows of a running statement, kept by name until CLOSE or the end of the
+//! transaction; one that was declared after a savepoint goes when the transaction goes back to it.
+//! WITH HOLD reads all rows at once and keeps them, within `work_mem`. Rows come forward only.
+//!
+//! Source: PostgreSQL's portalcmds.c and `PortalRunFetch` (pquery.c).
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+
+use crate::ast::{self, FetchDirection, Statement};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::exec::memory;
+use crate::logical::OutputColumn;
+use crate::parser::ParsedStatement;
+use crate::rows::{Completion, Rows, Running, Tag};
+use crate::session::prepared::PreparedKind;
+use crate::session::{Execution, Parsed, Session};
+use store::admission::Work;
+use types::Batch;
+
+/// The cursors of a session.
+#[derive(Default)]
+pub(super) struct Cursors {
+    open: AHashMap<String, Cursor>,
+}
+
+struct Cursor {
+    rows: Rows,
+    columns: Arc<[OutputColumn]>,
+    life: Life,
+}
+
+/// How long a cursor lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// As long as its transaction, or the savepoints that were there when it was declared.
+    Transaction { savepoints: usize },
+    /// Until it is closed, if its transaction is committed.
+    Held { committed: bool },
+}
+
+impl Cursors {
+    /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
+    pub(super) fn end_transaction(&mut self, is_committed: bool) {
+        self.open.retain(|_, cursor| match &mut cursor.life {
+            Life::Transaction { .. } => false,
+            Life::Held { committed } => {
+                *committed |= is_committed;
+                *committed
+            }
+        });
+    }
+
+    /// Ends those that were declared behind a savepoint that the transaction went back to; so many
+    /// savepoints are there now.
+    pub(super) fn rollback_to(&mut self, left: usize) {
+        let stays =
+            |life: Life| !matches!(life, Life::Transaction { savepoints } if savepoints >= left);
+        self.open.retain(|_, cursor| stays(cursor.life));
+    }
+
+    /// Makes those that were declared behind a released savepoint part of what was before it.
+    pub(super) fn release(&mut self, left: usize) {
+        for cursor in self.open.values_mut() {
+            if let Life::Transaction { savepoints } = &mut cursor.life {
+                *savepoints = left.min(*savepoints);
+            }
+        }
+    }
+
+    /// Ends all.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// Returns the columns of a cursor's rows.
+    pub(super) fn columns(&self, name: &str) -> Result<Arc<[OutputColumn]>> {
+        let cursor = self.open.get(name).ok_or_else(|| unknown(name))?;
+        Ok(Arc::clone(&cursor.columns))
+    }
+}
+
+impl Session {
+    /// Starts a query of a utility statement: its columns and its rows.
+    pub(super) fn start_query(
+        &mut self,
+        parsed: &ParsedStatement,
+        query: &ast::Query,
+        tag: Tag,
+    ) -> Result<(Arc<[OutputColumn]>, Rows)> {
+        let statement = Statement::Query(Box::new(query.clone()));
+        let parsed = ParsedStatement { statement, ..ParsedStatement::clone(parsed) };
+        let prepared = self.prepare(&Parsed { statement: Arc::new(parsed) }, &[])?;
+        if !prepared.parameter_types.is_empty() {
+            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        let PreparedKind::Planned(state) = &prepared.kind else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a query has no plan"));
+        };
+        let planned = state.load_full();
+        if !planned.plan.is_query() {
+            let hint = "Run the statement by itself.";
+            return Err(Error::not_supported("a query that changes data here", hint));
+        }
+        self.begin_request();
+        let open = self.open.as_ref().expect("a statement was begun");
+        let transaction = Arc::clone(&open.transaction);
+        let _turn = transaction.turn(Work::Read)?;
+        let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
+        let operator = Running { operator, transaction: Arc::clone(&transaction) };
+        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let rows = Rows::streaming(Arc::clone(&columns), operator, tag, Arc::clone(&self.stop));
+        Ok((columns, rows))
+    }
+
+    /// Runs DECLARE, FETCH or CLOSE.
+    pub(super) fn run_cursor(
+        &mut self,
+        parsed: &ParsedStatement,
+        statement: &Statement,
+    ) -> Result<Execution> {
+        match statement {
+            Statement::DeclareCursor(cursor) => self.declare_cursor(parsed, cursor)?,
+            Statement::Fetch { direction, cursor } => {
+                return self.fetch_cursor(*direction, &cursor.value);
+            }
+            Statement::Close(Some(name)) => {
+                let name = &name.value;
+                self.cursors.open.remove(name).ok_or_else(|| unknown(name))?;
+            }
+            _ => self.cursors.clear(),
+        }
+        Ok(Execution::Done(Completion::new(statement.tag())))
+    }
+
+    fn declare_cursor(&mut self, parsed: &ParsedStatement, declared: &ast::Cursor) -> Result<()> {
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        if !in_block && !declared.hold {
+            let message = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
+        }
+        if declared.scroll == Some(true) {
+            let hint = "Leave SCROLL out, and read forward.";
+            return Err(Error::not_supported("a SCROLL cursor", hint));
+        }
+        let name = &declared.name.value;
+        if self.cursors.open.contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+        }
+        let tag = Tag::Returned("FETCH");
+        let (columns, mut rows) = self.start_query(parsed, &declared.query, tag.clone())?;
+        let open = self.open.as_ref().expect("a statement was begun");
+        let mut life = Life::Transaction { savepoints: open.savepoint_count() };
+        if declared.hold {
+            let batches = self.all_rows(&mut rows)?;
+            let stop = Arc::clone(&self.stop);
+            rows = Rows::ready(Arc::clone(&columns), batches, tag, stop);
+            life = Life::Held { committed: false };
+        }
+        self.cursors.open.insert(name.clone(), Cursor { rows, columns, life });
+        Ok(())
+    }
+
+    fn all_rows(&self, rows: &mut Rows) -> Result<Vec<Batch>> {
+        let work_mem = self.settings.work_mem_bytes();
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while let Some(batch) = rows.next_batch(usize::MAX)? {
+            bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
+            memory::check(bytes, work_mem)?;
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    fn fetch_cursor(&mut self, direction: FetchDirection, name: &str) -> Result<Execution> {
+        let cursor = self.cursors.open.get_mut(name).ok_or_else(|| unknown(name))?;
+        let count = match direction {
+            FetchDirection::Forward(count) | FetchDirection::Relative(count @ 0..=1) => {
+                usize::try_from(count).ok()
+            }
+            FetchDirection::ForwardAll => Some(usize::MAX),
+            FetchDirection::BackwardAll
+            | FetchDirection::Absolute(_)
+            | FetchDirection::Relative(_) => None,
+        };
+        let Some(count) = count.filter(|count| *count > 0) else {
+            let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(Error::new(code, "cursor can only scan forward")
+                .with_hint("Declare it with SCROLL option to enable backward scan."));
+        };
+        let (mut batches, mut left) = (Vec::new(), count);
+        while left > 0
+            && let Some(batch) = cursor.rows.next_batch(left)?
+        {
+            left -= batch.row_count;
+            batches.push(batch);
+        }
+        let (columns, stop) = (Arc::clone(&cursor.columns), Arc::clone(&self.stop));
+        Ok(Execution::Rows(Rows::ready(columns, batches, Tag::Returned("FETCH"), stop)))
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(sqlstate::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
