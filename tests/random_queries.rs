@@ -180,8 +180,15 @@ fn difference(statement: &Statement, left: &Answer, right: &Answer) -> Option<St
             // Which of two mistakes in one query is told of.
             let of_groups = |code: &str| code == "42803" || code == "42P19";
             // PostgreSQL's XX000 is a cast that it should have refused before.
-            let excused =
-                a == b || b == "XX000" || of_rows(a) && of_rows(b) || of_groups(a) && of_groups(b);
+            let cannot = |side: &Answer| {
+                side.error.as_ref().is_some_and(|(_, text)| text.starts_with("cannot convert"))
+            };
+            let excused = cannot(left)
+                || cannot(right)
+                || a == b
+                || b == "XX000"
+                || of_rows(a) && of_rows(b)
+                || of_groups(a) && of_groups(b);
             (!excused).then(|| format!("SQLSTATE {a}, {b}"))
         }
         // A conversion of infinity or NaN is 0A000, and is met or not like other values' errors.

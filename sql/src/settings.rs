@@ -133,6 +133,7 @@ const SPECS: &[Spec] = &[
     spec("is_superuser", "on", Kind::Fixed, true, "Whether the user is a superuser."),
     spec("lock_timeout", "0", Kind::Milliseconds, false, "Longest wait for a lock; 0: no limit."),
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
+    spec("max_index_keys", "32", Kind::Fixed, false, "Columns of a key, as clients ask for it."),
     spec(
         "primary_call_timeout",
         "10ms",

@@ -152,6 +152,12 @@ impl Connection {
         let name = describe.name.as_deref();
         let output = &mut self.channel.output;
         if describe.target_type != TARGET_TYPE_BYTE_STATEMENT {
+            // A cursor of SQL is a portal, too, for who asks what it is.
+            let cursor = name.and_then(|name| self.session.cursor_columns(name));
+            if let Some(columns) = cursor {
+                output.put_row_description(&columns, &Formats::default());
+                return Ok(());
+            }
             let portal = self.portals.find(name)?;
             match portal.prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
                 Some(columns) => output.put_row_description(columns, &portal.formats),

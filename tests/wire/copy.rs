@@ -162,3 +162,17 @@ async fn copies_that_cannot_be_are_refused() {
         assert_eq!(database_error(&error).code().code(), code, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn the_rows_of_a_query_are_copied() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client
+        .batch_execute("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL)")
+        .await
+        .unwrap();
+    let text = copy_out(&client, "COPY (SELECT b, a + 1 FROM t ORDER BY a) TO STDOUT").await;
+    assert_eq!(text, "x\t2\n\\N\t3\n");
+    let sql = "COPY (WITH w AS (VALUES (1, 'a,b')) TABLE w) TO STDOUT (FORMAT csv, HEADER)";
+    assert_eq!(copy_out(&client, sql).await, "column1,column2\n1,\"a,b\"\n");
+}

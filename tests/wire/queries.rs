@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{TestServer, connect};
+use crate::raw::{Frames, Raw, kinds, sqlstate};
 
 async fn count(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
@@ -302,4 +303,29 @@ async fn arrays_are_parameters_and_results() {
     assert_eq!(stored, [text("x"), None, text("y,\"z\""), None]);
     let error = client.query("SELECT $1::text[]", &[&vec![1_i64]]).await.unwrap_err();
     assert!(error.as_db_error().is_none(), "the driver knows the type: {error}");
+}
+
+#[test]
+fn a_cursor_of_sql_is_described_as_a_portal() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    raw.query("BEGIN; DECLARE c CURSOR FOR SELECT 1 AS one, 'x' AS two");
+    raw.send(&Frames::new().describe(b'P', "c").sync().0);
+    let messages = raw.until_ready();
+    assert_eq!(kinds(&messages), "TZ");
+    assert_eq!(messages[0].columns(), [("one".to_owned(), 23), ("two".to_owned(), 25)]);
+    raw.query("CLOSE c");
+    raw.send(&Frames::new().describe(b'P', "c").sync().0);
+    assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("34000"));
+}
+
+#[test]
+fn an_encoding_goes_by_any_spelling() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    for spelling in ["'utf-8'", "UTF_8", "unicode"] {
+        let sql = format!("SET client_encoding = '{}'", spelling.replace('\'', "''"));
+        assert_eq!(kinds(&raw.query(&sql)), "CZ", "{spelling}");
+    }
+    assert_eq!(sqlstate(&raw.query("SET client_encoding = 'latin1'")).as_deref(), Some("0A000"));
 }

@@ -369,6 +369,8 @@ pub struct CreateIndex {
 pub struct IndexKey {
     /// A column or an expression, with its text.
     pub source: SourceExpr,
+    /// `text_pattern_ops`, if written.
+    pub operator_class: Option<Ident>,
     /// Its direction.
     pub order: SortOrder,
     /// Where NULLs go, if written.

@@ -187,6 +187,8 @@ pub enum Statement {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION …`
     SetSessionCharacteristics(TransactionModes),
+    /// `SET CONSTRAINTS ALL IMMEDIATE` or `DEFERRED`
+    SetAllConstraints,
     /// `SHOW name`; None for `SHOW ALL`. Multi-word names come as the setting they mean, for
     /// example `timezone` and `transaction_isolation`.
     Show(Option<Ident>),
@@ -299,6 +301,7 @@ impl Statement {
             Statement::Close(Some(_)) => "CLOSE CURSOR",
             Statement::Close(None) => "CLOSE CURSOR ALL",
             Statement::Unlisten => "UNLISTEN",
+            Statement::SetAllConstraints => "SET CONSTRAINTS",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",
         }

@@ -77,7 +77,11 @@ impl Binder<'_> {
             return self.named_call(name, call, position);
         }
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
-        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        // Parameters of type void are those that the JDBC driver takes the result for.
+        arguments.retain(|argument| {
+            !matches!(argument.expr, Expr::Parameter { data_type: DataType::Void, .. })
+        });
         match (name, arguments.as_slice()) {
             ("enum_first" | "enum_last" | "enum_range", [_] | [_, _]) => {
                 self.enum_function(name, arguments, position)

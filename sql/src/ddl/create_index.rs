@@ -1,8 +1,8 @@
 //! CREATE INDEX: from the statement to the catalog record.
 
 use store::TableId;
-use types::SqlType;
 use types::expr::EvalContext;
+use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::SortOrder;
@@ -57,6 +57,9 @@ pub fn record(
             types::expr::Expr::Column { index, .. } => columns[index].0.clone(),
             _ => binder::index_column_name(&key.source.expr),
         });
+        if let Some(class) = &key.operator_class {
+            check_operator_class(class, data_type)?;
+        }
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
         let expression = kept_text(catalog, names.path, &key.source.text)?;
@@ -87,6 +90,44 @@ pub fn record(
         salt_buckets: options.salt_buckets,
         descriptor,
     })
+}
+
+/// Checks that an operator class is one of a type. All of one type order alike here, because text
+/// sorts by its bytes.
+fn check_operator_class(class: &ast::Ident, data_type: DataType) -> Result<()> {
+    let name = class.value.as_str();
+    let base = |data_type: DataType| match data_type {
+        DataType::Array(_) => "array_ops".to_owned(),
+        DataType::Enum(_) => "enum_ops".to_owned(),
+        DataType::Record => "record_ops".to_owned(),
+        other => format!("{}_ops", other.internal_name()),
+    };
+    let fits = match data_type {
+        DataType::Text | DataType::Varchar => {
+            let text = ["text_ops", "text_pattern_ops", "varchar_ops", "varchar_pattern_ops"];
+            text.contains(&name)
+        }
+        DataType::Char => ["bpchar_ops", "bpchar_pattern_ops"].contains(&name),
+        other => base(other) == name,
+    };
+    if fits {
+        return Ok(());
+    }
+    let patterns = ["text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops"];
+    let special = ["array_ops", "enum_ops", "record_ops"];
+    let known = patterns.contains(&name)
+        || special.contains(&name)
+        || DataType::all().any(|one| one.element().is_none() && base(one) == name);
+    let (code, message) = if known {
+        let message =
+            format!("operator class \"{name}\" does not accept data type {}", data_type.sql_name());
+        (sqlstate::DATATYPE_MISMATCH, message)
+    } else {
+        let message =
+            format!("operator class \"{name}\" does not exist for access method \"btree\"");
+        (sqlstate::UNDEFINED_OBJECT, message)
+    };
+    Err(Error::new(code, message))
 }
 
 fn chosen_name(

@@ -156,7 +156,12 @@ impl Source<'_> {
         let mut keys = Vec::with_capacity(index.keys.len());
         for key in &index.keys {
             let (order, nulls) = direction(key.descending, key.nulls_first);
-            keys.push(IndexKey { source: source(&key.expression)?, order, nulls });
+            keys.push(IndexKey {
+                source: source(&key.expression)?,
+                operator_class: None,
+                order,
+                nulls,
+            });
         }
         let include = index.include.iter().map(|column| {
             let name = &self.record.columns[*column as usize].name;

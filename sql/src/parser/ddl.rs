@@ -319,10 +319,14 @@ impl Cursor<'_> {
 
     fn index_key(&mut self) -> Result<IndexKey> {
         let source = self.source_expr()?;
+        let named = !["asc", "desc", "nulls"].iter().any(|word| self.is_word(word));
+        let operator_class = match self.peek() {
+            Token::Word(_) if named => Some(self.name()?),
+            _ => None,
+        };
         let (order, nulls) = self.direction()?;
         match self.peek() {
-            Token::Comma | Token::RParen => Ok(IndexKey { source, order, nulls }),
-            Token::Word(_) => Err(ParseError::unsupported("an operator class", self.position())),
+            Token::Comma | Token::RParen => Ok(IndexKey { source, operator_class, order, nulls }),
             _ => Err(self.unexpected()),
         }
     }

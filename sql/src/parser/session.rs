@@ -99,6 +99,12 @@ impl Cursor<'_> {
         if self.take_words(&["session", "characteristics", "as", "transaction"]) {
             return Ok(Statement::SetSessionCharacteristics(self.transaction_modes()?));
         }
+        if self.take_words(&["constraints", "all"]) {
+            if !self.take_word("immediate") {
+                self.expect_words(&["deferred"])?;
+            }
+            return Ok(Statement::SetAllConstraints);
+        }
         if self.is_words(&["constraints"]) {
             return Err(ParseError::unsupported("SET CONSTRAINTS", self.position())
                 .with_hint("Constraints are checked at once."));

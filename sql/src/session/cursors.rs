@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use parking_lot::Mutex;
 
 use crate::ast::{self, FetchDirection, Statement};
 use crate::error::{Error, Result, sqlstate};
@@ -29,7 +30,8 @@ pub(super) struct Cursors {
 }
 
 struct Cursor {
-    rows: Rows,
+    /// Of one thread at a time, as a session is; sessions may be looked at from several.
+    rows: Mutex<Rows>,
     columns: Arc<[OutputColumn]>,
     life: Life,
 }
@@ -85,6 +87,11 @@ impl Cursors {
 }
 
 impl Session {
+    /// Returns the columns of a cursor that DECLARE has opened, if there is one of the name.
+    pub fn cursor_columns(&self, name: &str) -> Option<Arc<[OutputColumn]>> {
+        self.cursors.columns(name).ok()
+    }
+
     /// Starts a query of a utility statement: its columns and its rows.
     pub(super) fn start_query(
         &mut self,
@@ -162,7 +169,7 @@ impl Session {
             rows = Rows::ready(Arc::clone(&columns), batches, tag, stop);
             life = Life::Held { committed: false };
         }
-        self.cursors.open.insert(name.clone(), Cursor { rows, columns, life });
+        self.cursors.open.insert(name.clone(), Cursor { rows: Mutex::new(rows), columns, life });
         Ok(())
     }
 
@@ -195,7 +202,7 @@ impl Session {
         };
         let (mut batches, mut left) = (Vec::new(), count);
         while left > 0
-            && let Some(batch) = cursor.rows.next_batch(left)?
+            && let Some(batch) = cursor.rows.get_mut().next_batch(left)?
         {
             left -= batch.row_count;
             batches.push(batch);

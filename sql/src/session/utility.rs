@@ -87,8 +87,8 @@ impl Session {
             Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
                 return self.run_cursor(parsed, statement);
             }
-            // Nobody can listen, so there is nothing to end.
-            Statement::Unlisten => {}
+            // Nobody can listen, and no constraint is deferrable: there is nothing to do.
+            Statement::Unlisten | Statement::SetAllConstraints => {}
             _ => return Err(Error::not_supported(tag, "Leave the statement out.")),
         }
         Ok(Execution::Done(Completion::new(tag)))
