@@ -52,6 +52,17 @@ const POWERS: [i128; 39] = {
     powers
 };
 
+/// Powers of ten that fit an i64.
+const SMALL_POWERS: [i64; 19] = {
+    let mut powers = [1i64; 19];
+    let mut i = 1;
+    while i < powers.len() {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
+
 /// A `numeric` value. At most 16 bytes with 8-byte alignment, so that a `Datum` stays at 24.
 #[derive(Clone)]
 pub struct Numeric(Repr);
@@ -379,7 +390,6 @@ impl Numeric {
     /// # Errors
     ///
     /// `22003` if the result is outside of the format; the same for the other operations.
-    #[inline]
     pub fn checked_add(&self, other: &Numeric) -> Result<Numeric> {
         if let (
             Repr::Small { scale: a_scale, mantissa: a },
@@ -410,6 +420,64 @@ impl Numeric {
             (None, Some(_)) => Ok(self.clone()),
             (None, None) if self.sign() == other.sign() => Ok(self.clone()),
             (None, None) => Ok(Numeric::NAN),
+        }
+    }
+
+    /// Returns the sum of small values, if it is one and easily found.
+    #[inline]
+    pub(crate) fn quick_add(&self, other: &Numeric) -> Option<Numeric> {
+        let (a, b, scale) = self.alike(other)?;
+        Some(Numeric(Repr::Small { scale, mantissa: a.checked_add(b)? }))
+    }
+
+    /// Returns the difference of small values, if it is one and easily found.
+    #[inline]
+    pub(crate) fn quick_sub(&self, other: &Numeric) -> Option<Numeric> {
+        let (a, b, scale) = self.alike(other)?;
+        Some(Numeric(Repr::Small { scale, mantissa: a.checked_sub(b)? }))
+    }
+
+    /// Returns the product of small values, if it is one and easily found.
+    #[inline]
+    pub(crate) fn quick_mul(&self, other: &Numeric) -> Option<Numeric> {
+        let (
+            Repr::Small { scale: a_scale, mantissa: a },
+            Repr::Small { scale: b_scale, mantissa: b },
+        ) = (&self.0, &other.0)
+        else {
+            return None;
+        };
+        let (mantissa, scale) = (a.checked_mul(*b)?, a_scale + b_scale);
+        let fits = u32::from(scale) <= MAX_SMALL_SCALE;
+        fits.then_some(Numeric(Repr::Small { scale, mantissa }))
+    }
+
+    /// Returns the mantissas of two small values at the larger of their scales, and that.
+    #[inline]
+    fn alike(&self, other: &Numeric) -> Option<(i64, i64, u16)> {
+        let (
+            Repr::Small { scale: a_scale, mantissa: a },
+            Repr::Small { scale: b_scale, mantissa: b },
+        ) = (&self.0, &other.0)
+        else {
+            return None;
+        };
+        if a_scale == b_scale {
+            return Some((*a, *b, *a_scale));
+        }
+        let scale = (*a_scale).max(*b_scale);
+        let at = |mantissa: i64, from: u16| {
+            mantissa.checked_mul(*SMALL_POWERS.get(usize::from(scale - from))?)
+        };
+        Some((at(*a, *a_scale)?, at(*b, *b_scale)?, scale))
+    }
+
+    /// Returns the mantissa and the scale of a small value.
+    #[inline]
+    pub(crate) fn small(&self) -> Option<(i64, u32)> {
+        match self.0 {
+            Repr::Small { scale, mantissa } => Some((mantissa, u32::from(scale))),
+            _ => None,
         }
     }
 

@@ -257,23 +257,71 @@ impl Accumulator for IntegerSum {
     }
 }
 
+/// The sum of a group of numerics: as one whole number while that is possible, and the rest.
+#[derive(Clone, Default)]
+struct NumericTotal {
+    mantissa: i128,
+    scale: u32,
+    count: i64,
+    /// Of values that did not fit.
+    rest: Numeric,
+}
+
+impl NumericTotal {
+    /// Adds a value that counts `count` times.
+    #[inline]
+    fn add(&mut self, value: &Numeric, count: i64) -> Result<()> {
+        self.count += count;
+        if let Some((mantissa, scale)) = value.small()
+            && scale == self.scale
+            && let Some(sum) = self.mantissa.checked_add(i128::from(mantissa))
+        {
+            self.mantissa = sum;
+            return Ok(());
+        }
+        self.add_other(value)
+    }
+
+    /// Adds a value of another scale, or one that is not small.
+    #[cold]
+    fn add_other(&mut self, value: &Numeric) -> Result<()> {
+        if let Some((mantissa, scale)) = value.to_mantissa() {
+            let all = self.scale.max(scale);
+            let at = |mantissa: i128, from: u32| {
+                10i128.checked_pow(all - from).and_then(|power| mantissa.checked_mul(power))
+            };
+            if let (Some(sum), Some(mantissa)) =
+                (at(self.mantissa, self.scale), at(mantissa, scale))
+                && let Some(sum) = sum.checked_add(mantissa)
+            {
+                (self.mantissa, self.scale) = (sum, all);
+                return Ok(());
+            }
+        }
+        self.rest = self.rest.checked_add(value)?;
+        Ok(())
+    }
+
+    fn sum(&self) -> Result<Numeric> {
+        self.rest.checked_add(&Numeric::from_mantissa(self.mantissa, self.scale))
+    }
+}
+
 /// `sum` and `avg` of numeric.
 pub(super) struct NumericSum {
-    sums: Vec<Numeric>,
-    counts: Vec<i64>,
+    totals: Vec<NumericTotal>,
     average: bool,
 }
 
 impl NumericSum {
     pub(super) fn new(average: bool) -> NumericSum {
-        NumericSum { sums: Vec::new(), counts: Vec::new(), average }
+        NumericSum { totals: Vec::new(), average }
     }
 }
 
 impl Accumulator for NumericSum {
     fn resize(&mut self, group_count: usize) {
-        self.sums.resize(group_count, Numeric::default());
-        self.counts.resize(group_count, 0);
+        self.totals.resize(group_count, NumericTotal::default());
     }
 
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
@@ -281,39 +329,40 @@ impl Accumulator for NumericSum {
         let VectorData::Numeric(values) = &argument.data else {
             unexpected(&argument.data);
         };
-        let (sums, counts) = (&mut self.sums, &mut self.counts);
+        let totals = &mut self.totals;
         try_each_valid(groups, values, argument.validity.as_deref(), |group, value| {
-            sums[group] = sums[group].checked_add(value)?;
-            counts[group] += 1;
-            Ok(())
+            totals[group].add(value, 1)
         })
     }
 
     fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![Datum::Int8(self.counts[group]), Datum::Numeric(self.sums[group].clone())]
+        let total = &self.totals[group];
+        // A sum beyond the format is NULL here; whoever puts the parts together raises the error.
+        let sum = total.sum().map_or(Datum::Null, Datum::Numeric);
+        vec![Datum::Int8(total.count), sum]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
-        self.counts[group] += partial_count(&partial[0]);
-        if let Datum::Numeric(sum) = &partial[1] {
-            self.sums[group] = self.sums[group].checked_add(sum)?;
+        match &partial[1] {
+            Datum::Numeric(sum) => self.totals[group].add(sum, partial_count(&partial[0])),
+            _ => Err(overflow()),
         }
-        Ok(())
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
-        let (sum, count) = (&self.sums[group], self.counts[group]);
-        if count == 0 {
+        let total = &self.totals[group];
+        if total.count == 0 {
             return Ok(Datum::Null);
         }
+        let sum = total.sum()?;
         if self.average {
-            return sum.checked_div(&Numeric::from(count)).map(Datum::Numeric);
+            return sum.checked_div(&Numeric::from(total.count)).map(Datum::Numeric);
         }
-        Ok(Datum::Numeric(sum.clone()))
+        Ok(Datum::Numeric(sum))
     }
 
     fn byte_count(&self) -> usize {
-        self.sums.capacity() * size_of::<Numeric>() + self.counts.capacity() * size_of::<i64>()
+        self.totals.capacity() * size_of::<NumericTotal>()
     }
 }
 

@@ -255,28 +255,56 @@ fn numerics(
     right: &Typed<'_>,
     valid: Option<&[bool]>,
 ) -> Option<Result<Vec<Numeric>>> {
-    let compute = match op {
-        ArithmeticOp::Add => Numeric::checked_add,
-        ArithmeticOp::Subtract => Numeric::checked_sub,
-        ArithmeticOp::Multiply => Numeric::checked_mul,
-        ArithmeticOp::Divide => Numeric::checked_div,
-        ArithmeticOp::Remainder => Numeric::checked_rem,
-    };
+    match op {
+        ArithmeticOp::Add => {
+            each_numeric(left, right, valid, Numeric::quick_add, Numeric::checked_add)
+        }
+        ArithmeticOp::Subtract => {
+            each_numeric(left, right, valid, Numeric::quick_sub, Numeric::checked_sub)
+        }
+        ArithmeticOp::Multiply => {
+            each_numeric(left, right, valid, Numeric::quick_mul, Numeric::checked_mul)
+        }
+        ArithmeticOp::Divide => each_numeric(left, right, valid, |_, _| None, Numeric::checked_div),
+        ArithmeticOp::Remainder => {
+            each_numeric(left, right, valid, |_, _| None, Numeric::checked_rem)
+        }
+    }
+}
+
+/// Computes each position by `quick`, and by `exact` where that finds nothing.
+#[inline]
+fn each_numeric(
+    left: &Typed<'_>,
+    right: &Typed<'_>,
+    valid: Option<&[bool]>,
+    quick: impl Fn(&Numeric, &Numeric) -> Option<Numeric>,
+    exact: impl Fn(&Numeric, &Numeric) -> Result<Numeric>,
+) -> Option<Result<Vec<Numeric>>> {
     let counts = |index: usize| valid.is_none_or(|valid| valid[index]);
-    let each = |count: usize, one: &dyn Fn(usize) -> Result<Numeric>| {
-        let value = |index| if counts(index) { one(index) } else { Ok(Numeric::default()) };
-        (0..count).map(value).collect::<Result<Vec<Numeric>>>()
+    let one = |index: usize, left: &Numeric, right: &Numeric| match quick(left, right) {
+        Some(value) => Ok(value),
+        None if counts(index) => exact(left, right),
+        None => Ok(Numeric::default()),
     };
-    Some(match (left, right) {
+    let count = |side: &Typed<'_>| if let Typed::Numeric(values) = side { values.len() } else { 0 };
+    let mut values = Vec::with_capacity(count(left).max(count(right)));
+    let mut put = |index: usize, left: &Numeric, right: &Numeric| {
+        values.push(one(index, left, right)?);
+        Ok(())
+    };
+    let done = match (left, right) {
         (Typed::Numeric(left), Typed::Numeric(right)) => {
-            each(left.len(), &|i| compute(&left[i], &right[i]))
+            let mut pairs = left.iter().zip(*right).enumerate();
+            pairs.try_for_each(|(index, (left, right))| put(index, left, right))
         }
         (Typed::Numeric(left), Typed::NumericSame(right)) => {
-            each(left.len(), &|i| compute(&left[i], right))
+            left.iter().enumerate().try_for_each(|(index, left)| put(index, left, right))
         }
         (Typed::NumericSame(left), Typed::Numeric(right)) => {
-            each(right.len(), &|i| compute(left, &right[i]))
+            right.iter().enumerate().try_for_each(|(index, right)| put(index, left, right))
         }
         _ => return None,
-    })
+    };
+    Some(done.map(|()| values))
 }
