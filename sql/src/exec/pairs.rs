@@ -182,7 +182,13 @@ impl<C: Candidates> PairJoin<C> {
             left.iter().for_each(|&row| probe.matched[row as usize] = true);
             return Ok(None);
         }
-        let columns = probe.batch.columns.iter().map(|column| Arc::new(column.take(left)));
+        // A row of a large table often has just one match, in the small one that it refers to.
+        let each_once = left.len() == probe.batch.row_count
+            && (0u32..).zip(left).all(|(row, left)| row == *left);
+        let columns = probe.batch.columns.iter().map(|column| match each_once {
+            true => Arc::clone(column),
+            false => Arc::new(column.take(left)),
+        });
         let columns = columns.chain(self.right.take(right)).collect();
         let mut pairs = Batch { columns, row_count: left.len() };
         let selection = match &self.parts.on {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::sum::{each_valid, expect_argument, unexpected};
-use super::{Accumulator, AggregateKind};
+use super::{Accumulator, AggregateKind, PartialState};
 use crate::datatype::DataType;
 use crate::datum::{Datum, Nested};
 use crate::error::Result;
@@ -57,8 +59,8 @@ impl Accumulator for Bits {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.states[group].map_or(Datum::Null, Datum::Int8)]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.states[group].map_or(Datum::Null, Datum::Int8)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -127,8 +129,8 @@ impl Accumulator for BitStrings {
         rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.states[group].clone()]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.states[group].clone()]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -175,8 +177,8 @@ impl Accumulator for AnyValue {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.values[group].clone()]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.values[group].clone()]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

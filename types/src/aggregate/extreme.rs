@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::Accumulator;
+use smallvec::smallvec;
+
 use super::sum::{each_valid, expect_argument, unexpected};
+use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::{Datum, compare_floats};
 use crate::error::Result;
@@ -172,8 +174,8 @@ impl Accumulator for Extreme {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.value(group)]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.value(group)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -232,8 +234,8 @@ impl Accumulator for Truth {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.value(group)]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.value(group)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

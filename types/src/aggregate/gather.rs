@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Accumulator;
+use smallvec::smallvec;
+
 use super::sum::expect_argument;
+use super::{Accumulator, PartialState};
 use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
@@ -102,8 +104,8 @@ impl Accumulator for Arrays {
         rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.value(group)]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.value(group)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -188,13 +190,13 @@ impl Accumulator for Strings {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let state = &self.states[group];
         match state.start {
-            None => vec![Datum::Null, Datum::Null],
+            None => smallvec![Datum::Null, Datum::Null],
             Some(start) => {
                 let (delimiter, rest) = state.bytes.split_at(start);
-                vec![self.datum(delimiter), self.datum(rest)]
+                smallvec![self.datum(delimiter), self.datum(rest)]
             }
         }
     }
@@ -281,9 +283,9 @@ impl Accumulator for JsonTexts {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let state = &self.states[group];
-        vec![if state.is_empty() { Datum::Null } else { Datum::text(state.as_str()) }]
+        smallvec![if state.is_empty() { Datum::Null } else { Datum::text(state.as_str()) }]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -360,8 +362,8 @@ impl Accumulator for JsonValues {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![self.value(group)]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![self.value(group)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

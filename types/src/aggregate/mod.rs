@@ -26,6 +26,8 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datum::Datum;
@@ -241,6 +243,9 @@ impl AggregateKind {
     }
 }
 
+/// The state of a group as datums; most have one or two.
+pub type PartialState = SmallVec<[Datum; 2]>;
+
 /// The states of one aggregate for any number of groups, numbered from 0.
 ///
 /// One object for all groups of an operator, so that feeding a batch is one virtual call.
@@ -253,7 +258,7 @@ pub trait Accumulator: Send {
 
     /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`]
     /// takes them.
-    fn partial(&self, group: usize) -> Vec<Datum>;
+    fn partial(&self, group: usize) -> PartialState;
 
     /// Adds a state that [`Accumulator::partial`] returned.
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()>;

@@ -10,7 +10,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::Accumulator;
+use smallvec::smallvec;
+
+use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
@@ -154,10 +156,10 @@ impl Accumulator for Sorted {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let values = &self.values[group];
         let values = (0..values.len()).map(|row| values.datum(row)).collect();
-        vec![
+        smallvec![
             self.fractions[group].clone().unwrap_or(Datum::Null),
             Datum::Nested(Nested::Array(Arc::new(Array::from_elements(values)))),
         ]
@@ -258,9 +260,9 @@ impl Accumulator for Standings {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let state = &self.states[group];
-        vec![Datum::Int8(state.before), Datum::Int8(state.equal), Datum::Int8(state.all)]
+        smallvec![Datum::Int8(state.before), Datum::Int8(state.equal), Datum::Int8(state.all)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

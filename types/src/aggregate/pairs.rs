@@ -3,8 +3,8 @@
 //! The Youngs-Cramer algorithm with its merging of states, as PostgreSQL has it, so that the last
 //! digit agrees. The first argument is Y, the second X; pairs with a NULL do not count.
 
-use super::Accumulator;
 use super::sum::{overflow, partial_count};
+use super::{Accumulator, PartialState};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
@@ -218,7 +218,7 @@ impl Accumulator for PairMoments {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let Moments { count, sum_x, squares_x, sum_y, squares_y, products } = self.groups[group];
         let sums = [sum_x, squares_x, sum_y, squares_y, products].map(Datum::Float8);
         [Datum::Int8(count as i64)].into_iter().chain(sums).collect()

@@ -12,7 +12,9 @@
 //!
 //! Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams" (2016).
 
-use super::Accumulator;
+use smallvec::smallvec;
+
+use super::{Accumulator, PartialState};
 use crate::datum::{Datum, compare_floats};
 use crate::error::{Error, Result, sqlstate};
 use crate::vector::{Vector, VectorData};
@@ -188,9 +190,9 @@ impl Accumulator for Percentiles {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let fraction = self.fractions[group].map_or(Datum::Null, Datum::Float8);
-        vec![fraction, Datum::bytea(self.sketches[group].to_bytes())]
+        smallvec![fraction, Datum::bytea(self.sketches[group].to_bytes())]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

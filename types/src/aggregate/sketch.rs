@@ -11,8 +11,10 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Accumulator;
+use smallvec::smallvec;
+
 use super::sum::expect_argument;
+use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
@@ -129,7 +131,7 @@ impl Accumulator for DistinctSketches {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let bytes = match &self.sketches[group] {
             Sketch::Exact(hashes) => {
                 let mut bytes = vec![HASHES];
@@ -138,7 +140,7 @@ impl Accumulator for DistinctSketches {
             }
             Sketch::Registers(registers) => [&[DENSE], &registers[..]].concat(),
         };
-        vec![Datum::bytea(bytes)]
+        smallvec![Datum::bytea(bytes)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

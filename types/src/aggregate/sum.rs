@@ -3,7 +3,9 @@
 //! Integers add up in 128 bits, which no number of rows can exceed. A sum is NULL until a value
 //! comes, so a count goes with each.
 
-use super::Accumulator;
+use smallvec::smallvec;
+
+use super::{Accumulator, PartialState};
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
@@ -105,8 +107,8 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![Datum::Int8(self.counts[group])]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![Datum::Int8(self.counts[group])]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -222,9 +224,9 @@ impl Accumulator for IntegerSum {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let total = self.totals[group];
-        vec![Datum::Int8(total.count), Datum::Numeric(Numeric::from_i128(total.sum))]
+        smallvec![Datum::Int8(total.count), Datum::Numeric(Numeric::from_i128(total.sum))]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -335,11 +337,11 @@ impl Accumulator for NumericSum {
         })
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let total = &self.totals[group];
         // A sum beyond the format is NULL here; whoever puts the parts together raises the error.
         let sum = total.sum().map_or(Datum::Null, Datum::Numeric);
-        vec![Datum::Int8(total.count), sum]
+        smallvec![Datum::Int8(total.count), sum]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -417,8 +419,8 @@ impl Accumulator for FloatSum {
         }
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![Datum::Int8(self.counts[group]), Datum::Float8(self.sums[group])]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![Datum::Int8(self.counts[group]), Datum::Float8(self.sums[group])]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -476,8 +478,8 @@ impl Accumulator for IntervalSum {
         })
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
-        vec![Datum::Int8(self.counts[group]), Datum::Interval(self.sums[group])]
+    fn partial(&self, group: usize) -> PartialState {
+        smallvec![Datum::Int8(self.counts[group]), Datum::Interval(self.sums[group])]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

@@ -3,8 +3,10 @@
 //! Floats use the Youngs-Cramer algorithm and numbers exact sums, both as PostgreSQL has them, so
 //! that the last digit agrees.
 
+use smallvec::smallvec;
+
 use super::sum::{expect_argument, overflow, partial_count, try_each_valid, unexpected};
-use super::{Accumulator, AggregateKind};
+use super::{Accumulator, AggregateKind, PartialState};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::numeric::Numeric;
@@ -99,9 +101,9 @@ impl Accumulator for FloatVariance {
         }
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let Moments { count, sum, squares } = self.groups[group];
-        vec![Datum::Int8(count as i64), Datum::Float8(sum), Datum::Float8(squares)]
+        smallvec![Datum::Int8(count as i64), Datum::Float8(sum), Datum::Float8(squares)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -182,9 +184,9 @@ impl Accumulator for NumericVariance {
         }
     }
 
-    fn partial(&self, group: usize) -> Vec<Datum> {
+    fn partial(&self, group: usize) -> PartialState {
         let ExactMoments { count, sum, sum_of_squares } = self.groups[group].clone();
-        vec![Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(sum_of_squares)]
+        smallvec![Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(sum_of_squares)]
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
