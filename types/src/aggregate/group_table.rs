@@ -1,6 +1,6 @@
 //! Which group a row belongs to: a hash table from key values to group numbers.
 //!
-//! One or two key columns of fixed width become a fixed-size key, without a byte on the heap. Other
+//! One or two key columns of fixed width become a number or two, without a byte on the heap. Other
 //! keys are written as bytes, equal for equal values: `1.0` and `1.00` are one group, as are `char`
 //! values that differ in trailing blanks. A run of rows with the same key looks it up once.
 
@@ -34,15 +34,17 @@ struct Keys {
 enum Index {
     /// No key columns: one group, if there are rows.
     Single,
-    /// One or two columns of fixed width.
-    Fixed(AHashMap<FixedKey, u32>),
+    /// One column of fixed width; the group of NULL apart.
+    One { groups: AHashMap<u64, u32>, null: Option<u32> },
+    /// Two columns of fixed width.
+    Two(AHashMap<TwoKeys, u32>),
     /// Any columns.
     Bytes { groups: AHashMap<Box<[u8]>, u32>, key_bytes: usize },
 }
 
-/// One or two values of at most 64 bits, and which of them are NULL.
+/// Two values of at most 64 bits, and which of them are NULL.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct FixedKey {
+struct TwoKeys {
     values: [u64; 2],
     nulls: u8,
 }
@@ -59,7 +61,8 @@ impl GroupTable {
         let key_types = &types[..key_count];
         let index = match key_types {
             [] => Index::Single,
-            [_] | [_, _] if key_types.iter().all(|t| is_fixed(*t)) => Index::Fixed(AHashMap::new()),
+            [one] if is_fixed(*one) => Index::One { groups: AHashMap::new(), null: None },
+            [_, _] if key_types.iter().all(|t| is_fixed(*t)) => Index::Two(AHashMap::new()),
             _ => Index::Bytes { groups: AHashMap::new(), key_bytes: 0 },
         };
         GroupTable {
@@ -83,7 +86,8 @@ impl GroupTable {
                 let count = &mut self.keys.group_count;
                 *count = (*count).max(usize::from(row_count > 0));
             }
-            Index::Fixed(_) => self.assign_fixed(keys, row_count, groups),
+            Index::One { .. } => self.assign_one(keys, row_count, groups),
+            Index::Two(_) => self.assign_two(keys, row_count, groups),
             Index::Bytes { .. } => self.assign_bytes(keys, row_count, groups),
         }
     }
@@ -97,13 +101,17 @@ impl GroupTable {
                 let group = if self.keys.group_count > 0 { 0 } else { NONE };
                 groups.resize(row_count, group);
             }
-            Index::Fixed(index) => {
-                let mut fixed = vec![FixedKey::default(); row_count];
-                for (column, key) in keys.iter().enumerate() {
-                    fill(&mut fixed, column, key);
+            Index::One { groups: index, null } => {
+                let group = |bits: u64| index.get(&bits).copied().unwrap_or(NONE);
+                for_each_bits(keys[0], |_, bits| groups.push(group(bits)));
+                if let Some(validity) = &keys[0].validity {
+                    let nulls = groups.iter_mut().zip(validity).filter(|(_, valid)| !**valid);
+                    nulls.for_each(|(group, _)| *group = null.unwrap_or(NONE));
                 }
-                let group = |key: &FixedKey| index.get(key).copied().unwrap_or(NONE);
-                groups.extend(fixed.iter().map(group));
+            }
+            Index::Two(index) => {
+                let group = |key: &TwoKeys| index.get(key).copied().unwrap_or(NONE);
+                groups.extend(two_keys(keys, row_count).iter().map(group));
             }
             Index::Bytes { groups: index, .. } => {
                 let mut bytes = Vec::new();
@@ -118,16 +126,34 @@ impl GroupTable {
         }
     }
 
-    fn assign_fixed(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
-        let Index::Fixed(index) = &mut self.index else {
+    fn assign_one(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        let Index::One { groups: index, null } = &mut self.index else {
             unreachable!("called for this index only");
         };
-        let mut fixed = vec![FixedKey::default(); row_count];
-        for (column, key) in keys.iter().enumerate().take(self.key_types.len()) {
-            fill(&mut fixed, column, key);
+        let mut all = Vec::with_capacity(row_count);
+        for_each_bits(keys[0], |_, bits| all.push(bits));
+        let validity = keys[0].validity.as_deref();
+        let mut last: Option<(u64, u32)> = None;
+        for (row, bits) in all.into_iter().enumerate() {
+            if validity.is_some_and(|validity| !validity[row]) {
+                groups.push(*null.get_or_insert_with(|| self.keys.push(keys, row)));
+                continue;
+            }
+            let group = match last {
+                Some((last, group)) if last == bits => group,
+                _ => *index.entry(bits).or_insert_with(|| self.keys.push(keys, row)),
+            };
+            last = Some((bits, group));
+            groups.push(group);
         }
-        let mut last: Option<(FixedKey, u32)> = None;
-        for (row, key) in fixed.into_iter().enumerate() {
+    }
+
+    fn assign_two(&mut self, keys: &[&Vector], row_count: usize, groups: &mut Vec<u32>) {
+        let Index::Two(index) = &mut self.index else {
+            unreachable!("called for this index only");
+        };
+        let mut last: Option<(TwoKeys, u32)> = None;
+        for (row, key) in two_keys(&keys[..2], row_count).into_iter().enumerate() {
             let group = match last {
                 Some((last, group)) if last == key => group,
                 _ => *index.entry(key).or_insert_with(|| self.keys.push(keys, row)),
@@ -186,9 +212,10 @@ impl GroupTable {
         const CONTROL_BYTES: usize = 1;
         let index = match &self.index {
             Index::Single => 0,
-            Index::Fixed(index) => {
-                index.capacity() * (size_of::<(FixedKey, u32)>() + CONTROL_BYTES)
+            Index::One { groups, .. } => {
+                groups.capacity() * (size_of::<(u64, u32)>() + CONTROL_BYTES)
             }
+            Index::Two(index) => index.capacity() * (size_of::<(TwoKeys, u32)>() + CONTROL_BYTES),
             Index::Bytes { groups, key_bytes } => {
                 groups.capacity() * (size_of::<(Box<[u8]>, u32)>() + CONTROL_BYTES) + key_bytes
             }
@@ -249,34 +276,43 @@ fn is_fixed(data_type: DataType) -> bool {
     )
 }
 
-/// Writes a column of fixed width into keys.
-fn fill(keys: &mut [FixedKey], column: usize, vector: &Vector) {
-    fn each<T: Copy>(keys: &mut [FixedKey], column: usize, values: &[T], bits: impl Fn(T) -> u64) {
-        for (key, value) in keys.iter_mut().zip(values) {
-            key.values[column] = bits(*value);
-        }
-    }
-    match &vector.data {
-        VectorData::Bool(values) => each(keys, column, values, u64::from),
-        VectorData::Int2(values) => each(keys, column, values, |v| i64::from(v).cast_unsigned()),
-        VectorData::Int4(values) | VectorData::Date(values) => {
-            each(keys, column, values, |v| i64::from(v).cast_unsigned());
-        }
-        VectorData::Int8(values)
-        | VectorData::Time(values)
-        | VectorData::Timestamp(values)
-        | VectorData::Timestamptz(values) => each(keys, column, values, i64::cast_unsigned),
-        VectorData::Float4(values) => each(keys, column, values, |v| float_bits(f64::from(v))),
-        VectorData::Float8(values) => each(keys, column, values, float_bits),
-        other => unreachable!("{other:?} is not of fixed width"),
-    }
-    if let Some(validity) = &vector.validity {
-        for (key, valid) in keys.iter_mut().zip(validity) {
-            if !valid {
+/// Returns the keys of two columns of fixed width.
+fn two_keys(columns: &[&Vector], row_count: usize) -> Vec<TwoKeys> {
+    let mut keys = vec![TwoKeys::default(); row_count];
+    for (column, vector) in columns.iter().enumerate() {
+        for_each_bits(vector, |row, bits| keys[row].values[column] = bits);
+        if let Some(validity) = &vector.validity {
+            for (key, _) in keys.iter_mut().zip(validity).filter(|(_, valid)| !**valid) {
                 key.values[column] = 0;
                 key.nulls |= 1 << column;
             }
         }
+    }
+    keys
+}
+
+/// Calls `put` with each row of a column of fixed width and bits that are the same for equal
+/// values; for NULL they are any.
+fn for_each_bits(vector: &Vector, mut put: impl FnMut(usize, u64)) {
+    fn each<T: Copy>(values: &[T], bits: impl Fn(T) -> u64, put: &mut impl FnMut(usize, u64)) {
+        for (row, value) in values.iter().enumerate() {
+            put(row, bits(*value));
+        }
+    }
+    let put = &mut put;
+    match &vector.data {
+        VectorData::Bool(values) => each(values, u64::from, put),
+        VectorData::Int2(values) => each(values, |v| i64::from(v).cast_unsigned(), put),
+        VectorData::Int4(values) | VectorData::Date(values) => {
+            each(values, |v| i64::from(v).cast_unsigned(), put);
+        }
+        VectorData::Int8(values)
+        | VectorData::Time(values)
+        | VectorData::Timestamp(values)
+        | VectorData::Timestamptz(values) => each(values, i64::cast_unsigned, put),
+        VectorData::Float4(values) => each(values, |v| float_bits(f64::from(v)), put),
+        VectorData::Float8(values) => each(values, float_bits, put),
+        other => unreachable!("{other:?} is not of fixed width"),
     }
 }
 

@@ -102,8 +102,10 @@ impl AggregateStates {
         match self.kept {
             Some(kept) => PartialStates::Rows(kept.into_columns()),
             None => {
-                let states = (0..group_count).flat_map(|group| self.accumulator.partial(group));
-                PartialStates::States(states.collect())
+                let width = self.aggregate.partial_width();
+                let mut states = Vec::with_capacity(group_count * width);
+                (0..group_count).for_each(|group| states.extend(self.accumulator.partial(group)));
+                PartialStates::States(states)
             }
         }
     }
