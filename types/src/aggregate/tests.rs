@@ -426,6 +426,52 @@ fn distinct_floats_are_added_in_their_order() {
 }
 
 #[test]
+fn sums_of_numerics_of_all_sizes_are_exact() {
+    let parse = |text: &str| numeric::Numeric::parse(text).unwrap();
+    let huge = "9".repeat(37);
+    let lists: [&[&str]; 5] = [
+        &["1.5", "2.25", "-3", "0.000"],
+        &["9223372036854775807", "9223372036854775807", "0.01", "1"],
+        // More than the whole number takes, and back.
+        &[&huge, &huge, &huge, "1e40", "-1e40", "0.5", "12345678901234567890.5"],
+        &["1e-30", "99999999999999999999", "1e300", "-1e300", "1e-200"],
+        &["1", "Infinity", "2", "NaN"],
+    ];
+    let call = Aggregate {
+        kind: AggregateKind::Sum,
+        arguments: vec![Expr::column(0, Numeric)],
+        distinct: false,
+        order_by: vec![],
+        filter: None,
+        data_type: Numeric,
+    };
+    let context = EvalContext::default();
+    let states = |values: &[numeric::Numeric]| {
+        let rows: Vec<Vec<Datum>> =
+            values.iter().map(|value| vec![Datum::Numeric(value.clone())]).collect();
+        let mut states = AggregateStates::new(&call, &context);
+        states.resize(1);
+        let batch = Batch::from_rows(&[Numeric], &rows);
+        states.feed(&vec![0; values.len()], &batch, &context).unwrap();
+        states
+    };
+    for list in lists {
+        let values: Vec<numeric::Numeric> = list.iter().map(|text| parse(text)).collect();
+        let expected = values.iter().try_fold(parse("0"), |sum, value| sum.checked_add(value));
+        let expected = expected.unwrap().to_string();
+        for cut in 0..=values.len() {
+            let (one, other) = values.split_at(cut);
+            let mut whole = states(&[]);
+            for part in [states(one), states(other)] {
+                whole.merge(&part.into_partial(1), &[0]).unwrap();
+            }
+            let Datum::Numeric(sum) = whole.finish(0..1).unwrap().datum(0) else { panic!() };
+            assert_eq!(sum.to_string(), expected, "{list:?} at {cut}");
+        }
+    }
+}
+
+#[test]
 fn aggregates_resolve_as_in_postgres() {
     let found =
         |kind, argument, data_type| Some(Resolved { kind, arguments: vec![argument], data_type });
