@@ -138,8 +138,8 @@ fn answers(side: &mut Side, statement: &Statement) -> Vec<Answer> {
     answers
 }
 
-/// Numbers and times are equal whatever their scale is, and so are 0 and -0: which of several equal values stands for
-/// a group is not said.
+/// Numbers and times are equal whatever their scale is, and so are 0 and -0: which of several equal
+/// values stands for a group is not said.
 fn normal(value: &Option<String>) -> Option<String> {
     let value = value.as_ref()?;
     let value = if value == "-0" { "0" } else { value };

@@ -239,8 +239,8 @@ pub struct ProjectSetNode {
 }
 
 /// See [`Node::HashJoin`] and [`Node::MergeJoin`]. The right side is kept: all of it in a hash
-/// table, or the stretch of it that may match the left rows at hand. A merge join is an inner, left,
-/// semi or anti one, and its keys ascend, NULLs last.
+/// table, or the stretch of it that may match the left rows at hand. A merge join is an inner,
+/// left, semi or anti one, and its keys ascend, NULLs last.
 #[derive(Debug)]
 pub struct KeyJoinNode {
     /// How rows pair up.

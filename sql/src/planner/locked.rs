@@ -1,9 +1,10 @@
 //! FOR UPDATE of a table whose rows are sorted: only those that the statement yields are locked.
 //!
 //! A scan that locks takes its rows as it meets them, which is right where they come in the wanted
-//! order. Where they are sorted, `ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` would lock all of them:
-//! there the rows are read and sorted without locks, and the first ones locked and read again, as
-//! PostgreSQL does it. What has changed meanwhile is yielded as it is now, where it was sorted.
+//! order. Where they are sorted, `ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` would lock all of
+//! them: there the rows are read and sorted without locks, and the first ones locked and read
+//! again, as PostgreSQL does it. What has changed meanwhile is yielded as it is now, where it was
+//! sorted.
 
 use std::sync::Arc;
 

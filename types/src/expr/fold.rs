@@ -24,8 +24,8 @@ impl Expr {
     }
 }
 
-/// Makes a comparison of a date with a constant timestamp one of two dates: faster, and a bound of a
-/// key of dates.
+/// Makes a comparison of a date with a constant timestamp one of two dates: faster, and a bound of
+/// a key of dates.
 fn dated(node: Expr) -> Expr {
     let Some((left, op, right)) = node.as_comparison() else { return node };
     let (date, op, bound) = match (left.data_type(), right.data_type()) {

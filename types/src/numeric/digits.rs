@@ -277,8 +277,8 @@ impl Digits {
         result
     }
 
-    /// Returns the square root at `scale`, rounded: before the point, if that is negative. The value
-    /// must not be negative.
+    /// Returns the square root at `scale`, rounded: before the point, if that is negative. The
+    /// value must not be negative.
     pub(super) fn sqrt(&self, scale: i32) -> Digits {
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let mut radicand = self.digits.clone();
