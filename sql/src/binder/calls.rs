@@ -24,11 +24,10 @@ impl Binder<'_> {
     pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let position = call.name.position();
         let name = call.name.name.value.as_str();
-        let of_schema = call.name.schema.as_ref().is_some_and(|one| one.value != "pg_catalog");
         if let Some(bound) = self.bind_user_call(call)? {
             return Ok(bound);
         }
-        if of_schema {
+        if call.name.schema.as_ref().is_some_and(|one| one.value != "pg_catalog") {
             return Err(self.undefined_in_schema(call));
         }
         if types::function::is_internal(name) {

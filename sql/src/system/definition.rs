@@ -35,14 +35,18 @@ pub(super) fn pretty_of_value(expr: &Expr) -> String {
 
 /// Returns the text of a default, without the cast to the column's type that nobody wrote.
 pub(super) fn default(expr: &Expr, table: &Table) -> String {
+    without_casts(expr, &|column| identifier(&table.columns[column].name))
+}
+
+/// Returns the text of an expression without the outer casts that nobody wrote.
+pub(super) fn without_casts(expr: &Expr, name: &dyn Fn(usize) -> String) -> String {
     let mut expr = expr;
     while let Expr::Cast { operand, explicit: false, .. }
     | Expr::Domain { operand, explicit: false, .. } = expr
     {
         expr = operand;
     }
-    let name = |column: usize| identifier(&table.columns[column].name);
-    sequences_by_name(&expr.describe_operand(&name))
+    sequences_by_name(&expr.describe_operand(name))
 }
 
 /// Returns the text of an expression without the parentheses that AND and OR need not have.

@@ -60,7 +60,16 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         "column_domain_usage" => {
             relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
         }
-        "routines" => catalog.functions().map(|one| user_functions::routine(shape, one)).collect(),
+        "routines" => {
+            let of_users = catalog.functions();
+            of_users.map(|one| user_functions::routine(shape, objects, one)).collect()
+        }
+        "parameters" => {
+            let of_users = catalog.functions();
+            of_users
+                .flat_map(|one| user_functions::parameters(shape, catalog, objects, one))
+                .collect()
+        }
         "enabled_roles" => vec![shape.row([("role_name", text(OWNER_NAME))])],
         "character_sets" => vec![shape.row([
             ("character_set_name", text("UTF8")),
@@ -163,7 +172,7 @@ fn limits(sql_type: SqlType) -> Limits {
 }
 
 /// Returns what the standard calls a type, and its schema and name.
-fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) {
+pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) {
     if let Some(domain) = sql_type.domain.and_then(|oid| objects.domain(oid)) {
         return ("USER-DEFINED", &domain.record.schema, &domain.record.name);
     }

@@ -1,18 +1,20 @@
 //! Functions of users as `pg_proc`, `information_schema.routines` and `pg_get_functiondef` tell of
 //! them.
 
-use types::{Datum, SqlType};
+use types::{DataType, Datum, SqlType};
 
+use crate::assemble;
 use crate::ast::Volatility;
 use crate::catalog::Catalog;
 use crate::catalog::function::{Function, ParameterRecord, ReturnRecord};
 use crate::catalog::name::SearchPath;
 use crate::system::Row;
-use crate::system::definition::{identifier, qualified};
+use crate::system::definition::{self, identifier, qualified};
+use crate::system::information_schema::named;
 use crate::system::objects::{DATABASE_NAME, OWNER, Objects};
 use crate::system::pg_proc::SQL;
 use crate::system::shape::Shape;
-use crate::system::value::{array, char, int2, oid, text, text_or_null, vector};
+use crate::system::value::{array, char, int2, int4, oid, text, text_or_null, vector};
 
 /// `pg_type.oid` of `record`.
 const RECORD: u32 = 2_249;
@@ -39,6 +41,7 @@ impl Names<'_> {
             };
             text.push_str(&self.shown(*sql_type));
             if let Some(default) = record.default.as_ref().filter(|_| defaults) {
+                let default = default_text(self.catalog, default, *sql_type);
                 text.push_str(&format!(" DEFAULT {default}"));
             }
             text
@@ -111,6 +114,15 @@ impl Names<'_> {
     }
 }
 
+/// Returns the text of a default as PostgreSQL writes it, with what was left to be understood.
+fn default_text(catalog: &Catalog, text: &str, sql_type: SqlType) -> String {
+    let bound = assemble::expression(catalog, text, &[], Some(sql_type));
+    bound.map_or_else(
+        |_| text.to_owned(),
+        |bound| definition::without_casts(&bound, &|_| String::new()),
+    )
+}
+
 fn volatility(function: &Function) -> Datum {
     char(match function.record.volatility {
         Volatility::Immutable => 'i',
@@ -175,14 +187,14 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
 }
 
 /// The row of `information_schema.routines`.
-pub(super) fn routine(shape: &Shape, function: &Function) -> Row {
+pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> Row {
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
-    let is_rows = matches!(record.returns, ReturnRecord::Table(_)) && function.columns.len() > 1;
-    let data_type = match function.columns.as_slice() {
-        [(_, sql_type)] if !is_rows => Some(sql_type.base.sql_name()),
-        _ => Some("record"),
+    let result = match function.columns.as_slice() {
+        [(_, sql_type)] => *sql_type,
+        _ => DataType::Record.into(),
     };
+    let (data_type, udt_schema, udt_name) = named(objects, result);
     let body = Some(record.body.as_str()).filter(|_| record.search_path.is_none());
     let yes_or_no = |value: bool| text(if value { "YES" } else { "NO" });
     shape.row([
@@ -193,7 +205,11 @@ pub(super) fn routine(shape: &Shape, function: &Function) -> Row {
         ("routine_schema", text(&record.schema)),
         ("routine_name", text(&record.name)),
         ("routine_type", text("FUNCTION")),
-        ("data_type", text_or_null(data_type)),
+        ("data_type", text(data_type)),
+        ("type_udt_catalog", text(DATABASE_NAME)),
+        ("type_udt_schema", text(udt_schema)),
+        ("type_udt_name", text(udt_name)),
+        ("dtd_identifier", text("0")),
         ("routine_body", text("SQL")),
         ("routine_definition", text_or_null(body)),
         ("external_language", text("SQL")),
@@ -202,6 +218,49 @@ pub(super) fn routine(shape: &Shape, function: &Function) -> Row {
         ("sql_data_access", text("MODIFIES")),
         ("is_null_call", yes_or_no(record.strict)),
         ("schema_level_routine", text("YES")),
+        ("max_dynamic_result_sets", int4(0)),
         ("security_type", text("INVOKER")),
+        ("as_locator", yes_or_no(false)),
+        ("is_udt_dependent", yes_or_no(false)),
     ])
+}
+
+/// The rows of `information_schema.parameters`: what a function takes, then the columns of the table
+/// that it returns.
+pub(super) fn parameters(
+    shape: &Shape,
+    catalog: &Catalog,
+    objects: &Objects,
+    function: &Function,
+) -> Vec<Row> {
+    let record = &function.record;
+    let returned = match &record.returns {
+        ReturnRecord::Table(_) => function.columns.as_slice(),
+        _ => &[],
+    };
+    let taken = record.parameters.iter().zip(&function.parameters);
+    let taken = taken.map(|(one, sql_type)| ("IN", &one.name, *sql_type, one.default.as_ref()));
+    let returned = returned.iter().map(|(name, sql_type)| ("OUT", name, *sql_type, None));
+    let row = |(at, (mode, name, sql_type, default)): (usize, (&str, &String, SqlType, _))| {
+        let (data_type, udt_schema, udt_name) = named(objects, sql_type);
+        let default: Option<&String> = default;
+        let default = default.map(|text| default_text(catalog, text, sql_type));
+        shape.row([
+            ("specific_catalog", text(DATABASE_NAME)),
+            ("specific_schema", text(&record.schema)),
+            ("specific_name", text(format!("{}_{}", record.name, function.oid()))),
+            ("ordinal_position", int4(at + 1)),
+            ("parameter_mode", text(mode)),
+            ("is_result", text("NO")),
+            ("as_locator", text("NO")),
+            ("parameter_name", text_or_null(Some(name).filter(|name| !name.is_empty()))),
+            ("data_type", text(data_type)),
+            ("udt_catalog", text(DATABASE_NAME)),
+            ("udt_schema", text(udt_schema)),
+            ("udt_name", text(udt_name)),
+            ("dtd_identifier", text((at + 1).to_string())),
+            ("parameter_default", text_or_null(default)),
+        ])
+    };
+    taken.chain(returned).enumerate().map(row).collect()
 }
