@@ -49,6 +49,8 @@ pub struct LikeParts {
     pub identity: bool,
     /// `GENERATED`
     pub generated: bool,
+    /// `COMMENTS`, of what is taken over.
+    pub comments: bool,
 }
 
 impl CreateTable {

@@ -19,7 +19,7 @@ impl Ddl<'_> {
         self.set_comment(subject, statement.text.as_deref())
     }
 
-    fn set_comment(&mut self, subject: Subject, text: Option<&str>) -> Result<()> {
+    pub(super) fn set_comment(&mut self, subject: Subject, text: Option<&str>) -> Result<()> {
         let row = Mutation::new(subject.key());
         let row = match text {
             None => row.delete_row(),

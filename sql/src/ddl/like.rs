@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::ast;
 use crate::ast::{
     ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Ident, IndexKey,
-    KeyColumn, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr, TableConstraint,
-    TableOption, TypeName,
+    KeyColumn, LikeParts, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
+    TableConstraint, TableOption, TypeName,
 };
+use crate::catalog::comment::Subject;
 use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
@@ -49,6 +50,75 @@ impl Ddl<'_> {
         }
         indexes.reverse();
         Ok((table, indexes))
+    }
+}
+
+impl Ddl<'_> {
+    /// Gives a new table the comments on what it has taken over.
+    pub(super) fn copy_comments(
+        &mut self,
+        table: &ast::TableName,
+        likes: &[LikeTable],
+    ) -> Result<()> {
+        for like in likes.iter().filter(|like| like.including.comments) {
+            let catalog = self.changes.catalog(self.engine);
+            let (Some(source), Some(Relation::Table(table))) =
+                (self.find(&catalog, &like.table), self.find(&catalog, table))
+            else {
+                continue;
+            };
+            let source = source.oid();
+            let of_source = catalog.comments().iter().filter(|(subject, _)| {
+                let relation = catalog.table(source);
+                let mut indexes = relation.iter().flat_map(|table| &table.indexes);
+                subject.is_of(source) || indexes.any(|index| subject.is_of(index.oid))
+            });
+            let copied = of_source.filter_map(|(subject, text)| {
+                Some((taken_over(&catalog, subject, table, like.including)?, Arc::clone(text)))
+            });
+            for (subject, text) in copied.collect::<Vec<_>>() {
+                self.set_comment(subject, Some(&text))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns what a table has taken over of what a comment is about.
+fn taken_over(
+    catalog: &Catalog,
+    subject: &Subject,
+    table: &Table,
+    including: LikeParts,
+) -> Option<Subject> {
+    match subject {
+        Subject::Column(source, position) => {
+            let position = *position as usize;
+            let name = match (catalog.table(*source), catalog.view(*source)) {
+                (Some(source), _) => &source.columns.get(position)?.name,
+                (_, Some(view)) => &view.columns.get(position)?.name,
+                _ => return None,
+            };
+            Some(Subject::Column(table.oid, table.column_index(name)? as u32))
+        }
+        Subject::Constraint(_, name) if including.constraints => {
+            let mut checks = table.constraints.checks.iter();
+            let check = checks.find(|check| check.name == *name)?;
+            Some(Subject::Constraint(table.oid, check.name.clone()))
+        }
+        Subject::PrimaryKey(_) if including.indexes => Some(Subject::PrimaryKey(table.oid)),
+        Subject::Relation(index) if including.indexes => {
+            let records = catalog.tables().into_iter().filter_map(|one| catalog.record(one.oid));
+            let mut indexes = records.flat_map(|record| &record.indexes);
+            let source = indexes.find(|one| one.oid == *index)?;
+            let mut own = catalog.record(table.oid)?.indexes.iter();
+            let copy = own.find(|one| {
+                (&one.keys, one.unique, one.constraint, one.include.len())
+                    == (&source.keys, source.unique, source.constraint, source.include.len())
+            });
+            copy.map(|index| Subject::Relation(index.oid))
+        }
+        _ => None,
     }
 }
 

@@ -211,6 +211,7 @@ impl Ddl<'_> {
         self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
         let (expanded, indexes);
         let mut statement = statement;
+        let likes = statement.likes.clone();
         if !statement.likes.is_empty() {
             (expanded, indexes) = self.expanded(&catalog, statement)?;
             statement = &expanded;
@@ -219,6 +220,7 @@ impl Ddl<'_> {
         }
         self.create_new_table(statement, &schema, &[])?;
         indexes.iter().try_for_each(|index| self.create_index(index))?;
+        self.copy_comments(&statement.name, &likes)?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }

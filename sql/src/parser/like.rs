@@ -29,10 +29,12 @@ impl Cursor<'_> {
                         indexes: on,
                         identity: on,
                         generated: on,
+                        comments: on,
                     };
                 }
+                "comments" => including.comments = on,
                 // Tables have none of these.
-                "comments" | "compression" | "statistics" | "storage" => {}
+                "compression" | "statistics" | "storage" => {}
                 _ => return Err(self.unexpected()),
             }
             self.advance();
