@@ -165,11 +165,13 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use store::ReadFigures;
 
     use super::*;
+    use crate::plan::{Node, ValuesNode};
 
     fn step(line: &str, address: Option<usize>, inputs: Vec<Step>) -> Step {
         Step { line: line.to_owned(), names: Vec::new(), inputs, address }
@@ -219,5 +221,17 @@ mod tests {
   }
 ]"#;
         assert_eq!(json(&plan, Shown::default(), &[("Planning Time", 0.25)]), wanted);
+        let node = Node::Values(Arc::new(ValuesNode { types: Vec::new(), rows: Vec::new() }));
+        let mut estimates = Estimates::default();
+        estimates.set(&node, Estimate { startup: 0.5, total: 12.3456, rows: 99.6, width: 8 });
+        let shown = Shown { estimates: Some(&estimates), ..Shown::default() };
+        let values = step("Values", Some(node.address()), Vec::new());
+        assert_eq!(text(&values, shown), ["Values (cost=0.50..12.35 rows=100 width=8)"]);
+        let found = json(&values, shown, &[]);
+        let wanted = r#""Startup Cost": 0.5,
+      "Total Cost": 12.346,
+      "Plan Rows": 100,
+      "Plan Width": 8"#;
+        assert!(found.contains(wanted), "{found}");
     }
 }

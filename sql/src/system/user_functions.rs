@@ -225,8 +225,8 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
     ])
 }
 
-/// The rows of `information_schema.parameters`: what a function takes, then the columns of the table
-/// that it returns.
+/// The rows of `information_schema.parameters`: what a function takes, then the columns of the
+/// table that it returns.
 pub(super) fn parameters(
     shape: &Shape,
     catalog: &Catalog,
