@@ -66,8 +66,8 @@ impl Session {
     }
 
     fn analyze(&mut self, table: &Arc<Table>) -> Result<()> {
-        // Before the snapshot: what is committed in between makes the table due once more. The other
-        // way round nobody would look at it again.
+        // Before the snapshot: what is committed in between makes the table due once more. The
+        // other way round nobody would look at it again.
         let estimate = self.engine.store().row_estimate(table.id)?;
         self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
