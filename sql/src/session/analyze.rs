@@ -66,9 +66,11 @@ impl Session {
     }
 
     fn analyze(&mut self, table: &Arc<Table>) -> Result<()> {
-        // Before the snapshot: what is committed in between makes the table due once more. The
-        // other way round nobody would look at it again.
+        // All rows that are in the estimate are to be in the snapshot, those too whose commit still
+        // waits for the disk: what comes in between makes the table due once more, and what the
+        // estimate has and the snapshot has not would never be looked at again.
         let estimate = self.engine.store().row_estimate(table.id)?;
+        self.engine.store().wait_for_commits()?;
         self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
         if open.modes.read_only {
