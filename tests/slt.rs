@@ -117,6 +117,7 @@ const PORTABLE: &[&str] = &[
     "json",
     "keys",
     "lateral",
+    "materialized_views",
     "merge",
     "nested_queries",
     "no_primary_key",

@@ -68,6 +68,7 @@ pub fn table(
         id: record.descriptor.id,
         schema: record.schema.clone(),
         name: record.name.clone(),
+        kind: *record.kind,
         columns,
         constraints: Arc::new(constraints(catalog, record, &names, &layout)?),
         layout,

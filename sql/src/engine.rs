@@ -22,6 +22,7 @@ use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
 use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
+use crate::catalog::later::decode_table;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
@@ -328,7 +329,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     read_rows(store, TABLES_PREFIX, |id, bytes| {
-        let record: TableRecord = decode(bytes)?;
+        let record = decode_table(bytes)?;
         let attached = coprocessors.remove(id).unwrap_or_default();
         let table = assemble::table(&catalog, &record, attached)?;
         catalog = catalog.with_stored(table, record);

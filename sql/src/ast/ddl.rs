@@ -84,7 +84,7 @@ impl ColumnDefinition {
     }
 }
 
-/// `CREATE TABLE … AS` and `SELECT … INTO`
+/// `CREATE TABLE … AS`, `SELECT … INTO` and `CREATE MATERIALIZED VIEW`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTableAs {
     /// `IF NOT EXISTS`
@@ -99,8 +99,30 @@ pub struct CreateTableAs {
     pub query: Box<Statement>,
     /// False for `WITH NO DATA`.
     pub with_data: bool,
-    /// It was written as `SELECT … INTO`.
-    pub is_select_into: bool,
+    /// What is made.
+    pub made: Made,
+}
+
+/// What a query makes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Made {
+    /// `CREATE TABLE … AS`
+    Table,
+    /// `SELECT … INTO`
+    Into,
+    /// `CREATE MATERIALIZED VIEW`, with the query as it was written.
+    MaterializedView(Box<SourceQuery>),
+}
+
+/// `REFRESH MATERIALIZED VIEW`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refresh {
+    /// `CONCURRENTLY`
+    pub concurrently: bool,
+    /// The materialized view.
+    pub name: TableName,
+    /// False for `WITH NO DATA`.
+    pub with_data: bool,
 }
 
 /// A column of CREATE TABLE.
@@ -223,6 +245,8 @@ pub enum ObjectKind {
     Table,
     /// A view.
     View,
+    /// A materialized view.
+    MaterializedView,
     /// A sequence.
     Sequence,
     /// An index.
@@ -237,6 +261,7 @@ impl ObjectKind {
         match self {
             ObjectKind::Table => "table",
             ObjectKind::View => "view",
+            ObjectKind::MaterializedView => "materialized view",
             ObjectKind::Sequence => "sequence",
             ObjectKind::Index => "index",
             ObjectKind::Schema => "schema",
@@ -391,6 +416,8 @@ pub struct AlterIndex {
 /// `ALTER TABLE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterTable {
+    /// What the statement says that it is.
+    pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// The table.

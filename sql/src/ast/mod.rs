@@ -30,8 +30,9 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, CommentOn, CommentSubject, ConstraintKind, CreateIndex, CreateSchema,
     CreateTable, CreateTableAs, CreateView, Drop, ForeignKey, IndexKey, KeyColumn, LikeParts,
-    LikeTable, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, ReferentialAction,
-    RegionAction, Rename, RenameSchema, TableChange, TableConstraint, TableOption, Truncate,
+    LikeTable, Made, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, ReferentialAction,
+    Refresh, RegionAction, Rename, RenameSchema, TableChange, TableConstraint, TableOption,
+    Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -117,8 +118,10 @@ pub enum Statement {
     Merge(Box<Merge>),
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
-    /// `CREATE TABLE … AS`, `SELECT … INTO`
+    /// `CREATE TABLE … AS`, `SELECT … INTO`, `CREATE MATERIALIZED VIEW`
     CreateTableAs(Box<CreateTableAs>),
+    /// `REFRESH MATERIALIZED VIEW`
+    Refresh(Refresh),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
     /// `ALTER SCHEMA … RENAME TO`
@@ -244,33 +247,32 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::CreateTableAs(create) if create.is_select_into => "SELECT INTO",
-            Statement::CreateTableAs(_) => "CREATE TABLE AS",
+            Statement::CreateTableAs(create) => match create.made {
+                Made::Table => "CREATE TABLE AS",
+                Made::Into => "SELECT INTO",
+                Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
+            },
+            Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::RenameSchema(_) => "ALTER SCHEMA",
             Statement::Drop(drop) => match drop.kind {
                 ObjectKind::Table => "DROP TABLE",
                 ObjectKind::View => "DROP VIEW",
+                ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
                 ObjectKind::Sequence => "DROP SEQUENCE",
                 ObjectKind::Index => "DROP INDEX",
                 ObjectKind::Schema => "DROP SCHEMA",
             },
             Statement::Comment(_) => "COMMENT",
             Statement::Truncate(_) => "TRUNCATE TABLE",
-            Statement::Rename(rename) => match rename.kind {
-                ObjectKind::Table => "ALTER TABLE",
-                ObjectKind::View => "ALTER VIEW",
-                ObjectKind::Sequence => "ALTER SEQUENCE",
-                ObjectKind::Index => "ALTER INDEX",
-                ObjectKind::Schema => "ALTER SCHEMA",
-            },
+            Statement::Rename(rename) => altered(rename.kind),
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::Type(statement) => statement.tag(),
             Statement::Function(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
-            Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::AlterTable(alter) => altered(alter.kind),
             Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {
                 QuotaOwner::Table(_) => "ALTER TABLE",
@@ -305,5 +307,17 @@ impl Statement {
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",
         }
+    }
+}
+
+/// Returns the tag of a statement that alters something.
+fn altered(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "ALTER TABLE",
+        ObjectKind::View => "ALTER VIEW",
+        ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
+        ObjectKind::Sequence => "ALTER SEQUENCE",
+        ObjectKind::Index => "ALTER INDEX",
+        ObjectKind::Schema => "ALTER SCHEMA",
     }
 }

@@ -14,6 +14,7 @@ use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::Relation as CatalogRelation;
+use crate::catalog::later::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
@@ -164,6 +165,9 @@ impl Binder<'_> {
         let (rows, mut scope, oid) = match self.find_relation(name) {
             Some(CatalogRelation::Table(table)) => {
                 let table = Arc::clone(table);
+                if table.kind == (TableKind::Materialized { populated: false }) {
+                    self.unpopulated.get_or_insert_with(|| table.name.clone());
+                }
                 let columns = table.columns.iter();
                 let columns = columns.map(|column| column.shown_name().to_owned());
                 self.note_relation(name, table.oid, columns);

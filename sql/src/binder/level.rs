@@ -319,6 +319,8 @@ pub(super) struct Binder<'a> {
     pub(super) trace: Option<Trace>,
     /// The view whose query is at hand, if it is one's.
     pub(super) view: Option<Arc<View>>,
+    /// The first materialized view without rows that the statement reads.
+    pub(super) unpopulated: Option<String>,
     /// How many views the query at hand is inside of.
     pub(super) view_depth: usize,
     /// The queries of WITH that were declared around it, and below the level at hand.
@@ -347,6 +349,7 @@ impl<'a> Binder<'a> {
             levels: Vec::new(),
             trace: None,
             view: None,
+            unpopulated: None,
             view_depth: 0,
             named: Vec::new(),
             named_count: 0,

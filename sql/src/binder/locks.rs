@@ -76,6 +76,16 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         let message = format!("{text} cannot be applied to the nullable side of an outer join");
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(clause.position));
     }
+    let mut materialized = None;
+    for_each_scan(plan, &mut |scan| {
+        if scan.lock.is_some() && scan.table.is_materialized() {
+            materialized = Some(scan.table.name.clone());
+        }
+    });
+    if let Some(name) = materialized {
+        let message = format!("cannot lock rows in materialized view \"{name}\"");
+        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    }
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
     if past && let Some(clause) = clauses.first() {

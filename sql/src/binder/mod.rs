@@ -84,6 +84,7 @@ use crate::binder::typed::Typed;
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
+use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn, ParameterTypes, Query};
 
@@ -97,6 +98,8 @@ pub struct BoundStatement {
     /// The number of parameters that its expressions use: the client's, then those that
     /// [`Apply::bindings`](crate::logical::Apply::bindings) set.
     pub parameter_count: usize,
+    /// The first materialized view without rows that it reads, if there is one.
+    pub unpopulated: Option<String>,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -122,6 +125,31 @@ pub fn bind(
         bound,
         parameter_types: binder.parameters.final_types(),
         parameter_count: binder.parameters.count(),
+        unpopulated: binder.unpopulated,
+    })
+}
+
+/// Binds the query of a materialized view, in the view's own world.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn bind_materialized(
+    view: &Arc<View>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    constants: &SessionConstants,
+) -> Result<BoundStatement> {
+    let mut binder = Binder::new(catalog, system, constants, Parameters::none());
+    binder.view = Some(Arc::clone(view));
+    let query = binder.bind_query(&view.query, true)?;
+    let mut bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
+    prune::finish(&mut bound, &binder.parameters);
+    Ok(BoundStatement {
+        bound,
+        parameter_types: binder.parameters.final_types(),
+        parameter_count: binder.parameters.count(),
+        unpopulated: binder.unpopulated,
     })
 }
 

@@ -37,6 +37,10 @@ impl Binder<'_> {
     /// Returns the table that a statement writes.
     pub(super) fn written_table(&mut self, name: &TableName) -> Result<Arc<Table>> {
         match self.find_relation(name) {
+            Some(Relation::Table(table)) if table.is_materialized() => {
+                let message = format!("cannot change materialized view \"{}\"", table.name);
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
             Some(Relation::Table(table)) => return Ok(Arc::clone(table)),
             Some(Relation::View(view)) => {
                 let what = format!("changing rows through view \"{}\"", view.name);

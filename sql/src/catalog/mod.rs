@@ -14,6 +14,7 @@ pub mod domain;
 pub mod enumeration;
 pub mod foreign_key;
 pub mod function;
+pub mod later;
 pub mod name;
 pub mod quota;
 pub mod record;
@@ -318,7 +319,7 @@ impl Catalog {
         self.views.get(&oid)
     }
 
-    /// Returns all views, oldest first.
+    /// Returns all views, materialized ones included, oldest first.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
     }
@@ -327,7 +328,10 @@ impl Catalog {
     #[must_use]
     pub fn with_view(&self, view: View) -> Catalog {
         let mut next = self.without_view(view.oid);
-        next.name(&view.schema, &view.name, RelationId::View(view.oid));
+        // A materialized view has the name of its table.
+        if !next.tables.contains_key(&view.oid) {
+            next.name(&view.schema, &view.name, RelationId::View(view.oid));
+        }
         Arc::make_mut(&mut next.views).insert(view.oid, Arc::new(view));
         next
     }
@@ -338,7 +342,9 @@ impl Catalog {
         let mut next = self.next();
         if let Some(view) = self.views.get(&oid) {
             Arc::make_mut(&mut next.views).remove(&oid);
-            next.unname(&view.schema, &view.name);
+            if !next.tables.contains_key(&oid) {
+                next.unname(&view.schema, &view.name);
+            }
         }
         next
     }
@@ -623,10 +629,10 @@ impl Catalog {
 }
 
 impl Relation<'_> {
-    /// Returns the word for it: `table`, `index`, `view`, `sequence`.
+    /// Returns the words for it: `table`, `index`, `view`, `materialized view`, `sequence`.
     pub fn kind(self) -> &'static str {
         match self {
-            Relation::Table(_) => "table",
+            Relation::Table(table) => table.kind_name(),
             Relation::PrimaryKey(_) | Relation::Index(..) => "index",
             Relation::View(_) => "view",
             Relation::Sequence(_) => "sequence",

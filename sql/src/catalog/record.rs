@@ -1,8 +1,9 @@
 //! The catalog on disk: what is stored of a table, as rows of the system table.
 //!
 //! One row a table; its key is the table's number, its one cell a [`TableRecord`] in the store's
-//! metadata encoding ([`store::codec`]). Only SQL text and numbers are stored: bound forms are made
-//! anew when the catalog is read, so that they may change from version to version.
+//! metadata encoding ([`store::codec`]), with what [`later`](crate::catalog::later) adds. Only SQL
+//! text and numbers are stored: bound forms are made anew when the catalog is read, so that they
+//! may change from version to version.
 //!
 //! What is attached to a table is in a row of its own, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
@@ -17,6 +18,7 @@ use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
 use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::later::{Later, TableKind};
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -169,6 +171,8 @@ pub struct TableRecord {
     pub schema_version: u32,
     /// Id, families and their rules. The first split points of a salted table are its buckets.
     pub descriptor: TableDescriptor,
+    /// What it is to statements.
+    pub kind: Later<TableKind>,
 }
 
 /// A column.

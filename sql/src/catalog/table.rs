@@ -16,6 +16,7 @@ use types::{Datum, SqlType};
 
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::later::TableKind;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 
@@ -37,6 +38,8 @@ pub struct Table {
     pub schema: String,
     /// Its name in the schema.
     pub name: String,
+    /// What it is to statements.
+    pub kind: TableKind,
     /// The columns, in order.
     pub columns: Vec<Column>,
     /// The positions of its generated columns.
@@ -130,6 +133,16 @@ impl Column {
 }
 
 impl Table {
+    /// Returns whether it is a materialized view.
+    pub fn is_materialized(&self) -> bool {
+        matches!(self.kind, TableKind::Materialized { .. })
+    }
+
+    /// Returns the words for it in messages: `table`, `materialized view`.
+    pub fn kind_name(&self) -> &'static str {
+        if self.is_materialized() { "materialized view" } else { "table" }
+    }
+
     /// Returns its full name.
     pub fn full_name(&self) -> ObjectName {
         ObjectName::new(&self.schema, &self.name)

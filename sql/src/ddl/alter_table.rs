@@ -12,7 +12,7 @@ use types::{DataType, Datum};
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::{ConstraintKind, TableChange, TableConstraint};
+use crate::ast::{ConstraintKind, ObjectKind, TableChange, TableConstraint};
 use crate::binder;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
@@ -44,6 +44,7 @@ impl Ddl<'_> {
             found => found?,
         };
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        check_kind(&table, statement, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
         changes.into_iter().try_for_each(|change| self.change_table(table.oid, change))
@@ -62,6 +63,9 @@ impl Ddl<'_> {
             }
             TableChange::RenameColumn { column, to } => {
                 self.rename_column(&table, &mut record, column, to)?;
+                if let Some(view) = catalog.view(oid) {
+                    self.rename_view_column(view, &column.value, &to.value)?;
+                }
             }
             TableChange::ColumnType { column, type_name, using } => {
                 return self.change_type(&table, record, column, (type_name, using.as_ref()));
@@ -267,6 +271,43 @@ impl Ddl<'_> {
             }
             _ => Ok(()),
         })
+    }
+}
+
+/// Of a materialized view columns get new names, and nothing else is changed.
+fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange]) -> Result<()> {
+    let name = &statement.name.name.value;
+    if statement.kind != ObjectKind::Table && statement.kind.name() != table.kind_name() {
+        let message = format!("\"{name}\" is not a {}", statement.kind.name());
+        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    }
+    let refused = changes.iter().find(|one| !matches!(one, TableChange::RenameColumn { .. }));
+    let Some(refused) = refused.filter(|_| table.is_materialized()) else { return Ok(()) };
+    if let TableChange::RenameConstraint { constraint, .. } = refused {
+        return Err(no_constraint(table, &constraint.value, "for table"));
+    }
+    let action = action_of(refused);
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        .with_detail("This operation is not supported for materialized views."))
+}
+
+/// Returns the words for a change in messages.
+fn action_of(change: &TableChange) -> &'static str {
+    match change {
+        TableChange::AddColumn { .. } => "ADD COLUMN",
+        TableChange::DropColumn { .. } => "DROP COLUMN",
+        TableChange::RenameColumn { .. } => "RENAME COLUMN",
+        TableChange::ColumnType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        TableChange::ColumnDefault { default: Some(_), .. } => "ALTER COLUMN ... SET DEFAULT",
+        TableChange::ColumnDefault { default: None, .. } => "ALTER COLUMN ... DROP DEFAULT",
+        TableChange::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
+        TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
+        TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
+        TableChange::AddConstraint { .. } => "ADD CONSTRAINT",
+        TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
+        TableChange::RenameConstraint { .. } => "RENAME CONSTRAINT",
+        TableChange::DropConstraint { .. } => "DROP CONSTRAINT",
     }
 }
 

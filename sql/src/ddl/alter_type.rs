@@ -119,12 +119,16 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let object = Object::Column(table.oid, position);
         let going = dependency::going(&catalog, std::slice::from_ref(&object));
-        let Some(Object::View(view)) =
-            going.iter().map(|one| &one.object).find(|one| matches!(one, Object::View(_)))
-        else {
+        // What is materialized of it is a table.
+        let is_view = |one: &&Object| match one {
+            Object::View(_) => true,
+            Object::Table(other) => *other != table.oid,
+            _ => false,
+        };
+        let Some(view) = going.iter().rev().map(|one| &one.object).find(is_view) else {
             return Ok(());
         };
-        let view = Object::View(*view).describe(&catalog, &self.path);
+        let view = view.describe(&catalog, &self.path);
         let message = "cannot alter type of a column used by a view or rule";
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             .with_detail(format!("rule _RETURN on {view} depends on column \"{column}\"")))

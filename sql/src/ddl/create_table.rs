@@ -12,6 +12,7 @@ use crate::ast;
 use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
 use crate::binder::{self, Names};
 use crate::catalog::Catalog;
+use crate::catalog::later::Later;
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
@@ -88,6 +89,7 @@ pub fn record(
             memstore_flush_bytes: options.memstore_flush_bytes,
             split: options.split.clone(),
         },
+        kind: Later::default(),
     };
     let layout = assemble::base_layout(catalog, &record)?;
     set_value_layouts(&mut record, &layout)?;

@@ -234,7 +234,10 @@ fn views(
     found: &mut Vec<(u32, Object, bool)>,
 ) {
     let views = catalog.views().filter(|view| reads(view));
-    found.extend(views.map(|view| (view.oid, Object::View(view.oid), false)));
+    found.extend(views.map(|view| match catalog.table(view.oid) {
+        Some(table) => (table.oid, Object::Table(table.oid), false),
+        None => (view.oid, Object::View(view.oid), false),
+    }));
 }
 
 /// Finds what is in a schema.
@@ -425,6 +428,7 @@ impl Object {
             Some(table) => catalog.shown_name(&table.schema, &table.name, path),
             None => String::new(),
         };
+        let kind_name = |id: &u32| catalog.table(*id).map_or("table", |table| table.kind_name());
         let column_name = |id: &u32, column: usize| {
             let table = catalog.table(*id).map(AsRef::<Table>::as_ref);
             let column = table.and_then(|table| table.columns.get(column));
@@ -432,7 +436,7 @@ impl Object {
         };
         match self {
             Object::Schema(name) => format!("schema {name}"),
-            Object::Table(table) => format!("table {}", table_name(table)),
+            Object::Table(table) => format!("{} {}", kind_name(table), table_name(table)),
             Object::View(oid) => match catalog.view(*oid) {
                 Some(view) => {
                     format!("view {}", catalog.shown_name(&view.schema, &view.name, path))
@@ -472,7 +476,8 @@ impl Object {
                 format!("index {}", catalog.shown_name(schema, name, path))
             }
             Object::Column(table, column) => {
-                format!("column {} of table {}", column_name(table, *column), table_name(table))
+                let (column, kind) = (column_name(table, *column), kind_name(table));
+                format!("column {column} of {kind} {}", table_name(table))
             }
             Object::Default(table, column) => format!(
                 "default value for column {} of table {}",

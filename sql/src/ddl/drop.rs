@@ -176,6 +176,9 @@ impl Ddl<'_> {
         lock_table(self.transaction, id, LockMode::Exclusive)?;
         self.release_target(&table, cascade, tables)?;
         let mut rows = vec![Mutation::new(table_key(oid)).delete_row()];
+        if table.is_materialized() {
+            rows.push(Mutation::new(view_key(oid)).delete_row());
+        }
         if !table.coprocessors.attached.is_empty() {
             rows.push(Mutation::new(coprocessors_key(oid)).delete_row());
         }
@@ -183,7 +186,7 @@ impl Ddl<'_> {
         self.changes.dropped.push(id);
         self.changes.dropped.extend(table.indexes.iter().map(|index| index.spec.store_table));
         let catalog = self.changes.catalog(self.engine);
-        let catalog = self.drop_quota(catalog.without_table(oid), id)?;
+        let catalog = self.drop_quota(catalog.without_table(oid).without_view(oid), id)?;
         let catalog = self.drop_statistics(catalog, id)?;
         self.changes.set_catalog(catalog);
         Ok(())

@@ -93,7 +93,7 @@ impl Ddl<'_> {
         written: &ast::ForeignKey,
     ) -> Result<Arc<TableRecord>> {
         match self.find(catalog, &written.table) {
-            Some(Relation::Table(table)) => {
+            Some(Relation::Table(table)) if !table.is_materialized() => {
                 if table.oid != record.oid {
                     lock_table(self.transaction, table.id, LockMode::Exclusive)?;
                     return self.record_of(catalog, table);

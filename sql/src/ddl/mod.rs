@@ -33,6 +33,7 @@ mod rename;
 mod truncate;
 mod sequence;
 mod view;
+mod materialized;
 mod coprocessor;
 mod split_options;
 mod quota;
@@ -47,9 +48,10 @@ use types::expr::EvalContext;
 use crate::assemble;
 use crate::ast;
 use crate::binder::{Names, SystemCatalog};
+use crate::catalog::later::encode_table;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{
-    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, encode, table_key,
+    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
 };
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
@@ -426,7 +428,7 @@ impl Ddl<'_> {
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
         let catalog = catalog.with_stored(table.clone(), record.clone());
         self.engine.attach_observers(&table, &catalog)?;
-        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
+        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.catalog = Some(Arc::new(catalog));
         Ok(())

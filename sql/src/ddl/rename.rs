@@ -8,6 +8,7 @@ use store::transaction::LockMode;
 use crate::ast;
 use crate::ast::{NewName, ObjectKind};
 use crate::catalog::name::ObjectName;
+use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::takes_from;
 use crate::ddl::sequence::replace_name;
@@ -101,6 +102,9 @@ impl Ddl<'_> {
                     record.name.clone_from(&new.name);
                     record.descriptor.name.clone_from(&new.name);
                 })?;
+                if let Some(view) = catalog.view(table.oid) {
+                    self.rename_view(view, new)?;
+                }
                 if table.schema == new.schema {
                     return Ok(());
                 }
@@ -123,12 +127,7 @@ impl Ddl<'_> {
                     one.descriptor.name.clone_from(&new.name);
                 }
             }),
-            Relation::View(view) => {
-                let mut view = view.as_ref().clone();
-                view.schema.clone_from(&new.schema);
-                view.name.clone_from(&new.name);
-                self.store_view(view)
-            }
+            Relation::View(view) => self.rename_view(view, new),
             Relation::Sequence(sequence) => {
                 let mut renamed = sequence.as_ref().clone();
                 renamed.schema.clone_from(&new.schema);
@@ -154,6 +153,13 @@ impl Ddl<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn rename_view(&mut self, view: &View, new: &ObjectName) -> Result<()> {
+        let mut view = view.clone();
+        view.schema.clone_from(&new.schema);
+        view.name.clone_from(&new.name);
+        self.store_view(view)
     }
 
     /// Coprocessors know the tables that they write to by name.

@@ -12,7 +12,8 @@ use store::descriptor::SplitOptions;
 use crate::assemble;
 use crate::ast::{Ident, TableOption};
 use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, table_key};
+use crate::catalog::later::encode_table;
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
@@ -57,7 +58,7 @@ impl Ddl<'_> {
         }
         record.descriptor.split = split;
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode(&record));
+        let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.split_anew.push(table.oid);
         self.changes.catalog = Some(Arc::new(catalog.with_stored(changed, record)));

@@ -30,6 +30,10 @@ impl Ddl<'_> {
                     },
                     _ => error,
                 })?;
+            if table.is_materialized() {
+                let message = format!("\"{}\" is not a table", table.name);
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
             if !tables.iter().any(|other| other.oid == table.oid) {
                 tables.push(table);
             }

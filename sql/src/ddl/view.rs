@@ -57,6 +57,15 @@ impl Ddl<'_> {
         })
     }
 
+    /// Gives a column of a view another name. Queries that name it go on by the old one.
+    pub(super) fn rename_view_column(&mut self, view: &View, from: &str, to: &str) -> Result<()> {
+        let mut view = view.clone();
+        for column in view.columns.iter_mut().filter(|column| column.name == from) {
+            to.clone_into(&mut column.name);
+        }
+        self.store_view(view)
+    }
+
     /// Writes a view and makes it part of the visible catalog.
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
         let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));

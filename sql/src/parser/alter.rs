@@ -35,7 +35,10 @@ impl Cursor<'_> {
             return self.alter_index(position);
         }
         if self.take_word("view") {
-            return self.alter_view(position);
+            return self.alter_view(ObjectKind::View, position);
+        }
+        if self.take_words(&["materialized", "view"]) {
+            return self.alter_view(ObjectKind::MaterializedView, position);
         }
         if self.take_word("schema") {
             return self.alter_schema();
@@ -119,19 +122,32 @@ impl Cursor<'_> {
                 return Err(unsupported(construct, position));
             }
         };
-        Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, action })))
+        let kind = ObjectKind::Table;
+        Ok(Statement::AlterTable(Box::new(AlterTable { kind, if_exists, name, action })))
     }
 
-    /// Reads what comes after ALTER VIEW.
-    fn alter_view(&mut self, position: usize) -> Result<Statement> {
+    /// Reads what comes after ALTER VIEW and ALTER MATERIALIZED VIEW.
+    fn alter_view(&mut self, kind: ObjectKind, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
-        if let Some(rename) = self.rename(ObjectKind::View, if_exists, &name)? {
+        if let Some(rename) = self.rename(kind, if_exists, &name)? {
             return Ok(rename);
+        }
+        if self.is_word("rename") {
+            let action = AlterTableAction::Changes(self.table_changes(&name)?);
+            return Ok(Statement::AlterTable(Box::new(AlterTable {
+                kind,
+                if_exists,
+                name,
+                action,
+            })));
         }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
-            word => Err(unsupported(format!("ALTER VIEW … {word}"), position)),
+            word => {
+                let construct = format!("ALTER {} … {word}", kind.name().to_uppercase());
+                Err(unsupported(construct, position))
+            }
         }
     }
 

@@ -1,11 +1,11 @@
-//! CREATE TABLE … AS and SELECT … INTO, which are one statement.
+//! CREATE TABLE … AS, SELECT … INTO and CREATE MATERIALIZED VIEW, which are one statement; REFRESH.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateTableAs, Query, Statement, TableName};
+use crate::ast::{CreateTableAs, Made, Query, Refresh, Statement, TableName};
 
 /// What becomes of INTO in a SELECT: only the first one of a statement may have it.
 #[derive(Debug, Clone)]
@@ -51,7 +51,6 @@ impl Cursor<'_> {
         }
         let query = Box::new(Statement::Query(Box::new(self.source_query()?.query)));
         let with_data = self.with_data()?;
-        let is_select_into = false;
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
             if_not_exists,
             name,
@@ -59,8 +58,50 @@ impl Cursor<'_> {
             options,
             query,
             with_data,
-            is_select_into,
+            made: Made::Table,
         })))
+    }
+
+    /// Reads CREATE MATERIALIZED VIEW from the word MATERIALIZED on.
+    pub(super) fn create_materialized_view(&mut self) -> Result<Statement> {
+        self.expect_words(&["materialized", "view"])?;
+        let if_not_exists = self.take_words(&["if", "not", "exists"]);
+        let name = self.table_name()?;
+        let columns = match self.peek() {
+            Token::LParen => self.parenthesized(Self::name)?,
+            _ => Vec::new(),
+        };
+        for (word, construct) in [("using", "a table access method"), ("tablespace", "TABLESPACE")]
+        {
+            if self.is_word(word) {
+                return Err(ParseError::unsupported(construct, self.position()));
+            }
+        }
+        let options = match self.take_word("with") {
+            true => self.parenthesized(Self::option)?,
+            false => Vec::new(),
+        };
+        self.expect_words(&["as"])?;
+        let source = self.source_query()?;
+        let with_data = self.with_data()?;
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            if_not_exists,
+            name,
+            columns,
+            options,
+            query: Box::new(Statement::Query(Box::new(source.query.clone()))),
+            with_data,
+            made: Made::MaterializedView(Box::new(source)),
+        })))
+    }
+
+    /// Reads REFRESH MATERIALIZED VIEW.
+    pub(super) fn refresh(&mut self) -> Result<Statement> {
+        self.expect_words(&["refresh", "materialized", "view"])?;
+        let concurrently = self.take_word("concurrently");
+        let name = self.table_name()?;
+        let with_data = self.with_data()?;
+        Ok(Statement::Refresh(Refresh { concurrently, name, with_data }))
     }
 
     /// Reads `[WITH [NO] DATA]`.
@@ -92,7 +133,7 @@ impl Cursor<'_> {
             options: Vec::new(),
             query: Box::new(query),
             with_data: true,
-            is_select_into: true,
+            made: Made::Into,
         })))
     }
 

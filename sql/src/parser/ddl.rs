@@ -21,6 +21,7 @@ impl Cursor<'_> {
         let (what, hint) = match self.peek_word().as_str() {
             "table" => return self.create_table(),
             "view" => return self.create_view(false),
+            "materialized" => return self.create_materialized_view(),
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
             "domain" => return self.create_domain(),

@@ -70,6 +70,10 @@ impl Cursor<'_> {
             "sequence" => ObjectKind::Sequence,
             "index" => ObjectKind::Index,
             "schema" => ObjectKind::Schema,
+            "materialized" if self.nth_word_is(1, "view") => {
+                self.advance();
+                ObjectKind::MaterializedView
+            }
             _ => return None,
         };
         self.advance();

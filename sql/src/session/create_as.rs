@@ -1,11 +1,12 @@
-//! CREATE TABLE … AS and SELECT … INTO: a table of the columns of a query, filled with its rows.
+//! CREATE TABLE … AS, SELECT … INTO and CREATE MATERIALIZED VIEW: a table of the columns of a
+//! query, filled with its rows.
 
 use std::sync::Arc;
 
 use store::admission::Work;
 use types::{Batch, DataType};
 
-use crate::ast::{ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, TypeName};
+use crate::ast::{ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Made, TypeName};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -35,7 +36,11 @@ impl Source {
 impl Session {
     /// Creates a table from a query.
     pub(super) fn run_create_as(&mut self, statement: &CreateTableAs) -> Result<Execution> {
-        let tag = if statement.is_select_into { "SELECT INTO" } else { "CREATE TABLE AS" };
+        let tag = match statement.made {
+            Made::Table => "CREATE TABLE AS",
+            Made::Into => "SELECT INTO",
+            Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
+        };
         let done = |tag: String| Ok(Execution::Done(Completion::new(tag)));
         // What the query reads is to stay what it is until the table is there.
         self.in_ddl(tag, |ddl| ddl.lock_catalog())?;
@@ -46,7 +51,14 @@ impl Session {
         }
         let columns = columns.unwrap_or_else(|| Arc::from([]));
         let definition = definition(statement, &columns)?;
-        let created = self.in_ddl(tag, |ddl| ddl.create_table(&definition))?;
+        let created = match &statement.made {
+            Made::Table | Made::Into => self.in_ddl(tag, |ddl| ddl.create_table(&definition))?,
+            Made::MaterializedView(source) => {
+                let view = self.with_planning(|planning| planning.define_view(source))?;
+                let with_data = statement.with_data;
+                self.in_ddl(tag, |ddl| ddl.create_materialized_view(&definition, view, with_data))?
+            }
+        };
         let Some(table) = created.filter(|_| statement.with_data) else {
             return done(tag.to_owned());
         };
@@ -56,6 +68,7 @@ impl Session {
 
     /// Inserts the rows of a query into a table that nobody else sees; returns their number.
     pub(super) fn fill(&mut self, table: &Arc<Table>, planned: &Planned) -> Result<u64> {
+        planned.check_populated()?;
         let open = self.begin_request();
         let _turn = open.transaction.turn(Work::Write)?;
         for &written in planned.writes.iter().chain([&table.id]) {

@@ -117,6 +117,7 @@ impl Session {
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;
+        planned.check_populated()?;
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));

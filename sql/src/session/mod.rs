@@ -11,6 +11,7 @@
 mod analyze;
 mod create_as;
 mod cursors;
+mod materialized;
 mod plan_cache;
 mod prepared;
 mod referential;
@@ -620,6 +621,7 @@ impl Session {
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let _turn = context.transaction.turn(Work::Read)?;
+        planned.check_populated()?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
             return Ok(Execution::Rows(Rows::point(columns, row, stop)));
         }
@@ -653,6 +655,7 @@ impl Session {
         }
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, parameters);
+        planned.check_populated()?;
         let outcome = self.modify(&planned, context)?;
         let tag = match tag {
             "INSERT" => format!("INSERT 0 {}", outcome.row_count),

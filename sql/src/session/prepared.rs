@@ -8,10 +8,11 @@ use store::TableId;
 use types::DataType;
 
 use crate::ast;
-use crate::ast::Statement;
-use crate::binder::{self, BoundStatement};
+use crate::ast::{NamedQueryBody, Statement};
+use crate::binder::{self, BoundStatement, ViewDefinition};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
+use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn};
 use crate::parser::ParsedStatement;
@@ -52,6 +53,8 @@ pub(crate) struct Planned {
     pub parameter_count: usize,
     /// The tables that the statement writes to, ascending.
     pub writes: Vec<TableId>,
+    /// The first materialized view without rows that it reads.
+    unpopulated: Option<String>,
 }
 
 /// A plan with what the client is told of the statement.
@@ -102,6 +105,24 @@ impl Planning<'_> {
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
     }
 
+    /// Binds the query that defines a materialized view.
+    pub(crate) fn define_view(&self, source: &ast::SourceQuery) -> Result<ViewDefinition> {
+        let queries = source.query.with.iter().flat_map(|with| &with.queries);
+        if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
+            let message = "materialized views must not use data-modifying statements in WITH";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        binder::bind_view_definition(source, self.catalog, &self.system, self.constants)
+    }
+
+    /// Plans the query of a materialized view.
+    pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<Planned> {
+        let bound = binder::bind_materialized(view, self.catalog, &self.system, self.constants)?;
+        let statistics = Noted::new(self.statistics);
+        let plan = planner::plan(&bound.bound, &statistics)?;
+        Ok(self.planned(bound, plan, statistics.into_sizes()).planned)
+    }
+
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
         let columns = columns_of(&bound.bound).map(Arc::from);
         let planned = Planned {
@@ -111,12 +132,25 @@ impl Planning<'_> {
             plan: Arc::new(plan),
             parameter_count: bound.parameter_count,
             writes: written_tables(&bound.bound),
+            unpopulated: bound.unpopulated,
         };
         PlannedStatement { planned, parameter_types: bound.parameter_types, columns }
     }
 }
 
 impl Planned {
+    /// Refuses to read a materialized view that has no rows yet.
+    ///
+    /// # Errors
+    ///
+    /// 55000
+    pub(crate) fn check_populated(&self) -> Result<()> {
+        let Some(name) = &self.unpopulated else { return Ok(()) };
+        let message = format!("materialized view \"{name}\" has not been populated");
+        Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
+    }
+
     /// Returns whether the plan would be made in the same way now.
     pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
         let path = planning.constants.search_path();

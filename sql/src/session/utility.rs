@@ -45,6 +45,7 @@ impl Session {
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
             Statement::CreateTableAs(create) => return self.run_create_as(create),
+            Statement::Refresh(refresh) => self.run_refresh(refresh)?,
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
                 self.assign(&name.value, Some(&option_text(value)), SetScope::Session)?;
@@ -411,6 +412,7 @@ impl Session {
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
+            planned.check_populated()?;
             let outcome = self.modify(planned, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
@@ -418,6 +420,7 @@ impl Session {
         let _turn = open.transaction.turn(Work::Read)?;
         let context = profiled(self.context(open, parameters));
         let spill = Arc::clone(&context.spill);
+        planned.check_populated()?;
         let mut operator = exec::open(&planned.plan, context)?;
         let mut row_count = 0;
         while let Some(batch) = operator.next()? {
@@ -443,6 +446,10 @@ impl Session {
             return Err(read_only("COPY FROM"));
         }
         let mut table = self.table(name)?;
+        if table.is_materialized() {
+            let message = format!("cannot copy to materialized view \"{}\"", table.name);
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
         loop {
             self.lock_for_write(table.id)?;
             // Whoever held the lock may have changed the table, or put another in its place.
@@ -467,6 +474,11 @@ impl Session {
         columns: &[ast::Ident],
     ) -> Result<Execution> {
         let table = self.table(name)?;
+        if table.is_materialized() {
+            let message = format!("cannot copy from materialized view \"{}\"", table.name);
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                .with_hint("Try the COPY (SELECT ...) TO variant."));
+        }
         let columns = copy::columns(&table, columns)?;
         let format = CopyFormat::read(&statement.options, columns.len())?;
         let list: Vec<String> =

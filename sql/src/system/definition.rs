@@ -316,7 +316,9 @@ pub(super) fn action_words(action: ReferentialAction) -> &'static str {
 /// `pg_get_viewdef`
 pub(super) fn view(relation: &Relation) -> Option<String> {
     match &relation.kind {
-        Kind::View(view) => Some(format!(" {};", view.text.trim().trim_end_matches(';'))),
+        Kind::View(view) | Kind::Materialized(_, view) => {
+            Some(format!(" {};", view.text.trim().trim_end_matches(';')))
+        }
         _ => None,
     }
 }

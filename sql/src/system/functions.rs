@@ -345,7 +345,7 @@ fn relation_size(
 ) -> Result<Datum> {
     let Some(relation) = objects.relation(oid) else { return Ok(Datum::Null) };
     let indexes = |of: &Relation| match &of.kind {
-        Kind::Table(table) => {
+        Kind::Table(table) | Kind::Materialized(table, _) => {
             let bytes = table.indexes.iter();
             let bytes = bytes
                 .map(|one| source.engine.store().compaction_figures(Some(one.spec.store_table)));
@@ -355,7 +355,7 @@ fn relation_size(
         _ => Ok(0),
     };
     let own = || match &relation.kind {
-        Kind::Table(_) | Kind::Index(..) => stored_bytes(source, oid),
+        Kind::Table(_) | Kind::Materialized(..) | Kind::Index(..) => stored_bytes(source, oid),
         // The primary key is in the table itself.
         _ => Ok(0),
     };

@@ -17,6 +17,7 @@ use crate::catalog::Catalog;
 use crate::catalog::comment::Subject;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key;
+use crate::catalog::later::TableKind;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
@@ -61,6 +62,8 @@ pub(super) enum Kind {
     PrimaryKey(Arc<Table>),
     Index(Arc<Table>, Arc<Index>),
     View(Arc<View>),
+    /// A materialized view: its rows, and its query.
+    Materialized(Arc<Table>, Arc<View>),
     Sequence(Arc<Sequence>),
     System(&'static Shape),
 }
@@ -213,10 +216,11 @@ impl Objects {
         objects.namespaces.sort_by_key(|namespace| namespace.oid);
         SHAPES.iter().for_each(|shape| objects.add_system(shape));
         for table in catalog.tables() {
-            objects.add_table(table);
+            objects.add_table(table, catalog.view(table.oid));
             objects.add_foreign_keys(catalog, table);
         }
-        catalog.views().for_each(|view| objects.add_view(view));
+        let views = catalog.views().filter(|view| catalog.table(view.oid).is_none());
+        views.for_each(|view| objects.add_view(view));
         catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
         catalog.types().for_each(|one| {
             if let UserType::Domain(domain) = one.as_ref() {
@@ -344,7 +348,7 @@ impl Objects {
         self.domains.iter().find(|domain| domain.sql_type.oid() == oid)
     }
 
-    fn add_table(&mut self, table: &Arc<Table>) {
+    fn add_table(&mut self, table: &Arc<Table>, query: Option<&Arc<View>>) {
         let oid = shown(table.oid);
         let schema = self.schema_oid(&table.schema);
         let attributes = attributes(table);
@@ -395,7 +399,11 @@ impl Objects {
             let kind = Kind::Index(Arc::clone(table), Arc::clone(index));
             self.add(index_oid, schema, &index.name, kind, plain(columns));
         }
-        self.add(oid, schema, &table.name, Kind::Table(Arc::clone(table)), attributes);
+        let kind = match query {
+            Some(view) => Kind::Materialized(Arc::clone(table), Arc::clone(view)),
+            None => Kind::Table(Arc::clone(table)),
+        };
+        self.add(oid, schema, &table.name, kind, attributes);
     }
 
     fn add_foreign_keys(&mut self, catalog: &Catalog, table: &Table) {
@@ -473,7 +481,7 @@ impl Objects {
         relation: &'o Relation,
     ) -> impl Iterator<Item = &'o Relation> {
         let read = match &relation.kind {
-            Kind::View(view) => view.relations.as_slice(),
+            Kind::View(view) | Kind::Materialized(_, view) => view.relations.as_slice(),
             _ => &[],
         };
         let mut oids: Vec<u32> = read.iter().map(|read| read.oid).collect();
@@ -506,9 +514,20 @@ impl Relation {
             Kind::Table(_) => 'r',
             Kind::PrimaryKey(_) | Kind::Index(..) => 'i',
             Kind::View(_) => 'v',
+            Kind::Materialized(..) => 'm',
             Kind::Sequence(_) => 'S',
             Kind::System(shape) if shape.is_table => 'r',
             Kind::System(_) => 'v',
+        }
+    }
+
+    /// Returns whether it has the rows that it is to have: a materialized view may not yet.
+    pub(super) fn is_populated(&self) -> bool {
+        match &self.kind {
+            Kind::Materialized(table, _) => {
+                table.kind == (TableKind::Materialized { populated: true })
+            }
+            _ => true,
         }
     }
 

@@ -87,7 +87,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         statistics.map_or(-1.0, |statistics| statistics.rows as f32)
     };
     let (method, rows, checks, has_index) = match &relation.kind {
-        Kind::Table(table) => {
+        Kind::Table(table) | Kind::Materialized(table, _) => {
             let indexed = !table.primary_key_name.is_empty() || !table.indexes.is_empty();
             let checks = table.constraints.checks.len();
             (HEAP, rows(table), checks, indexed)
@@ -106,6 +106,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         _ => false,
     };
     let kind = relation.relkind();
+    let has_rows = matches!(kind, 'r' | 'm');
     shape.row([
         ("oid", oid(relation.oid)),
         ("relname", text(&relation.name)),
@@ -119,10 +120,10 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         ("relkind", char(kind)),
         ("relnatts", int2(relation.columns.len())),
         ("relchecks", int2(checks)),
-        ("relhasrules", Datum::Bool(kind == 'v')),
+        ("relhasrules", Datum::Bool(matches!(kind, 'v' | 'm'))),
         ("relhastriggers", Datum::Bool(refers)),
-        ("relispopulated", Datum::Bool(true)),
-        ("relreplident", char(if kind == 'r' && relation.is_user() { 'd' } else { 'n' })),
+        ("relispopulated", Datum::Bool(relation.is_populated())),
+        ("relreplident", char(if has_rows && relation.is_user() { 'd' } else { 'n' })),
     ])
 }
 
@@ -415,7 +416,7 @@ fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
 
 /// Every view has the rule that PostgreSQL gives it.
 fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
-    let Kind::View(view) = &relation.kind else { return None };
+    let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
     Some(shape.row([
         ("oid", oid(made(relation.oid, "_RETURN"))),
         ("rulename", text("_RETURN")),
@@ -465,7 +466,7 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
                     add(itself, (CONSTRAINT, constraint.oid, 0), 'i');
                 }
             }
-            Kind::View(_) => {
+            Kind::View(_) | Kind::Materialized(..) => {
                 let rule = (REWRITE, made(relation.oid, "_RETURN"), 0);
                 add(rule, itself, 'i');
                 for on in objects.read_by(relation) {

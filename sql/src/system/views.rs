@@ -19,6 +19,7 @@ pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> 
     Some(match shape.name {
         "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
         "pg_views" => relations.filter_map(|one| view(shape, objects, one)).collect(),
+        "pg_matviews" => relations.filter_map(|one| materialized(shape, objects, one)).collect(),
         "pg_indexes" => relations.filter_map(|one| index(shape, objects, one)).collect(),
         _ => return None,
     })
@@ -177,6 +178,18 @@ fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
         ("viewname", text(&relation.name)),
         ("viewowner", text(OWNER_NAME)),
         ("definition", text_or_null(text_of)),
+    ]))
+}
+
+fn materialized(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+    let Kind::Materialized(table, _) = &relation.kind else { return None };
+    Some(shape.row([
+        ("schemaname", text(objects.namespace(relation.schema))),
+        ("matviewname", text(&relation.name)),
+        ("matviewowner", text(OWNER_NAME)),
+        ("hasindexes", Datum::Bool(!table.indexes.is_empty())),
+        ("ispopulated", Datum::Bool(relation.is_populated())),
+        ("definition", text_or_null(definition::view(relation))),
     ]))
 }
 

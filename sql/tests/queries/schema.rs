@@ -92,6 +92,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
+        kind: sql::catalog::later::TableKind::Ordinary,
         oid: id.0,
         id,
         schema: "public".to_owned(),

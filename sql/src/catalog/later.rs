@@ -1,0 +1,188 @@
+//! What table records have got since their first form: additions, in a second record behind the
+//! first one, and only where there are any.
+//!
+//! So tables from before read as they are, and the form of the first record never changes. An
+//! addition says what it is and to which part of the table it belongs, by position; new kinds are
+//! put at the end of [`Addition`].
+
+use std::ops::{Deref, DerefMut};
+
+use bincode::de::{BorrowDecoder, Decoder};
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{BorrowDecode, Decode, Encode};
+use store::codec;
+use store::codec::Damage;
+
+use crate::catalog::record::TableRecord;
+use crate::error::{Error, Result, sqlstate};
+
+/// A part of a record that is not in its first form.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Later<T>(pub T);
+
+impl<T> Deref for Later<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Later<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Encode for Later<T> {
+    fn encode<E: Encoder>(&self, _: &mut E) -> std::result::Result<(), EncodeError> {
+        Ok(())
+    }
+}
+
+impl<T: Default, C> Decode<C> for Later<T> {
+    fn decode<D: Decoder<Context = C>>(_: &mut D) -> std::result::Result<Self, DecodeError> {
+        Ok(Later::default())
+    }
+}
+
+impl<'de, T: Default, C> BorrowDecode<'de, C> for Later<T> {
+    fn borrow_decode<D: BorrowDecoder<'de, Context = C>>(
+        _: &mut D,
+    ) -> std::result::Result<Self, DecodeError> {
+        Ok(Later::default())
+    }
+}
+
+/// What a table is to statements.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TableKind {
+    /// A table.
+    #[default]
+    Ordinary,
+    /// A materialized view; its query is that of the view with the same number.
+    Materialized {
+        /// It has the rows of its query, as they were once.
+        populated: bool,
+    },
+}
+
+/// An addition.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+enum Addition {
+    /// [`TableKind::Materialized`]
+    Materialized { populated: bool },
+}
+
+/// Returns the bytes of a table's record.
+pub fn encode_table(record: &TableRecord) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::append_record(record, &mut bytes);
+    let additions = additions_of(record);
+    if !additions.is_empty() {
+        codec::append_record(&additions, &mut bytes);
+    }
+    bytes
+}
+
+/// Returns the table's record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode_table(bytes: &[u8]) -> Result<TableRecord> {
+    let damaged = |damage| {
+        let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+        Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
+    };
+    let (mut record, used) = codec::read_record::<TableRecord>(bytes).map_err(damaged)?;
+    let rest = bytes.get(used..).unwrap_or_default();
+    if !rest.is_empty() {
+        let (additions, _) = codec::read_record::<Vec<Addition>>(rest).map_err(damaged)?;
+        for addition in additions {
+            add(&mut record, addition).ok_or_else(|| {
+                let message = "damaged catalog record: an addition to nothing";
+                Error::new(sqlstate::DATA_CORRUPTED, message)
+            })?;
+        }
+    }
+    Ok(record)
+}
+
+fn additions_of(record: &TableRecord) -> Vec<Addition> {
+    let mut additions = Vec::new();
+    match *record.kind {
+        TableKind::Ordinary => {}
+        TableKind::Materialized { populated } => {
+            additions.push(Addition::Materialized { populated });
+        }
+    }
+    additions
+}
+
+/// Puts an addition where it belongs; `None` if there is no such place.
+fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
+    match addition {
+        Addition::Materialized { populated } => {
+            record.kind.0 = TableKind::Materialized { populated };
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{FamilyDescriptor, TableDescriptor, TableId};
+
+    use super::*;
+    use crate::catalog::record;
+
+    fn table() -> TableRecord {
+        TableRecord {
+            oid: 1_000,
+            schema: "public".to_owned(),
+            name: "t".to_owned(),
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            primary_key_name: String::new(),
+            checks: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            salt_buckets: 0,
+            schema_version: 1,
+            descriptor: TableDescriptor {
+                id: TableId(1_000),
+                name: "t".to_owned(),
+                families: vec![FamilyDescriptor::new("0")],
+                region_replication: 1,
+                durability: store::descriptor::Durability::SyncWal,
+                split_points: Vec::new(),
+                memstore_flush_bytes: None,
+                split: store::descriptor::SplitOptions::default(),
+            },
+            kind: Later::default(),
+        }
+    }
+
+    #[test]
+    fn a_table_without_additions_is_written_as_it_always_was() {
+        let bytes = encode_table(&table());
+        assert_eq!(bytes, record::encode(&table()));
+        assert_eq!(decode_table(&bytes).unwrap(), table());
+    }
+
+    #[test]
+    fn additions_come_back_and_damage_is_seen() {
+        let mut written = table();
+        written.kind.0 = TableKind::Materialized { populated: true };
+        let mut bytes = encode_table(&written);
+        let first = record::encode(&table()).len();
+        // Frame of eight bytes, version, one addition of kind 0: true.
+        assert_eq!(bytes[first + 8..], [1, 1, 0, 1]);
+        assert_eq!(decode_table(&bytes).unwrap(), written);
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        assert_eq!(decode_table(&bytes).unwrap_err().sqlstate, "XX001");
+    }
+}

@@ -1,0 +1,150 @@
+//! Materialized views: a table of rows, and a view of the same number that says what they are.
+//!
+//! REFRESH puts new tables of the store in the place of the old ones, as TRUNCATE does, so that
+//! readers go on with the old rows until the commit, CONCURRENTLY or not. Rows come first, indexes
+//! are built over them.
+
+use std::sync::Arc;
+
+use store::TableId;
+use store::transaction::LockMode;
+use types::expr::Expr;
+
+use crate::ast;
+use crate::binder::ViewDefinition;
+use crate::catalog::later::TableKind;
+use crate::catalog::name::SearchPath;
+use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::table::{Index, Table};
+use crate::catalog::view::{View, ViewColumn};
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::{Ddl, lock_table, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+impl Ddl<'_> {
+    /// Creates the table of a materialized view, without rows yet, and returns it; only says so if
+    /// it exists and the statement allows that. `populated`: it is going to have rows.
+    pub fn create_materialized_view(
+        &mut self,
+        table: &ast::CreateTable,
+        definition: ViewDefinition,
+        populated: bool,
+    ) -> Result<Option<Arc<Table>>> {
+        let Some(created) = self.create_table(table)? else { return Ok(None) };
+        self.change_record(created.oid, |_, record| {
+            record.kind.0 = TableKind::Materialized { populated };
+        })?;
+        let columns = created.visible_columns().map(|column| &created.columns[column]);
+        let column = |column: &crate::catalog::table::Column| ViewColumn {
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+        };
+        let query = parser::parse_query(&definition.text)?;
+        self.store_view(View {
+            oid: created.oid,
+            schema: created.schema.clone(),
+            name: created.name.clone(),
+            columns: columns.map(column).collect(),
+            query: query.into(),
+            text: definition.text,
+            relations: definition.relations,
+            search_path: SearchPath::clone(&definition.search_path),
+        })?;
+        let catalog = self.changes.catalog(self.engine);
+        Ok(catalog.table(created.oid).cloned())
+    }
+
+    /// Locks a materialized view against others who refresh it, and returns its query.
+    ///
+    /// # Errors
+    ///
+    /// What PostgreSQL says of what cannot be refreshed.
+    pub fn begin_refresh(&mut self, statement: &ast::Refresh) -> Result<Arc<View>> {
+        let catalog = self.lock_catalog()?;
+        let written = &statement.name.name.value;
+        let table = match self.find(&catalog, &statement.name) {
+            None => return Err(Error { position: None, ..undefined_table(&statement.name) }),
+            Some(Relation::Table(table)) => table,
+            Some(_) => {
+                let message = format!("\"{written}\" is not a table or materialized view");
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
+        };
+        let (TableKind::Materialized { populated }, Some(view)) =
+            (table.kind, catalog.view(table.oid))
+        else {
+            let message = format!("\"{written}\" is not a materialized view");
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        };
+        if statement.concurrently {
+            check_concurrently(&catalog, table, (populated, statement.with_data))?;
+        }
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        Ok(Arc::clone(view))
+    }
+
+    /// Puts new, empty tables of the store in the place of a materialized view's. Returns the table
+    /// without its indexes, and what they are to be.
+    pub fn begin_rows(
+        &mut self,
+        oid: u32,
+        populated: bool,
+    ) -> Result<Option<(Arc<Table>, Vec<IndexRecord>)>> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        record.kind.0 = TableKind::Materialized { populated };
+        let indexes = std::mem::take(&mut record.indexes);
+        self.changes.dropped.extend(indexes.iter().map(|index| index.descriptor.id));
+        self.store_emptied(&table, record)?;
+        let catalog = self.changes.catalog(self.engine);
+        Ok(catalog.table(oid).cloned().map(|table| (table, indexes)))
+    }
+
+    /// Builds indexes over the rows of a table, whose lock is held.
+    pub fn build_indexes(&mut self, oid: u32, indexes: Vec<IndexRecord>) -> Result<()> {
+        for mut index in indexes {
+            let catalog = self.changes.catalog(self.engine);
+            let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+            let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+            let id = self.next_id()?;
+            self.write_next_id(id + 1)?;
+            index.descriptor.id = TableId(id);
+            record.indexes.push(index);
+            self.build_last_index(&catalog, &table, record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what PostgreSQL cannot refresh while others read it.
+fn check_concurrently(
+    catalog: &Catalog,
+    table: &Table,
+    (populated, with_data): (bool, bool),
+) -> Result<()> {
+    if !populated {
+        let message = "CONCURRENTLY cannot be used when the materialized view is not populated";
+        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    }
+    if !with_data {
+        let message = "CONCURRENTLY and WITH NO DATA options cannot be used together";
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+    }
+    let is_column = |key: &Expr| matches!(key, Expr::Column { .. });
+    let tells_rows_apart =
+        |index: &Arc<Index>| index.spec.unique && index.spec.keys.iter().all(is_column);
+    if catalog.table(table.oid).is_some_and(|table| table.indexes.iter().any(tells_rows_apart)) {
+        return Ok(());
+    }
+    let message = format!("cannot refresh materialized view \"{}\" concurrently", full_name(table));
+    Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message).with_hint(
+        "Create a unique index with no WHERE clause on one or more columns of the materialized view.",
+    ))
+}
+
+/// Returns the name of a table as messages that always give the schema write it.
+fn full_name(table: &Table) -> String {
+    table.full_name().to_string()
+}

@@ -1,0 +1,73 @@
+//! REFRESH MATERIALIZED VIEW.
+
+use store::admission::Work;
+use types::Datum;
+
+use crate::ast::Refresh;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::parser;
+use crate::session::Session;
+
+/// The tag of the statement.
+const TAG: &str = "REFRESH MATERIALIZED VIEW";
+
+impl Session {
+    /// Gives a materialized view the rows that its query has now, or none.
+    pub(super) fn run_refresh(&mut self, statement: &Refresh) -> Result<()> {
+        let view = self.in_ddl(TAG, |ddl| ddl.begin_refresh(statement))?;
+        let planned = match statement.with_data {
+            true => Some(self.with_planning(|planning| planning.plan_materialized(&view))?),
+            false => None,
+        };
+        let begun = self.in_ddl(TAG, |ddl| ddl.begin_rows(view.oid, statement.with_data))?;
+        let Some((table, indexes)) = begun else { return Ok(()) };
+        if let Some(planned) = planned {
+            self.fill(&table, &planned)?;
+        }
+        if statement.concurrently {
+            self.refuse_equal_rows(&table)?;
+        }
+        self.in_ddl(TAG, |ddl| ddl.build_indexes(table.oid, indexes))
+    }
+
+    /// PostgreSQL finds the rows to be changed by their values, and so refuses rows that it cannot
+    /// tell apart.
+    fn refuse_equal_rows(&mut self, table: &Table) -> Result<()> {
+        let columns = table.visible_columns().map(|column| &table.columns[column].name);
+        let columns: Vec<String> = columns.map(|name| parser::quoted(name)).collect();
+        let given: Vec<String> = columns.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+        let (list, given) = (columns.join(", "), given.join(" AND "));
+        let text = format!(
+            "SELECT ROW({list})::text FROM {} WHERE {given} GROUP BY {list} HAVING count(*) > 1 LIMIT 1",
+            table.full_name()
+        );
+        let statement = parser::parse_statements(&text)?.pop().ok_or_else(|| {
+            Error::new(sqlstate::INTERNAL_ERROR, "the query of equal rows is empty")
+        })?;
+        let planned = self.with_planning(|planning| planning.plan(&statement.statement, &[]))?;
+        let planned = planned.planned;
+        self.begin_statement();
+        let open = self.open.as_ref().expect("a statement was begun");
+        let _turn = open.transaction.turn(Work::Read)?;
+        let parameters = vec![Datum::Null; planned.parameter_count];
+        let mut rows = exec::open(&planned.plan, self.context(open, parameters))?;
+        while let Some(batch) = rows.next()? {
+            if batch.row_count == 0 {
+                continue;
+            }
+            let row = match batch.row(0).pop() {
+                Some(Datum::Text(row)) => row.to_string(),
+                _ => String::new(),
+            };
+            let name = &table.name;
+            let message = format!(
+                "new data for materialized view \"{name}\" contains duplicate rows without any null columns"
+            );
+            return Err(Error::new(sqlstate::CARDINALITY_VIOLATION, message)
+                .with_detail(format!("Row: {row}")));
+        }
+        Ok(())
+    }
+}
