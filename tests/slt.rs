@@ -90,6 +90,8 @@ async fn scripts_through_simple_queries() {
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "advisory_locks",
+    "alter_primary_key",
+    "deferrable",
     "aggregates",
     "arrays",
     "alter_columns",

@@ -318,6 +318,19 @@ fn any_false(outcome: &Vector) -> bool {
 
 /// Returns the veto for a row whose primary key is taken: `23505`.
 pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
+    key_veto(spec, row_key, |key| key.exists(CONSTRAINT))
+}
+
+/// Returns the veto for a primary key that cannot be, because two rows have it: `23505`.
+pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
+    key_veto(spec, row_key, |key| key.duplicated(CONSTRAINT))
+}
+
+fn key_veto(
+    spec: &ConstraintSpec,
+    row_key: &[u8],
+    veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
+) -> Veto {
     let values = match spec.layout.decode_key(row_key) {
         Ok(values) => values,
         Err(error) => return violation::of_value(CONSTRAINT, error),
@@ -326,14 +339,13 @@ pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
     let names: Vec<&str> = columns().map(|column| spec.column_names[column].as_str()).collect();
     let types: Vec<DataType> =
         columns().map(|column| spec.layout.columns[column].data_type).collect();
-    DuplicateKey {
+    veto(&DuplicateKey {
         constraint: &spec.primary_key_name,
         table: &spec.table_name,
         key_names: &names,
         key_types: &types,
         values: &values,
-    }
-    .exists(CONSTRAINT)
+    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::binder::Names;
 use crate::catalog::Catalog;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, shown_name};
 use crate::catalog::record::{
-    CheckRecord, CoprocessorRecords, IndexRecord, KeyRecord, TableRecord,
+    CheckRecord, ColumnRecord, CoprocessorRecords, IndexRecord, KeyRecord, TableRecord,
 };
 use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::catalog::user_type::OID_OFFSET;
@@ -183,9 +183,14 @@ fn constraints(
         })
         .collect::<Result<_>>()?;
     let not_null = record.columns.iter().enumerate().filter(|(_, column)| column.not_null);
+    // Messages show rows without what is dropped, as without a hidden key.
+    let shown = |column: &ColumnRecord| match column.dropped {
+        true => String::new(),
+        false => column.name.clone(),
+    };
     Ok(ConstraintSpec {
         table_name: record.name.clone(),
-        column_names: names.iter().map(|(name, _)| name.clone()).collect(),
+        column_names: record.columns.iter().map(shown).collect(),
         layout: Arc::clone(layout),
         not_null: not_null.map(|(position, _)| position).collect(),
         checks,

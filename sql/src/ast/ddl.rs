@@ -153,6 +153,8 @@ pub struct TableConstraint {
     pub name: Option<Ident>,
     /// What it demands.
     pub kind: ConstraintKind,
+    /// When it is checked.
+    pub deferral: Deferral,
     /// Where it stands.
     pub position: usize,
 }
@@ -185,6 +187,18 @@ pub struct ForeignKey {
     pub on_delete: ReferentialAction,
     /// `ON UPDATE …`
     pub on_update: ReferentialAction,
+}
+
+/// When a constraint is checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Deferral {
+    /// `NOT DEFERRABLE`: when a statement ends.
+    #[default]
+    Never,
+    /// `DEFERRABLE INITIALLY IMMEDIATE`: likewise, unless SET CONSTRAINTS says otherwise.
+    Immediate,
+    /// `DEFERRABLE INITIALLY DEFERRED`: when the transaction ends, unless it says otherwise.
+    Deferred,
 }
 
 /// What becomes of rows that refer to one that goes, or gets another key.
@@ -487,6 +501,13 @@ pub enum TableChange {
         constraint: TableConstraint,
         /// `NOT VALID`: rows that are there are not checked.
         not_valid: bool,
+    },
+    /// `ALTER CONSTRAINT`
+    AlterConstraint {
+        /// The constraint.
+        constraint: Ident,
+        /// When it is checked from now on.
+        deferral: Deferral,
     },
     /// `VALIDATE CONSTRAINT`
     ValidateConstraint(Ident),

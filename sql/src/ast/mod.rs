@@ -29,10 +29,10 @@ pub mod with;
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, CommentOn, CommentSubject, ConstraintKind, CreateIndex, CreateSchema,
-    CreateTable, CreateTableAs, CreateView, Drop, ForeignKey, IndexKey, KeyColumn, LikeParts,
-    LikeTable, Made, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner, ReferentialAction,
-    Refresh, RegionAction, Rename, RenameSchema, TableChange, TableConstraint, TableOption,
-    Truncate,
+    CreateTable, CreateTableAs, CreateView, Deferral, Drop, ForeignKey, IndexKey, KeyColumn,
+    LikeParts, LikeTable, Made, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner,
+    ReferentialAction, Refresh, RegionAction, Rename, RenameSchema, TableChange, TableConstraint,
+    TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -61,7 +61,7 @@ pub use sequence::{
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
-    ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetScope, SetVariable,
+    ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetConstraints, SetScope, SetVariable,
     TransactionModes,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
@@ -190,8 +190,8 @@ pub enum Statement {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION …`
     SetSessionCharacteristics(TransactionModes),
-    /// `SET CONSTRAINTS ALL IMMEDIATE` or `DEFERRED`
-    SetAllConstraints,
+    /// `SET CONSTRAINTS`
+    SetConstraints(SetConstraints),
     /// `SHOW name`; None for `SHOW ALL`. Multi-word names come as the setting they mean, for
     /// example `timezone` and `transaction_isolation`.
     Show(Option<Ident>),
@@ -303,7 +303,7 @@ impl Statement {
             Statement::Close(Some(_)) => "CLOSE CURSOR",
             Statement::Close(None) => "CLOSE CURSOR ALL",
             Statement::Unlisten => "UNLISTEN",
-            Statement::SetAllConstraints => "SET CONSTRAINTS",
+            Statement::SetConstraints(_) => "SET CONSTRAINTS",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",
         }

@@ -192,3 +192,12 @@ pub enum FetchDirection {
     /// The row so far away.
     Relative(i64),
 }
+
+/// `SET CONSTRAINTS { ALL | name, … } { DEFERRED | IMMEDIATE }`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetConstraints {
+    /// The constraints; `None` for all.
+    pub names: Option<Vec<TableName>>,
+    /// `DEFERRED`
+    pub deferred: bool,
+}

@@ -9,7 +9,8 @@ use coprocessors::index::index_row_key;
 use store::TableId;
 use types::{DataType, Datum};
 
-use crate::ast::ReferentialAction;
+use crate::ast::{Deferral, ReferentialAction};
+use crate::catalog::later::Later;
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 
@@ -34,6 +35,8 @@ pub struct ForeignKey {
     pub on_update: ReferentialAction,
     /// All rows pass it; else only those that were written since.
     pub valid: bool,
+    /// When it is checked.
+    pub deferral: Later<Deferral>,
 }
 
 /// Where a referenced key is found.

@@ -14,6 +14,7 @@ use bincode::{BorrowDecode, Decode, Encode};
 use store::codec;
 use store::codec::Damage;
 
+use crate::ast::Deferral;
 use crate::catalog::record::TableRecord;
 use crate::error::{Error, Result, sqlstate};
 
@@ -73,6 +74,8 @@ pub enum TableKind {
 enum Addition {
     /// [`TableKind::Materialized`]
     Materialized { populated: bool },
+    /// When a foreign key is checked, by its position.
+    ForeignKey { position: u32, deferral: Deferral },
 }
 
 /// Returns the bytes of a table's record.
@@ -118,6 +121,12 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
             additions.push(Addition::Materialized { populated });
         }
     }
+    for (position, key) in (0..).zip(&record.foreign_keys) {
+        if *key.deferral != Deferral::Never {
+            let deferral = *key.deferral;
+            additions.push(Addition::ForeignKey { position, deferral });
+        }
+    }
     additions
 }
 
@@ -126,6 +135,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
     match addition {
         Addition::Materialized { populated } => {
             record.kind.0 = TableKind::Materialized { populated };
+        }
+        Addition::ForeignKey { position, deferral } => {
+            record.foreign_keys.get_mut(position as usize)?.deferral.0 = deferral;
         }
     }
     Some(())

@@ -212,10 +212,10 @@ impl Ddl<'_> {
             return Ok(());
         }
         if table.key_columns().any(|key| key == position) {
-            let hint = "Create the table anew and copy what it holds.";
-            return Err(Error::not_supported("dropping a column of a primary key", hint));
+            self.drop_primary_key(oid)?;
         }
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
+        let catalog = self.changes.catalog(self.engine);
         let sql_type = table.columns[position].sql_type;
         let stored_as = SqlType::new(sql_type.base.stored_as(), sql_type.modifier);
         self.change_record(oid, |changes, record| {

@@ -12,8 +12,9 @@ use types::{DataType, Datum};
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::{ConstraintKind, ObjectKind, TableChange, TableConstraint};
+use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
+use crate::catalog::Relation;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::drop_not_null;
@@ -33,6 +34,9 @@ impl Ddl<'_> {
         changes: &[TableChange],
     ) -> Result<()> {
         let catalog = self.lock_catalog()?;
+        if let Some(Relation::View(view)) = self.find(&catalog, &statement.name) {
+            return self.alter_view(view, statement, changes);
+        }
         let table = match self.table(&catalog, &statement.name) {
             Err(error)
                 if statement.if_exists && error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE =>
@@ -84,24 +88,13 @@ impl Ddl<'_> {
             TableChange::AddConstraint { constraint, not_valid } => {
                 return self.add_constraint(oid, constraint, *not_valid);
             }
-            TableChange::ValidateConstraint(name)
-                if record.foreign_keys.iter().any(|key| key.name == name.value) =>
-            {
-                let keys = record.foreign_keys.iter_mut();
-                for key in keys.filter(|key| key.name == name.value && !key.valid) {
-                    self.check_references(&table, key)?;
-                    key.valid = true;
-                }
-            }
             TableChange::ValidateConstraint(name) => {
-                let Some(at) = record.checks.iter().position(|one| one.name == name.value) else {
-                    return Err(no_constraint(&table, &name.value, "of relation"));
-                };
-                if record.checks[at].valid {
+                if !self.validate(&table, &mut record, &name.value)? {
                     return Ok(());
                 }
-                self.check_rows(&table, &record.checks[at])?;
-                record.checks[at].valid = true;
+            }
+            TableChange::AlterConstraint { constraint, deferral } => {
+                set_deferral(&table, &mut record, &constraint.value, *deferral)?;
             }
             TableChange::RenameConstraint { constraint, to } => {
                 rename_constraint(&table, &mut record, constraint, to)?;
@@ -119,6 +112,28 @@ impl Ddl<'_> {
             }
         }
         self.store_changed(&table, record)
+    }
+
+    /// Checks the rows of a table that a constraint was not checked for; returns false if there is
+    /// nothing to be changed.
+    fn validate(&mut self, table: &Table, record: &mut TableRecord, name: &str) -> Result<bool> {
+        if record.foreign_keys.iter().any(|key| key.name == name) {
+            let keys = record.foreign_keys.iter_mut();
+            for key in keys.filter(|key| key.name == name && !key.valid) {
+                self.check_references(table, key)?;
+                key.valid = true;
+            }
+            return Ok(true);
+        }
+        let Some(at) = record.checks.iter().position(|one| one.name == name) else {
+            return Err(no_constraint(table, name, "of relation"));
+        };
+        if record.checks[at].valid {
+            return Ok(false);
+        }
+        self.check_rows(table, &record.checks[at])?;
+        record.checks[at].valid = true;
+        Ok(true)
     }
 
     /// Adds a column with its constraints; only says so if it is there and the statement allows
@@ -155,14 +170,11 @@ impl Ddl<'_> {
         (if_exists, cascade): (bool, bool),
     ) -> Result<()> {
         let name = &constraint.value;
-        if *name == table.primary_key_name {
-            let hint = "Create the table anew and copy what it holds.";
-            return Err(Error::not_supported("dropping a primary key", hint));
-        }
+        let is_primary = *name == table.primary_key_name;
         let is_check = table.constraints.checks.iter().any(|check| check.name == *name);
         let is_key = table.foreign_keys.iter().any(|key| key.name == *name);
         let is_index = table.indexes.iter().any(|one| one.constraint && one.name == *name);
-        if is_check || is_key || is_index {
+        if is_primary || is_check || is_key || is_index {
             return self.drop_objects(&[Object::Constraint(table.oid, name.clone())], cascade);
         }
         let missing = no_constraint(table, name, "of relation");
@@ -192,14 +204,8 @@ impl Ddl<'_> {
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         match &constraint.kind {
-            ConstraintKind::PrimaryKey(_) if !table.primary_key_name.is_empty() => {
-                let message =
-                    format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-                Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(constraint.position))
-            }
-            ConstraintKind::PrimaryKey(_) => {
-                let hint = "The primary key decides where rows are: create the table anew.";
-                Err(Error::not_supported("ADD PRIMARY KEY", hint).at(constraint.position))
+            ConstraintKind::PrimaryKey(key) => {
+                self.add_primary_key(&table, record, (constraint, key))
             }
             ConstraintKind::Check(predicate) => {
                 let names = catalog.columns_of(&record.columns)?;
@@ -236,8 +242,7 @@ impl Ddl<'_> {
                 self.store_changed(&table, record)
             }
             ConstraintKind::ForeignKey(key) => {
-                let key = (key, constraint.name.as_ref());
-                self.add_foreign_key(&table, record, key, not_valid)
+                self.add_foreign_key(&table, record, (key, constraint), not_valid)
             }
             ConstraintKind::Unique(key) => {
                 self.engine.coprocessors.check_expiry(&table, None, true)?;
@@ -277,19 +282,20 @@ impl Ddl<'_> {
 /// Of a materialized view columns get new names, and nothing else is changed.
 fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange]) -> Result<()> {
     let name = &statement.name.name.value;
-    if statement.kind != ObjectKind::Table && statement.kind.name() != table.kind_name() {
-        let message = format!("\"{name}\" is not a {}", statement.kind.name());
-        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-    }
     let refused = changes.iter().find(|one| !matches!(one, TableChange::RenameColumn { .. }));
     let Some(refused) = refused.filter(|_| table.is_materialized()) else { return Ok(()) };
     if let TableChange::RenameConstraint { constraint, .. } = refused {
         return Err(no_constraint(table, &constraint.value, "for table"));
     }
-    let action = action_of(refused);
+    Err(refused_action(refused, name, "materialized views"))
+}
+
+/// Returns the error of a change that relations of a kind cannot have.
+pub(super) fn refused_action(change: &TableChange, name: &str, kinds: &str) -> Error {
+    let action = action_of(change);
     let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
-    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
-        .with_detail("This operation is not supported for materialized views."))
+    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        .with_detail(format!("This operation is not supported for {kinds}."))
 }
 
 /// Returns the words for a change in messages.
@@ -305,6 +311,7 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
         TableChange::AddConstraint { .. } => "ADD CONSTRAINT",
+        TableChange::AlterConstraint { .. } => "ALTER CONSTRAINT",
         TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
         TableChange::RenameConstraint { .. } => "RENAME CONSTRAINT",
         TableChange::DropConstraint { .. } => "DROP CONSTRAINT",
@@ -331,6 +338,7 @@ fn pass(change: &TableChange) -> u8 {
         TableChange::AddConstraint { .. } => 5,
         TableChange::RenameColumn { .. }
         | TableChange::RenameConstraint { .. }
+        | TableChange::AlterConstraint { .. }
         | TableChange::ValidateConstraint(_) => 6,
     }
 }
@@ -415,6 +423,34 @@ fn rename_constraint(
         return Err(no_constraint(table, old, "for table"));
     }
     Ok(())
+}
+
+/// Says of a foreign key when it is checked.
+fn set_deferral(
+    table: &Table,
+    record: &mut TableRecord,
+    name: &str,
+    deferral: ast::Deferral,
+) -> Result<()> {
+    let mut keys = record.foreign_keys.iter_mut();
+    let key = keys.find(|key| key.name == name).ok_or_else(|| no_foreign_key(table, name))?;
+    key.deferral.0 = deferral;
+    Ok(())
+}
+
+/// Returns the error of a constraint that is no foreign key.
+fn no_foreign_key(table: &Table, name: &str) -> Error {
+    let other = table.primary_key_name == name
+        || table.constraints.checks.iter().any(|check| check.name == name)
+        || table.indexes.iter().any(|index| index.constraint && index.name == name);
+    if !other {
+        return no_constraint(table, name, "of relation");
+    }
+    let message = format!(
+        "constraint \"{name}\" of relation \"{}\" is not a foreign key constraint",
+        table.name
+    );
+    Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
 fn no_constraint(table: &Table, name: &str, of: &str) -> Error {

@@ -1,6 +1,7 @@
 //! ALTER COLUMN … TYPE. Where the stored form of a value stays, nothing is written again; otherwise
 //! the rows are written to new tables of the store, as TRUNCATE makes them.
 
+use coprocessors::constraint::duplicated_key_veto;
 use store::Mutation;
 use store::transaction::Expect;
 use types::{DataType, Datum, SqlType};
@@ -107,11 +108,12 @@ impl Ddl<'_> {
             }
             rows.push(Mutation { expect: Expect::Absent, ..mutation });
             if rows.len() >= ROWS_AT_ONCE {
-                transaction.mutate(now.id, std::mem::take(&mut rows))?;
+                let rows = std::mem::take(&mut rows);
+                transaction.mutate(now.id, rows).map_err(|error| duplicated(error, &now))?;
             }
             Ok(())
         })?;
-        self.transaction.mutate(now.id, rows)?;
+        self.transaction.mutate(now.id, rows).map_err(|error| duplicated(error, &now))?;
         Ok(())
     }
 
@@ -132,6 +134,17 @@ impl Ddl<'_> {
         let message = "cannot alter type of a column used by a view or rule";
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             .with_detail(format!("rule _RETURN on {view} depends on column \"{column}\"")))
+    }
+}
+
+/// Returns the error of a write to a table; of a row that exists, that of a key that cannot be.
+fn duplicated(error: store::Error, table: &Table) -> Error {
+    match error {
+        store::Error::RowExists { table: stored, row } if stored == table.id => {
+            let veto = duplicated_key_veto(&table.constraints, &row);
+            store::Error::Vetoed(Box::new(veto)).into()
+        }
+        error => error.into(),
     }
 }
 

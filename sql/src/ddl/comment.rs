@@ -46,6 +46,11 @@ impl Ddl<'_> {
             }
             Object::View(number) | Object::Sequence(number) => subject.is_of(*number),
             Object::Column(number, column) => *subject == Subject::Column(*number, *column as u32),
+            Object::Index(table, name)
+                if catalog.table(*table).is_some_and(|one| one.primary_key_name == *name) =>
+            {
+                *subject == Subject::PrimaryKey(*table)
+            }
             Object::Index(table, name) => {
                 index_of(table, name).is_some_and(|number| subject.is_of(number))
             }

@@ -275,6 +275,7 @@ impl Ddl<'_> {
         let statement = ast::CreateTable {
             columns: columns.collect(),
             constraints: vec![ast::TableConstraint {
+                deferral: ast::Deferral::Never,
                 name: None,
                 kind: ast::ConstraintKind::PrimaryKey(key_columns.collect()),
                 position: 1,

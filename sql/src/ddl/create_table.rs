@@ -161,7 +161,7 @@ pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) ->
 }
 
 /// Returns the hidden column that is the key of a table without a primary key.
-fn row_id_column() -> ColumnRecord {
+pub(super) fn row_id_column() -> ColumnRecord {
     ColumnRecord {
         name: ROW_ID_NAME.to_owned(),
         type_oid: DataType::Int8.oid(),
@@ -224,7 +224,7 @@ fn primary_key(
 }
 
 /// Returns the records of the columns of a key.
-fn key_records(
+pub(super) fn key_records(
     catalog: &Catalog,
     key: &[ast::KeyColumn],
     columns: &[ColumnRecord],

@@ -196,7 +196,10 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
         }
         Object::Constraint(table, name) => {
             let is_it = |index: &Arc<Index>| index.constraint && index.name == *name;
-            if catalog.table(*table).is_some_and(|table| table.indexes.iter().any(is_it)) {
+            let is_kept = |table: &Arc<Table>| {
+                table.primary_key_name == *name || table.indexes.iter().any(is_it)
+            };
+            if catalog.table(*table).is_some_and(is_kept) {
                 found.push((*table, Object::Index(*table, name.clone()), true));
             }
         }
@@ -204,7 +207,9 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
             let index = catalog.table(*table).and_then(|table| {
                 table.indexes.iter().find(|index| index.name == *name).map(|index| index.oid)
             });
-            if index.is_some() {
+            let is_primary =
+                catalog.table(*table).is_some_and(|table| table.primary_key_name == *name);
+            if index.is_some() || is_primary {
                 foreign_keys(catalog, *table, |key| key.index == index, &mut found);
             }
         }

@@ -146,6 +146,8 @@ impl Ddl<'_> {
                 self.changes.set_catalog(catalog.without_sequence(*oid));
                 Ok(())
             }
+            // It goes with its constraint.
+            Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
             Object::Index(table, name) => self.change_record(*table, |changes, record| {
                 let dropped = record.indexes.iter().filter(|index| index.name == *name);
                 changes.dropped.extend(dropped.map(|index| index.descriptor.id));
@@ -156,6 +158,9 @@ impl Ddl<'_> {
             }),
             Object::Type(number) => self.remove_type(*number),
             Object::Function(number) => self.remove_function(*number),
+            Object::Constraint(table, name) if self.is_primary(*table, name) => {
+                self.drop_primary_key(*table)
+            }
             Object::Constraint(table, name) => self.change_record(*table, |changes, record| {
                 let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
                 let dropped = record.indexes.iter().filter(|index| is_it(index));
@@ -167,6 +172,11 @@ impl Ddl<'_> {
             Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
         }
+    }
+
+    fn is_primary(&self, table: u32, name: &str) -> bool {
+        let catalog = self.changes.catalog(self.engine);
+        catalog.table(table).is_some_and(|table| table.primary_key_name == name)
     }
 
     fn remove_table(&mut self, oid: u32, cascade: bool, tables: &[u32]) -> Result<()> {

@@ -9,8 +9,9 @@ use types::{DataType, Datum};
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::{ConstraintKind, Ident, ReferentialAction};
+use crate::ast::{ConstraintKind, Ident, ReferentialAction, TableConstraint};
 use crate::catalog::foreign_key::{ForeignKey, are_alike};
+use crate::catalog::later::Later;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
@@ -27,7 +28,8 @@ impl Ddl<'_> {
     ) -> Result<()> {
         for constraint in &statement.constraints {
             if let ConstraintKind::ForeignKey(key) = &constraint.kind {
-                let key = self.foreign_key(record, key, constraint.name.as_ref())?;
+                let mut key = self.foreign_key(record, key, constraint.name.as_ref())?;
+                key.deferral.0 = constraint.deferral;
                 record.foreign_keys.push(key);
             }
         }
@@ -82,6 +84,7 @@ impl Ddl<'_> {
             on_delete: written.on_delete,
             on_update: written.on_update,
             valid: true,
+            deferral: Later::default(),
         })
     }
 
@@ -162,10 +165,11 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         mut record: TableRecord,
-        (written, constraint): (&ast::ForeignKey, Option<&Ident>),
+        (written, constraint): (&ast::ForeignKey, &TableConstraint),
         not_valid: bool,
     ) -> Result<()> {
-        let mut key = self.foreign_key(&record, written, constraint)?;
+        let mut key = self.foreign_key(&record, written, constraint.name.as_ref())?;
+        key.deferral.0 = constraint.deferral;
         key.valid = !not_valid;
         if key.valid {
             self.check_references(table, &key)?;
@@ -179,7 +183,8 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
         lock_table(self.transaction, referenced.id, LockMode::Exclusive)?;
-        let reference = Reference { key: key.clone(), referenced, at_once: true };
+        let reference =
+            Reference { key: key.clone(), referenced, at_once: true, is_deferred: false };
         let transaction = Arc::clone(self.transaction);
         let mut known = AHashSet::new();
         let mut cells = CellBatch::new();

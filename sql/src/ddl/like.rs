@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::ast;
 use crate::ast::{
-    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Ident, IndexKey,
-    KeyColumn, LikeParts, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
+    ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Ident,
+    IndexKey, KeyColumn, LikeParts, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
     TableConstraint, TableOption, TypeName,
 };
 use crate::catalog::comment::Subject;
@@ -262,7 +262,12 @@ impl Source<'_> {
     }
 
     fn constraint(&self, name: Option<Ident>, kind: ConstraintKind) -> TableConstraint {
-        TableConstraint { name, kind, position: self.like.table.position() }
+        TableConstraint {
+            name,
+            kind,
+            deferral: Deferral::Never,
+            position: self.like.table.position(),
+        }
     }
 
     /// Returns a name that stands where LIKE names its table.

@@ -17,6 +17,7 @@ pub mod create_table;
 pub mod create_index;
 mod alter_column;
 mod alter_type;
+mod primary_key;
 mod alter_table;
 mod dependency;
 mod user_type;

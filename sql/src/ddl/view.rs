@@ -3,12 +3,14 @@
 use store::Mutation;
 
 use crate::ast;
+use crate::ast::TableChange;
 use crate::binder::ViewDefinition;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{CATALOG_TABLE, ViewRelation, encode, view_key};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::Ddl;
+use crate::ddl::alter_table::refused_action;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -55,6 +57,35 @@ impl Ddl<'_> {
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
         })
+    }
+
+    /// Gives columns of a view other names; nothing else of it is changed.
+    pub(super) fn alter_view(
+        &mut self,
+        view: &View,
+        statement: &ast::AlterTable,
+        changes: &[TableChange],
+    ) -> Result<()> {
+        let name = &statement.name.name.value;
+        for change in changes {
+            let TableChange::RenameColumn { column, to } = change else {
+                return Err(refused_action(change, name, "views"));
+            };
+            let (from, to) = (&column.value, &to.value);
+            let catalog = self.changes.catalog(self.engine);
+            let Some(view) = catalog.view(view.oid) else { return Ok(()) };
+            let known = |name: &String| view.columns.iter().any(|column| column.name == *name);
+            if !known(from) {
+                let message = format!("column \"{from}\" does not exist");
+                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+            }
+            if known(to) {
+                let message = format!("column \"{to}\" of relation \"{name}\" already exists");
+                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            self.rename_view_column(view, from, to)?;
+        }
+        Ok(())
     }
 
     /// Gives a column of a view another name. Queries that name it go on by the old one.

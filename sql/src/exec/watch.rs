@@ -36,6 +36,24 @@ pub struct Watch {
     changes: Mutex<Changes>,
     /// Keys that are there and whose locks are held.
     known: Mutex<AHashSet<KeyPlace>>,
+    /// What deferred constraints have found.
+    late: Mutex<Vec<Late>>,
+}
+
+/// What a deferred constraint has found, to be looked at again when the transaction ends.
+#[derive(Debug, Clone)]
+pub struct Late {
+    /// The number of the referencing table.
+    pub table: u32,
+    /// The constraint.
+    pub key: ForeignKey,
+    /// The values of the referencing columns, or of the referenced ones of a row that has gone;
+    /// none is NULL.
+    pub values: Vec<Datum>,
+    /// A row that is referred to has gone, or has another key; else a row refers to nothing.
+    pub is_removal: bool,
+    /// The other key, if it has one.
+    pub new: Option<Vec<Datum>>,
 }
 
 #[derive(Default)]
@@ -63,6 +81,15 @@ pub struct Reference {
     pub referenced: Arc<Table>,
     /// It can be checked before the statement ends.
     pub at_once: bool,
+    /// What it finds is put off to the end of the transaction.
+    pub is_deferred: bool,
+}
+
+impl Late {
+    /// Returns about how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Late>() + 4 * self.values.len() * size_of::<Datum>()
+    }
 }
 
 /// A change that is to be looked at when the statement has done its work.
@@ -99,6 +126,36 @@ impl Watch {
             changes.bytes = 0;
         }
         change
+    }
+
+    /// Takes what deferred constraints have found.
+    pub fn take_late(&self) -> Vec<Late> {
+        std::mem::take(&mut self.late.lock())
+    }
+
+    /// Checks a reference of a row that is new, or has changed; what a deferred one finds is noted.
+    ///
+    /// # Errors
+    ///
+    /// 23503 if what a reference names is not there.
+    pub fn look(
+        &self,
+        watched: &Watched,
+        reference: &Reference,
+        new: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        let found = self.check(watched, reference, new, context);
+        let Err(error) = found else { return Ok(()) };
+        let values = reference.key.values(new);
+        let is_violation = error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION;
+        // Of a key that is NULL in part nothing can come to be there.
+        if !reference.is_deferred || !is_violation || values.iter().any(Datum::is_null) {
+            return Err(error);
+        }
+        let (table, key) = (watched.table.oid, reference.key.clone());
+        self.late.lock().push(Late { table, key, values, is_removal: false, new: None });
+        Ok(())
     }
 
     /// Checks the references of a row that is new, or has changed.
@@ -156,7 +213,7 @@ impl Watch {
                     continue;
                 }
                 match reference.at_once {
-                    true => self.check(watched, reference, new, context)?,
+                    true => self.look(watched, reference, new, context)?,
                     false => later = true,
                 }
             }

@@ -83,6 +83,8 @@ impl Cursor<'_> {
 
     fn alter_table(&mut self, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
+        // No table has children.
+        self.take_word("only");
         let name = self.table_name()?;
         if let Some(rename) = self.rename(ObjectKind::Table, if_exists, &name)? {
             return Ok(rename);

@@ -86,8 +86,10 @@ impl Cursor<'_> {
             ParseError::unsupported(construct, position)
                 .with_hint("Create the object anew and copy what it holds.")
         };
-        if self.is_word("constraint") {
-            return Err(unsupported("ALTER TABLE … ALTER CONSTRAINT", self.position()));
+        if self.take_word("constraint") {
+            let constraint = self.name()?;
+            let deferral = self.deferral()?;
+            return Ok(TableChange::AlterConstraint { constraint, deferral });
         }
         self.take_word("column");
         let column = self.name()?;

@@ -115,10 +115,10 @@ impl Cursor<'_> {
         } else {
             return self.refuse_column_constraint();
         };
+        let deferral = self.attributes(kind.as_ref())?;
         if let Some(kind) = kind {
-            table.constraints.push(TableConstraint { name, kind, position });
+            table.constraints.push(TableConstraint { name, kind, deferral, position });
         }
-        self.refuse_attributes()?;
         Ok(true)
     }
 

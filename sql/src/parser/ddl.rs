@@ -3,11 +3,11 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, IndexKey, KeyColumn, NullsOrder,
-    OptionValue, SortOrder, SourceExpr, Statement, TableConstraint, TableOption,
+    ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Expr, IndexKey, KeyColumn,
+    NullsOrder, OptionValue, SortOrder, SourceExpr, Statement, TableConstraint, TableOption,
 };
 
 /// The words that start a constraint of a table.
@@ -129,17 +129,65 @@ impl Cursor<'_> {
                 self.position(),
             ));
         }
-        self.refuse_attributes()?;
-        Ok(TableConstraint { name, kind, position })
+        let deferral = self.attributes(Some(&kind))?;
+        Ok(TableConstraint { name, kind, deferral, position })
     }
 
-    pub(super) fn refuse_attributes(&mut self) -> Result<()> {
-        // `NOT DEFERRABLE` and `INITIALLY IMMEDIATE` are what constraints are anyway.
-        while self.take_words(&["not", "deferrable"])
-            || self.take_words(&["initially", "immediate"])
-        {}
+    /// Reads when a constraint is checked; `None` for one that is no more than a word, as NOT NULL.
+    pub(super) fn attributes(&mut self, kind: Option<&ConstraintKind>) -> Result<Deferral> {
+        let position = self.position();
+        let deferral = self.deferral()?;
+        let construct = match (deferral, kind) {
+            (Deferral::Never, _) | (_, Some(ConstraintKind::ForeignKey(_))) => {
+                self.refuse_attributes()?;
+                return Ok(deferral);
+            }
+            (_, None) => return Err(ParseError::syntax("misplaced DEFERRABLE clause", position)),
+            (_, Some(ConstraintKind::Check(_))) => {
+                let message = "CHECK constraints cannot be marked DEFERRABLE";
+                return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position));
+            }
+            (_, Some(ConstraintKind::PrimaryKey(_))) => "a deferrable primary key",
+            (_, Some(ConstraintKind::Unique(_))) => "a deferrable UNIQUE constraint",
+        };
+        Err(ParseError::unsupported(construct, position)
+            .with_hint("Foreign keys can be deferrable."))
+    }
+
+    /// Reads `[NOT] DEFERRABLE` and `INITIALLY DEFERRED` or `IMMEDIATE`, in any order.
+    pub(super) fn deferral(&mut self) -> Result<Deferral> {
+        let position = self.position();
+        let (mut deferrable, mut deferred) = (None, None);
+        loop {
+            let (given, what, value) = if self.take_word("deferrable") {
+                (&mut deferrable, "DEFERRABLE/NOT DEFERRABLE", true)
+            } else if self.take_words(&["not", "deferrable"]) {
+                (&mut deferrable, "DEFERRABLE/NOT DEFERRABLE", false)
+            } else if self.take_words(&["initially", "deferred"]) {
+                (&mut deferred, "INITIALLY IMMEDIATE/DEFERRED", true)
+            } else if self.take_words(&["initially", "immediate"]) {
+                (&mut deferred, "INITIALLY IMMEDIATE/DEFERRED", false)
+            } else {
+                break;
+            };
+            if given.replace(value).is_some() {
+                let message = format!("multiple {what} clauses not allowed");
+                return Err(ParseError::syntax(message, position));
+            }
+        }
+        match (deferrable, deferred) {
+            (Some(false), Some(true)) => {
+                let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+                Err(ParseError::syntax(message, position))
+            }
+            (_, Some(true)) => Ok(Deferral::Deferred),
+            (Some(true), _) => Ok(Deferral::Immediate),
+            _ => Ok(Deferral::Never),
+        }
+    }
+
+    fn refuse_attributes(&mut self) -> Result<()> {
         let construct = match self.peek_word().as_str() {
-            "deferrable" | "initially" => "a deferrable constraint",
             "no" if self.nth_word_is(1, "inherit") => "NO INHERIT",
             "row_timestamp" => "ROW_TIMESTAMP",
             _ => return Ok(()),

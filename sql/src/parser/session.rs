@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
-    SetScope, SetVariable, Statement, TableName, TransactionModes,
+    SetConstraints, SetScope, SetVariable, Statement, TableName, TransactionModes,
 };
 
 impl Cursor<'_> {
@@ -99,15 +99,17 @@ impl Cursor<'_> {
         if self.take_words(&["session", "characteristics", "as", "transaction"]) {
             return Ok(Statement::SetSessionCharacteristics(self.transaction_modes()?));
         }
-        if self.take_words(&["constraints", "all"]) {
-            if !self.take_word("immediate") {
-                self.expect_words(&["deferred"])?;
+        if self.is_word("constraints") {
+            self.expect_words(&["constraints"])?;
+            let names = match self.take_word("all") {
+                true => None,
+                false => Some(self.list(Self::table_name)?),
+            };
+            let deferred = self.take_word("deferred");
+            if !deferred {
+                self.expect_words(&["immediate"])?;
             }
-            return Ok(Statement::SetAllConstraints);
-        }
-        if self.is_words(&["constraints"]) {
-            return Err(ParseError::unsupported("SET CONSTRAINTS", self.position())
-                .with_hint("Constraints are checked at once."));
+            return Ok(Statement::SetConstraints(SetConstraints { names, deferred }));
         }
         let scope = if self.take_word("local") {
             SetScope::Local

@@ -11,6 +11,7 @@
 mod analyze;
 mod create_as;
 mod cursors;
+mod deferred;
 mod materialized;
 mod plan_cache;
 mod prepared;
@@ -695,6 +696,10 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
+        if let Err(error) = self.settle_late(true) {
+            self.rollback();
+            return Err(error);
+        }
         let Some(open) = self.open.take() else { return Ok(None) };
         let committed = open.commit(&self.engine, &mut self.settings);
         self.cursors.end_transaction(committed.is_ok());

@@ -17,22 +17,25 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
-use crate::exec::watch::{Reference, Watch, Watched, key_text, violated};
+use crate::exec::watch::{Late, Reference, Watch, Watched, key_text, missing, violated};
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
+use crate::session::deferred::Deferred;
 use crate::session::{Planned, Session};
 
 /// A row that others may refer to, as it was and as it is.
-struct Gone<'a> {
-    referenced: &'a Arc<Table>,
-    referencing: &'a Arc<Table>,
-    key: &'a ForeignKey,
-    old: Vec<Datum>,
-    new: Option<Vec<Datum>>,
+pub(super) struct Gone<'a> {
+    pub(super) referenced: &'a Arc<Table>,
+    pub(super) referencing: &'a Arc<Table>,
+    pub(super) key: &'a ForeignKey,
+    pub(super) old: Vec<Datum>,
+    pub(super) new: Option<Vec<Datum>>,
+    /// Types of the values of either.
+    pub(super) types: Vec<DataType>,
 }
 
-/// Plans of the statements of one round, by text.
-type Plans = AHashMap<String, Arc<Planned>>;
+/// Plans of the statements of one round, by text and types of parameters.
+pub(super) type Plans = AHashMap<(String, Vec<DataType>), Arc<Planned>>;
 
 impl Session {
     /// Runs a statement that changes rows, with what foreign keys make of it.
@@ -67,7 +70,8 @@ impl Session {
             // Who gave a table's lock back publishes its catalog right after.
             drop(self.engine.publishing.lock());
             if self.catalog().version == catalog.version {
-                return Ok(Some(Arc::new(watched(&catalog, &concerned))));
+                let deferred = self.open.as_ref().map(|open| &open.deferred);
+                return Ok(Some(Arc::new(watched(&catalog, &concerned, deferred))));
             }
         }
     }
@@ -81,7 +85,10 @@ impl Session {
             let catalog = self.catalog();
             if let Some(old) = &change.old {
                 for (referencing, key) in catalog.referencing(watched.table.oid) {
+                    let types = key.referenced.iter();
+                    let types = types.map(|one| watched.table.columns[*one as usize].sql_type.base);
                     let gone = Gone {
+                        types: types.collect(),
                         referenced: &watched.table,
                         referencing,
                         key,
@@ -90,7 +97,7 @@ impl Session {
                     };
                     if !gone.old.iter().any(Datum::is_null) && gone.new.as_ref() != Some(&gone.old)
                     {
-                        self.react(&gone, &watch, &mut plans)?;
+                        self.react_now(&gone, &watch, &mut plans)?;
                     }
                 }
             }
@@ -103,16 +110,77 @@ impl Session {
                     change.old.as_ref().is_some_and(|old| reference.key.values(old) == values);
                 if !same {
                     let context = self.inner_context(&[], None, &watch);
-                    watch.check(watched, &reference, new, &context)?;
+                    watch.look(watched, &reference, new, &context)?;
                 }
             }
         }
-        Ok(())
+        watch.take_late().into_iter().try_for_each(|late| self.put_off(late))
+    }
+
+    fn put_off(&mut self, late: Late) -> Result<()> {
+        let work_mem = self.settings.work_mem_bytes();
+        match &mut self.open {
+            Some(open) => open.deferred.put_off(late, work_mem),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Session::react`]; what a deferred constraint finds is put off.
+    fn react_now(&mut self, gone: &Gone<'_>, watch: &Arc<Watch>, plans: &mut Plans) -> Result<()> {
+        let Gone { referencing, key, old, new, .. } = gone;
+        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        let is_deferred = action == ReferentialAction::NoAction
+            && self.open.as_ref().is_some_and(|open| {
+                open.deferred.is_deferred(referencing.oid, &key.name, *key.deferral)
+            });
+        match self.react(gone, watch, plans) {
+            Err(error)
+                if is_deferred && error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION =>
+            {
+                let (table, key) = (referencing.oid, (*key).clone());
+                let (values, new) = (old.clone(), new.clone());
+                self.put_off(Late { table, key, values, is_removal: true, new })
+            }
+            done => done,
+        }
+    }
+
+    /// Looks at a reference again that had nothing to refer to: by now the key may be there, or the
+    /// row that refers to it gone.
+    pub(super) fn check_late(
+        &mut self,
+        gone: &Gone<'_>,
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<()> {
+        let Gone { referenced, referencing, key, old, .. } = gone;
+        let context = self.inner_context(&[], None, watch);
+        let transaction = Arc::clone(&context.transaction);
+        if let Some(place) = key.place(referenced, old)? {
+            let mode = LockMode::Shared;
+            transaction.lock_row(place.table, &place.lock(), mode, LockWait::Wait)?;
+            let mut cells = CellBatch::new();
+            if transaction.get_locked(place.table, &Get::new(place.row), &mut cells)? {
+                return Ok(());
+            }
+        }
+        if !self.is_referenced(gone, watch, plans)? {
+            return Ok(());
+        }
+        let referenced = Arc::clone(referenced);
+        let key = (*key).clone();
+        let reference = Reference { key, referenced, at_once: false, is_deferred: false };
+        Err(missing(referencing, &reference, old))
     }
 
     /// Does to referencing rows what their constraint says.
-    fn react(&mut self, gone: &Gone<'_>, watch: &Arc<Watch>, plans: &mut Plans) -> Result<()> {
-        let Gone { referenced, referencing, key, old, new } = gone;
+    pub(super) fn react(
+        &mut self,
+        gone: &Gone<'_>,
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<()> {
+        let Gone { referenced, referencing, key, old, new, .. } = gone;
         let Some(place) = key.place(referenced, old)? else { return Ok(()) };
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
@@ -171,15 +239,28 @@ impl Session {
         watch: &Arc<Watch>,
         plans: &mut Plans,
     ) -> Result<()> {
+        match self.is_referenced(gone, watch, plans)? {
+            true => Err(still_referenced(gone)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether there is a row that refers to a key.
+    fn is_referenced(
+        &mut self,
+        gone: &Gone<'_>,
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<bool> {
         let planned = self.inner_plan("SELECT 1 FROM", gone, plans)?;
         let mut rows =
             exec::open(&planned.plan, self.inner_context(&gone.old, Some(&planned), watch))?;
         while let Some(batch) = rows.next()? {
             if batch.row_count > 0 {
-                return Err(still_referenced(gone));
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// At REPEATABLE READ the statements see only what the transaction sees: a reference that was
@@ -245,7 +326,7 @@ impl Session {
         gone: &Gone<'_>,
         plans: &mut Plans,
     ) -> Result<Arc<Planned>> {
-        let Gone { referenced, referencing, key, .. } = gone;
+        let Gone { referencing, key, types, .. } = gone;
         let from = match statement.ends_with(" FROM") {
             true => format!(" {}", referencing.full_name()),
             false => String::new(),
@@ -256,13 +337,11 @@ impl Session {
         });
         let conditions: Vec<String> = conditions.collect();
         let text = format!("{statement}{from} WHERE {}", conditions.join(" AND "));
-        if let Some(planned) = plans.get(&text) {
+        let kept = (text.clone(), types.clone());
+        if let Some(planned) = plans.get(&kept) {
             return Ok(Arc::clone(planned));
         }
-        let types = key.referenced.iter();
-        let types = types.map(|column| referenced.columns[*column as usize].sql_type.base);
-        let types: Vec<Option<DataType>> = types.map(Some).collect();
-        let types: Vec<_> = types.iter().chain(&types).copied().collect();
+        let types: Vec<Option<DataType>> = types.iter().chain(types).copied().map(Some).collect();
         let parsed = super::parse(&text)?.pop();
         let parsed = parsed.ok_or_else(|| {
             Error::new(sqlstate::INTERNAL_ERROR, "the statement of a foreign key is empty")
@@ -270,7 +349,7 @@ impl Session {
         let statement = &parsed.statement.statement;
         let planned = self.with_planning(|planning| planning.plan(statement, &types))?.planned;
         let planned = Arc::new(planned);
-        plans.insert(text, Arc::clone(&planned));
+        plans.insert(kept, Arc::clone(&planned));
         Ok(planned)
     }
 
@@ -310,13 +389,17 @@ fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     found
 }
 
-fn watched(catalog: &Catalog, tables: &[Arc<Table>]) -> Watch {
+fn watched(catalog: &Catalog, tables: &[Arc<Table>], deferred: Option<&Deferred>) -> Watch {
     let mut watch = Watch::default();
     for table in tables {
         let references = table.foreign_keys.iter().filter_map(|key| {
             let referenced = Arc::clone(catalog.table(key.table)?);
             let at_once = tables.iter().all(|one| one.oid != referenced.oid);
-            Some(Reference { key: key.clone(), referenced, at_once })
+            let is_deferred = deferred
+                .is_some_and(|modes| modes.is_deferred(table.oid, &key.name, *key.deferral));
+            // What it finds too early it looks at again.
+            let at_once = at_once || is_deferred;
+            Some(Reference { key: key.clone(), referenced, at_once, is_deferred })
         });
         watch.add(Watched {
             table: Arc::clone(table),

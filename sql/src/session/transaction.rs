@@ -16,6 +16,7 @@ use crate::ddl::{self, Ddl};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
+use crate::session::deferred::Deferred;
 use crate::settings::Settings;
 use crate::system::SystemNames;
 use crate::timer::StopFlag;
@@ -42,12 +43,15 @@ pub(crate) struct Open {
     local: Vec<(String, String)>,
     savepoints: Vec<NamedSavepoint>,
     locked_tables: Vec<TableId>,
+    /// What deferred constraints have found, and which are deferred.
+    pub deferred: Deferred,
 }
 
 struct NamedSavepoint {
     name: String,
     savepoint: Savepoint,
     settings: Settings,
+    deferred: Deferred,
 }
 
 /// The modes of a transaction.
@@ -117,6 +121,7 @@ impl Open {
             local: Vec::new(),
             savepoints: Vec::new(),
             locked_tables: Vec::new(),
+            deferred: Deferred::default(),
         }
     }
 
@@ -222,7 +227,8 @@ impl Open {
         let savepoint = self.transaction.savepoint();
         self.changes.savepoint(savepoint);
         let settings = settings.clone();
-        self.savepoints.push(NamedSavepoint { name: name.to_owned(), savepoint, settings });
+        let (name, deferred) = (name.to_owned(), self.deferred.clone());
+        self.savepoints.push(NamedSavepoint { name, savepoint, settings, deferred });
     }
 
     /// Goes back to a savepoint, which stays. Returns the settings as they were.
@@ -233,6 +239,7 @@ impl Open {
         self.transaction.rollback_to(target.savepoint);
         self.changes.rollback_to(engine, target.savepoint);
         self.failed = false;
+        self.deferred = target.deferred.clone();
         Ok(target.settings.clone())
     }
 

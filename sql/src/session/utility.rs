@@ -88,8 +88,9 @@ impl Session {
             Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
                 return self.run_cursor(parsed, statement);
             }
-            // Nobody can listen, and no constraint is deferrable: there is nothing to do.
-            Statement::Unlisten | Statement::SetAllConstraints => {}
+            // Nobody can listen: there is nothing to do.
+            Statement::Unlisten => {}
+            Statement::SetConstraints(set) => self.run_set_constraints(set)?,
             _ => return Err(Error::not_supported(tag, "Leave the statement out.")),
         }
         Ok(Execution::Done(Completion::new(tag)))
@@ -586,7 +587,7 @@ impl Session {
         Ok(())
     }
 
-    fn warn(&mut self, code: &'static str, message: &str) {
+    pub(super) fn warn(&mut self, code: &'static str, message: &str) {
         self.notice("WARNING", Error::new(code, message));
     }
 }

@@ -3,7 +3,7 @@
 use types::SqlType;
 use types::expr::Expr;
 
-use crate::ast::ReferentialAction;
+use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::table::{Index, Table};
 use crate::system::objects::{
@@ -296,6 +296,11 @@ fn references(objects: &Objects, ForeignKey { table, columns, key, .. }: &Foreig
             out.push_str(&format!(" ON {event} {}", action_words(action)));
         }
     }
+    out.push_str(match *key.deferral {
+        Deferral::Never => "",
+        Deferral::Immediate => " DEFERRABLE",
+        Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    });
     if !key.valid {
         out.push_str(" NOT VALID");
     }

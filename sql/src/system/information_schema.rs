@@ -2,6 +2,7 @@
 
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::Deferral;
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
@@ -419,6 +420,10 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
         ConstraintKind::Unique(_) => ("UNIQUE", yes_or_no(true)),
         ConstraintKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
     };
+    let deferral = match &constraint.kind {
+        ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
+        _ => Deferral::Never,
+    };
     shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
         ("constraint_schema", schema()),
@@ -427,8 +432,8 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
         ("table_schema", schema()),
         ("table_name", table_name(objects, constraint)),
         ("constraint_type", text(kind)),
-        ("is_deferrable", yes_or_no(false)),
-        ("initially_deferred", yes_or_no(false)),
+        ("is_deferrable", yes_or_no(deferral != Deferral::Never)),
+        ("initially_deferred", yes_or_no(deferral == Deferral::Deferred)),
         ("enforced", yes_or_no(true)),
         ("nulls_distinct", nulls),
     ])

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::ReferentialAction;
+use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::record::IdentityRecord;
@@ -377,6 +377,8 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
     if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key }) = &constraint.kind
     {
         let values = [
+            ("condeferrable", Datum::Bool(*key.deferral != Deferral::Never)),
+            ("condeferred", Datum::Bool(*key.deferral == Deferral::Deferred)),
             ("convalidated", Datum::Bool(key.valid)),
             ("conindid", oid(*index)),
             ("confrelid", oid(*table)),

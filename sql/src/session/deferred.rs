@@ -1,0 +1,184 @@
+//! Constraints that are deferred: what does not hold when a statement ends, and must when the
+//! transaction does.
+//!
+//! A deferred constraint is checked where others are. Only what it then finds is put off ([`Late`])
+//! instead of raised, and looked at again by COMMIT, or by SET CONSTRAINTS IMMEDIATE. What is
+//! looked at then is the state of the tables: a row that has gone since, or a key that has come, is
+//! no violation. Actions (CASCADE and its kin) and RESTRICT are never put off, as in PostgreSQL.
+
+use std::sync::Arc;
+
+use crate::ast::{Deferral, SetConstraints, TableName};
+use crate::catalog::Catalog;
+use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::memory;
+use crate::exec::watch::{Late, Watch};
+use crate::session::Session;
+use crate::session::referential::{Gone, Plans};
+
+/// What a transaction knows of deferred constraints.
+#[derive(Clone, Default)]
+pub(crate) struct Deferred {
+    /// What SET CONSTRAINTS ALL said last.
+    all: Option<bool>,
+    /// What it said of some since: table, name, deferred.
+    named: Vec<(u32, String, bool)>,
+    late: Vec<Late>,
+    /// What `late` takes in memory.
+    bytes: usize,
+}
+
+impl Deferred {
+    /// Returns whether a foreign key of a table is deferred now.
+    pub(crate) fn is_deferred(&self, table: u32, name: &str, deferral: Deferral) -> bool {
+        let said = self.named.iter().find(|(of, known, _)| *of == table && known == name);
+        let now = said.map(|(.., deferred)| *deferred).or(self.all);
+        deferral != Deferral::Never && now.unwrap_or(deferral == Deferral::Deferred)
+    }
+
+    /// Puts off what was found.
+    pub(crate) fn put_off(&mut self, late: Late, work_mem: usize) -> Result<()> {
+        self.bytes += late.bytes();
+        memory::check(self.bytes, work_mem)?;
+        self.late.push(late);
+        Ok(())
+    }
+
+    /// Returns whether nothing was put off.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.late.is_empty()
+    }
+}
+
+impl Session {
+    /// Has constraints looked at when statements end, or when the transaction does.
+    pub(super) fn run_set_constraints(&mut self, statement: &SetConstraints) -> Result<()> {
+        let catalog = self.catalog();
+        let path = Arc::clone(self.constants.search_path());
+        let mut found: Vec<(u32, String)> = Vec::new();
+        for name in statement.names.iter().flatten() {
+            found.extend(constraints_named(&catalog, &path, name, statement.deferred)?);
+        }
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        let Some(open) = self.open.as_mut().filter(|_| in_block) else {
+            let message = "SET CONSTRAINTS can only be used in transaction blocks";
+            self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);
+            return Ok(());
+        };
+        let modes = &mut open.deferred;
+        if statement.names.is_none() {
+            modes.all = Some(statement.deferred);
+            modes.named.clear();
+        }
+        for (table, name) in found {
+            modes.named.retain(|(of, known, _)| *of != table || *known != name);
+            modes.named.push((table, name, statement.deferred));
+        }
+        if statement.deferred {
+            return Ok(());
+        }
+        self.settle_late(false)
+    }
+
+    /// Looks at what was put off: all of it, or what is not deferred any more.
+    ///
+    /// # Errors
+    ///
+    /// 23503 if it still does not hold.
+    pub(super) fn settle_late(&mut self, all: bool) -> Result<()> {
+        let Some(open) = self.open.as_ref().filter(|open| !open.deferred.is_empty()) else {
+            return Ok(());
+        };
+        let catalog = self.catalog();
+        let is_due = |late: &Late| {
+            let key = &late.key;
+            all || !open.deferred.is_deferred(late.table, &key.name, key.deferral.0)
+        };
+        let (due, rest): (Vec<Late>, Vec<Late>) =
+            open.deferred.late.iter().cloned().partition(is_due);
+        self.begin_statement();
+        let (watch, mut plans) = (Arc::new(Watch::default()), Plans::new());
+        for late in &due {
+            // Whatever is called otherwise by now.
+            let same = |key: &&ForeignKey| {
+                key.columns == late.key.columns
+                    && key.table == late.key.table
+                    && key.referenced == late.key.referenced
+            };
+            let Some(referencing) = catalog.table(late.table) else { continue };
+            let Some(key) = referencing.foreign_keys.iter().find(same) else { continue };
+            let Some(referenced) = catalog.table(key.table) else { continue };
+            self.settle_one(late, (referencing, key, referenced), &watch, &mut plans)?;
+        }
+        if let Some(open) = &mut self.open {
+            open.deferred.bytes = rest.iter().map(Late::bytes).sum();
+            open.deferred.late = rest;
+        }
+        Ok(())
+    }
+
+    fn settle_one(
+        &mut self,
+        late: &Late,
+        (referencing, key, referenced): (&Arc<Table>, &ForeignKey, &Arc<Table>),
+        watch: &Arc<Watch>,
+        plans: &mut Plans,
+    ) -> Result<()> {
+        let columns = if late.is_removal { &key.referenced } else { &key.columns };
+        let of = if late.is_removal { referenced } else { referencing };
+        let types = columns.iter().map(|column| of.columns[*column as usize].sql_type.base);
+        let gone = Gone {
+            referenced,
+            referencing,
+            key,
+            old: late.values.clone(),
+            new: late.new.clone(),
+            types: types.collect(),
+        };
+        if late.is_removal {
+            return self.react(&gone, watch, plans);
+        }
+        self.check_late(&gone, watch, plans)
+    }
+}
+
+/// Returns the constraints that a name stands for: those of the first schema of the search path
+/// that has any.
+fn constraints_named(
+    catalog: &Catalog,
+    path: &SearchPath,
+    name: &TableName,
+    deferred: bool,
+) -> Result<Vec<(u32, String)>> {
+    let wanted = &name.name.value;
+    let schemas: Vec<&str> = match &name.schema {
+        Some(schema) => vec![schema.value.as_str()],
+        None => path.schemas().iter().map(String::as_str).collect(),
+    };
+    for schema in schemas {
+        let mut known = false;
+        let mut found = Vec::new();
+        for table in catalog.tables().into_iter().filter(|table| table.schema == schema) {
+            let key = table.foreign_keys.iter().find(|key| key.name == *wanted);
+            if key.is_some_and(|key| *key.deferral != Deferral::Never) {
+                found.push((table.oid, wanted.clone()));
+            }
+            known |= key.is_some()
+                || table.primary_key_name == *wanted
+                || table.indexes.iter().any(|index| index.constraint && index.name == *wanted)
+                || table.constraints.checks.iter().any(|check| check.name == *wanted);
+        }
+        if known && found.is_empty() && deferred {
+            let message = format!("constraint \"{wanted}\" is not deferrable");
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        if known {
+            return Ok(found);
+        }
+    }
+    let message = format!("constraint \"{wanted}\" does not exist");
+    Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+}
