@@ -5,7 +5,7 @@
 //! where ORDER BY leaves no ties; names and types of columns; and SQLSTATEs. A statement that shows
 //! a difference is shrunk ([`piece`]), then the tables' rows are left out as far as it stays.
 //!
-//! `cargo test` has bennu agree with itself: plain tables on one side; indexes, salt, columnar
+//! `cargo test` has bennu agree with itself: plain tables on one side; indexes, salt, row
 //! blocks, statistics and little memory on the other. With the address of a PostgreSQL in
 //! `BENNU_ORACLE` (user and database `bennu`, trusted, tables are dropped) the ignored test
 //! compares with it; `BENNU_SERVER` is a bennu to compare in place of one in the test's process.

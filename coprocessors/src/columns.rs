@@ -1,68 +1,110 @@
 //! Rows as columnar blocks hold them: packed rows cut into sections, and decoded a block at a time.
 //!
-//! Section 0 of the layout of a family holds null bitmaps, section `1 + n` slot `n`, and the last
-//! one what follows the columns in a packed row.
+//! Section 0 of the layout of a family holds what follows the columns in a packed row. Then come,
+//! for every eight slots, a section with the byte of the null bitmap that is theirs, and one for
+//! each of them:
+//!
+//! ```text
+//!   rest | nulls of 0-7 | slot 0 | … | slot 7 | nulls of 8-15 | slot 8 | …
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A column's section has the same number in all layouts that have it: a family to which columns
+//!    are added has more sections behind. So blocks written before are read by their sections, too.
+//! 2. Each schema has shapes of its own. Of how many slots they are, which the header that their
+//!    values begin with says, tells which values were packed before a column was added.
 
 use std::sync::Arc;
 
-use store::ColumnSlice;
-use store::ValueLayout;
 use store::layout::{EndWidth, Piece, SectionKind, ValueShape};
-use types::rowcode::{ColumnReader, Place, RowDecoder, RowLayout, key_forgets};
-use types::{DataType, Vector};
+use store::{ColumnSlice, ValueLayout, VariableColumn};
+use types::rowcode::{
+    ColumnReader, PackedHeader, Place, RowDecoder, RowLayout, SLOTS_A_NULL_BYTE, key_forgets,
+    slot_count,
+};
+use types::vector::ValueSink;
+use types::{DataType, Datum, Vector};
 
 use crate::row::RowError;
 
-/// Section of the null bitmaps.
-const NULLS: u16 = 0;
+/// Section of what follows the columns.
+const REST: u16 = 0;
+/// Shapes of a layout at most: those of the last eight schemas. Each block has the layout in it.
+const SHAPES_MAX: usize = 32;
 
-fn section_of(slot: usize) -> u16 {
-    slot as u16 + 1
+/// Returns the section of one byte of the null bitmaps.
+fn section_of_nulls(byte: usize) -> u16 {
+    (1 + byte * (SLOTS_A_NULL_BYTE + 1)) as u16
 }
 
-/// Returns how columnar blocks cut the packed rows of a family.
+fn section_of(slot: usize) -> u16 {
+    section_of_nulls(slot / SLOTS_A_NULL_BYTE) + 1 + (slot % SLOTS_A_NULL_BYTE) as u16
+}
+
+/// Returns how columnar blocks cut the packed rows of a family, those of this schema and those of
+/// schemas before it, whose layout was `before`.
 ///
 /// # Errors
 ///
 /// `XX001` if a slot of the family belongs to no column.
-pub fn value_layout(layout: &RowLayout, family: usize) -> types::Result<ValueLayout> {
+pub fn value_layout(
+    layout: &RowLayout,
+    family: usize,
+    before: &ValueLayout,
+) -> types::Result<ValueLayout> {
     let packed = layout.packed_sections(family)?;
-    if packed.widths.is_empty() {
-        // Nothing to read apart.
-        return Ok(ValueLayout::default());
+    let sections = sections(&packed.widths);
+    let mut shapes: Vec<ValueShape> =
+        packed.headers.iter().map(|header| shape(header, &packed.widths)).collect();
+    if sections.starts_with(&before.sections) {
+        let older = before
+            .shapes
+            .iter()
+            .filter(|shape| packed.headers.iter().all(|header| header.bytes != shape.prefix));
+        shapes.extend(older.cloned());
+        shapes.truncate(SHAPES_MAX);
     }
+    Ok(ValueLayout { sections, shapes })
+}
+
+fn sections(widths: &[Option<usize>]) -> Vec<SectionKind> {
+    let mut sections = vec![SectionKind::Variable];
+    for slots in widths.chunks(SLOTS_A_NULL_BYTE) {
+        sections.push(SectionKind::Fixed(1));
+        sections.extend(slots.iter().map(|width| match width {
+            Some(width) => SectionKind::Fixed(*width as u16),
+            None => SectionKind::Variable,
+        }));
+    }
+    sections
+}
+
+fn shape(header: &PackedHeader, widths: &[Option<usize>]) -> ValueShape {
     let slots = |is_fixed: bool| {
-        let slots = packed.widths.iter().enumerate();
+        let slots = widths.iter().enumerate();
         slots
             .filter(move |(_, width)| width.is_some() == is_fixed)
             .map(|(slot, _)| section_of(slot))
     };
-    let mut sections = vec![SectionKind::Fixed(packed.null_bytes as u16)];
-    sections.extend(packed.widths.iter().map(|width| match width {
-        Some(width) => SectionKind::Fixed(*width as u16),
-        None => SectionKind::Variable,
-    }));
-    sections.push(SectionKind::Variable);
-    let shapes = packed.headers.iter().map(|header| {
-        let mut pieces = Vec::new();
-        if header.has_nulls {
-            pieces.push(Piece::Fixed(NULLS));
-        }
-        pieces.extend(slots(true).map(Piece::Fixed));
-        let ends = if header.is_wide { EndWidth::Four } else { EndWidth::Two };
-        pieces.push(Piece::Variable { ends, sections: slots(false).collect() });
-        pieces.push(Piece::Rest(section_of(packed.widths.len())));
-        ValueShape { prefix: header.bytes.clone(), pieces }
-    });
-    Ok(ValueLayout { shapes: shapes.collect(), sections })
+    let mut pieces = Vec::new();
+    if header.has_nulls {
+        let null_bytes = 0..widths.len().div_ceil(SLOTS_A_NULL_BYTE);
+        pieces.extend(null_bytes.map(|byte| Piece::Fixed(section_of_nulls(byte))));
+    }
+    pieces.extend(slots(true).map(Piece::Fixed));
+    let ends = if header.is_wide { EndWidth::Four } else { EndWidth::Two };
+    pieces.push(Piece::Variable { ends, sections: slots(false).collect() });
+    pieces.push(Piece::Rest(REST));
+    ValueShape { prefix: header.bytes.clone(), pieces }
 }
 
 /// Decodes some columns of many slices: what is wanted of each, found once.
 pub(crate) struct SliceDecoder {
     layout: Arc<RowLayout>,
     columns: Vec<usize>,
-    /// The layout whose sections are read; values of others are put together again.
-    encoded: Vec<u8>,
+    /// The width of each section, 0 of those that are variable, if all columns are there.
+    widths: Vec<u16>,
     /// Whether sections and keys are enough.
     is_direct: bool,
     readers: Vec<(usize, ColumnReader)>,
@@ -100,7 +142,7 @@ impl SliceDecoder {
         let mut decoder = SliceDecoder {
             layout: Arc::clone(layout),
             columns: columns.to_vec(),
-            encoded: value_layout(layout, 0)?.encoded(),
+            widths: section_widths(layout)?,
             is_direct: true,
             readers: Vec::new(),
             key_columns: Vec::new(),
@@ -138,7 +180,9 @@ impl SliceDecoder {
         if self.columns.is_empty() {
             return Ok(());
         }
-        let is_direct = self.is_direct && slice.layout() == &self.encoded[..];
+        // A block of a table whose rows were written anew since, by a layout of another kind.
+        let is_known = self.widths.starts_with(slice.section_widths());
+        let is_direct = self.is_direct && is_known;
         let mut keys = RowKeys::default();
         if !is_direct || !self.key_columns.is_empty() {
             let rows = numbers(selection, slice.row_count());
@@ -151,31 +195,14 @@ impl SliceDecoder {
         if self.readers.is_empty() {
             return Ok(());
         }
-        let mut nulls = slice.fixed(usize::from(NULLS))?;
-        if nulls.iter().all(|byte| *byte == 0) {
-            nulls = &[];
-        }
-        // Bytes of the rows wanted, end to end.
-        let (mut chosen_nulls, mut chosen) = (Vec::new(), Vec::new());
-        if let Some(selection) = selection {
-            let width = nulls.len() / slice.row_count();
-            choose(nulls, width, selection, &mut chosen_nulls);
-            nulls = &chosen_nulls;
-        }
+        let slots = SlotCounts::of(slice)?;
         for (output, reader) in &self.readers {
-            let (section, vector) = (usize::from(section_of(reader.slot())), &mut vectors[*output]);
-            if let Some(width) = reader.width() {
-                let mut values = slice.fixed(section)?;
-                if let Some(selection) = selection {
-                    choose(values, width, selection, &mut chosen);
-                    values = &chosen;
-                }
-                reader.read_fixed(values, nulls, vector)?;
-                continue;
-            }
-            let values = slice.variable(section)?;
-            for (place, row) in numbers(selection, slice.row_count()).enumerate() {
-                reader.read_variable(place, values.get(row)?, nulls, vector)?;
+            let vector = &mut vectors[*output];
+            if reader.slot() < slots.least() {
+                decode_slot(reader, slice, selection, vector)?;
+            } else {
+                let column = &self.layout.columns[self.columns[*output]];
+                decode_added(reader, &column.missing, (slice, &slots), selection, vector)?;
             }
         }
         Ok(())
@@ -213,6 +240,132 @@ impl SliceDecoder {
         }
         Ok(())
     }
+}
+
+/// Returns the width of each section of the blocks of family 0, if all columns are there.
+fn section_widths(layout: &RowLayout) -> types::Result<Vec<u16>> {
+    let sections = sections(&layout.packed_sections(0)?.widths);
+    let width = |section: &SectionKind| match section {
+        SectionKind::Fixed(width) => *width,
+        SectionKind::Variable => 0,
+    };
+    Ok(sections.iter().map(width).collect())
+}
+
+/// How many slots the rows of a slice have.
+enum SlotCounts {
+    /// All the same.
+    Only(usize),
+    /// The least, and how many each row has.
+    Mixed(usize, Vec<usize>),
+}
+
+impl SlotCounts {
+    fn of(slice: &ColumnSlice) -> Result<SlotCounts, RowError> {
+        let counts: Vec<usize> =
+            slice.shape_prefixes().map(slot_count).collect::<types::Result<_>>()?;
+        // Rows of a plain block follow a shape.
+        let of_shape = |shape: usize| counts.get(shape).copied().unwrap_or(0);
+        if let [first, rest @ ..] = &counts[..]
+            && rest.iter().all(|count| count == first)
+        {
+            return Ok(SlotCounts::Only(*first));
+        }
+        if let Some(shape) = slice.only_shape()? {
+            return Ok(SlotCounts::Only(of_shape(shape)));
+        }
+        let counts: Vec<usize> = slice.shapes()?.map(of_shape).collect();
+        Ok(SlotCounts::Mixed(counts.iter().copied().min().unwrap_or(0), counts))
+    }
+
+    fn least(&self) -> usize {
+        match self {
+            SlotCounts::Only(count) | SlotCounts::Mixed(count, _) => *count,
+        }
+    }
+
+    fn of_row(&self, row: usize) -> usize {
+        match self {
+            SlotCounts::Only(count) => *count,
+            SlotCounts::Mixed(_, counts) => counts.get(row).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Returns the bytes of the null bitmaps that a reader wants, nothing if no row has a NULL there.
+fn nulls_of<'s>(reader: &ColumnReader, slice: &'s ColumnSlice) -> store::Result<&'s [u8]> {
+    let nulls = slice.fixed(usize::from(section_of_nulls(reader.null_byte())))?;
+    Ok(if nulls.iter().all(|byte| *byte == 0) { &[] } else { nulls })
+}
+
+/// Appends a column that all rows of a slice have.
+fn decode_slot(
+    reader: &ColumnReader,
+    slice: &ColumnSlice,
+    selection: Option<&[u32]>,
+    vector: &mut Vector,
+) -> Result<(), RowError> {
+    let section = usize::from(section_of(reader.slot()));
+    let mut nulls = nulls_of(reader, slice)?;
+    // Bytes of the rows wanted, end to end.
+    let (mut chosen_nulls, mut chosen) = (Vec::new(), Vec::new());
+    if let Some(selection) = selection {
+        choose(nulls, 1, selection, &mut chosen_nulls);
+        nulls = &chosen_nulls;
+    }
+    let Some(width) = reader.width() else {
+        let values = slice.variable(section)?;
+        for (place, row) in numbers(selection, slice.row_count()).enumerate() {
+            reader.read_one(place, values.get(row)?, nulls, vector)?;
+        }
+        return Ok(());
+    };
+    let mut values = slice.fixed(section)?;
+    if let Some(selection) = selection {
+        choose(values, width, selection, &mut chosen);
+        values = &chosen;
+    }
+    Ok(reader.read_fixed(values, nulls, vector)?)
+}
+
+/// Appends a column that was added when some rows of a slice were there.
+fn decode_added(
+    reader: &ColumnReader,
+    missing: &Datum,
+    (slice, slots): (&ColumnSlice, &SlotCounts),
+    selection: Option<&[u32]>,
+    vector: &mut Vector,
+) -> Result<(), RowError> {
+    let rows = numbers(selection, slice.row_count());
+    if let SlotCounts::Only(_) = slots {
+        rows.for_each(|_| vector.put_datum(missing));
+        return Ok(());
+    }
+    let section = usize::from(section_of(reader.slot()));
+    let nulls = nulls_of(reader, slice)?;
+    let values = match reader.width() {
+        Some(width) => Values::Fixed(slice.fixed(section)?, width),
+        None => Values::Variable(slice.variable(section)?),
+    };
+    for row in rows {
+        if slots.of_row(row) <= reader.slot() {
+            vector.put_datum(missing);
+            continue;
+        }
+        let bytes = match &values {
+            Values::Fixed(bytes, width) => &bytes[row * width..][..*width],
+            Values::Variable(values) => values.get(row)?,
+        };
+        reader.read_one(row, bytes, nulls, vector)?;
+    }
+    Ok(())
+}
+
+/// The values of a slot.
+enum Values<'s> {
+    /// So many bytes each.
+    Fixed(&'s [u8], usize),
+    Variable(VariableColumn<'s>),
 }
 
 /// Replaces `out` by the values of some rows, where those of all rows lie end to end.

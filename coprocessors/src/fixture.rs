@@ -9,7 +9,7 @@ use store::observer::ObserverContext;
 use store::transaction::Previous;
 use store::{
     CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, Store, TableDescriptor,
-    TableId, Timestamp,
+    TableId, Timestamp, ValueLayout,
 };
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
@@ -137,7 +137,7 @@ pub(crate) fn index(
 pub(crate) fn columnar_family(layout: &RowLayout) -> FamilyDescriptor {
     FamilyDescriptor {
         data_block_encoding: DataBlockEncoding::Columnar,
-        value_layout: crate::columns::value_layout(layout, 0).unwrap(),
+        value_layout: crate::columns::value_layout(layout, 0, &ValueLayout::default()).unwrap(),
         block_bytes: 1000,
         ..FamilyDescriptor::new("d")
     }

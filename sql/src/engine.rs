@@ -132,21 +132,27 @@ impl Engine {
         let catalog = engine.catalog();
         for record in catalog.tables().iter().filter_map(|table| catalog.record(table.oid)) {
             // The server may have died between a commit and what follows from it.
-            engine.apply_split_options(record)?;
+            engine.apply_descriptor(record)?;
         }
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
     }
 
-    /// Has the store split the regions of a table and of its indexes as the catalog says.
-    pub(crate) fn apply_split_options(&self, record: &TableRecord) -> store::Result<()> {
+    /// Has the store treat a table and its indexes as the catalog says: how regions are split, and
+    /// how values are cut for columnar blocks.
+    pub(crate) fn apply_descriptor(&self, record: &TableRecord) -> store::Result<()> {
         let known = self.store.tables();
         let indexes = record.indexes.iter().map(|index| &index.descriptor);
         for wanted in std::iter::once(&record.descriptor).chain(indexes) {
             let found = known.iter().find(|known| known.id == wanted.id);
-            if let Some(found) = found.filter(|found| found.split != wanted.split) {
-                let split = wanted.split.clone();
-                self.store.alter_table(TableDescriptor { split, ..found.as_ref().clone() })?;
+            let Some(found) = found else { continue };
+            let mut altered = TableDescriptor::clone(found);
+            altered.split = wanted.split.clone();
+            for (family, wanted) in altered.families.iter_mut().zip(&wanted.families) {
+                family.value_layout = wanted.value_layout.clone();
+            }
+            if altered != **found {
+                self.store.alter_table(altered)?;
             }
         }
         Ok(())

@@ -129,9 +129,13 @@ fn rows_in_all_places(split: &str) {
     both.run("MAJOR COMPACT $");
     both.ask("after a major compaction", &SCANS);
     both.run("ALTER TABLE $ ADD COLUMN f.e int DEFAULT 5");
-    both.run("INSERT INTO $ SELECT id + 5000, g, v, t, n, d, id FROM $ WHERE id < 50");
-    let of_two_schemas =
-        ["SELECT * FROM $ ORDER BY id", "SELECT e, count(*), sum(n) FROM $ GROUP BY e ORDER BY e"];
+    both.run("ALTER TABLE $ ADD COLUMN h int DEFAULT 6");
+    both.run("INSERT INTO $ SELECT id + 5000, g, v, t, n, d, id, id, id FROM $ WHERE id < 50");
+    let of_two_schemas = [
+        "SELECT * FROM $ ORDER BY id",
+        "SELECT e, count(*), sum(n) FROM $ GROUP BY e ORDER BY e",
+        "SELECT h, count(*), sum(id) FROM $ WHERE h <> 7 GROUP BY h ORDER BY h",
+    ];
     both.ask("in two schemas", &of_two_schemas);
     both.run("FLUSH $");
     both.ask("in files of two schemas", &of_two_schemas);
@@ -169,7 +173,7 @@ fn answers_are_those_of_row_blocks() {
     let mut create = |table: &str, options: &str| {
         run(&mut session, &format!("CREATE TABLE {table} {columns} WITH ({options})"))
     };
-    create("r", "versions = 3").unwrap();
+    create("r", "DATA_BLOCK_ENCODING = 'ROW', versions = 3").unwrap();
     create("c", "DATA_BLOCK_ENCODING = 'COLUMNAR', compression = 'none', versions = 3").unwrap();
     let refused = create("d", "data_block_encoding = 'diff'").unwrap_err();
     assert_eq!(refused.sqlstate, "22023");

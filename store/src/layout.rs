@@ -10,8 +10,9 @@
 //! the shape's prefix and its pieces take exactly the rest; it is kept whole if it follows none, so
 //! that no value is refused and every value comes back byte for byte.
 //!
-//! Sections and shapes go by number, for ever: a layout grows only at its ends. Values of a schema
-//! with a column more have a shape of their own, which may share sections with the older ones.
+//! Sections and shapes go by number within the blocks of a file, which have the layout that the
+//! family had when the file was written. Values of a schema with a column more have a shape of
+//! their own, which shares sections with the older ones.
 //!
 //! The encoded form, which is in every columnar block, is never made into a [`ValueLayout`] again,
 //! but into what puts values together (`ReadLayout`); byte by byte: `docs/formats/store-file.md`.
@@ -142,14 +143,6 @@ impl ValueLayout {
             }
         }
         Ok(())
-    }
-
-    /// Returns the encoded form, which [`ColumnSlice::layout`](crate::file::ColumnSlice::layout) is
-    /// to be compared with.
-    pub fn encoded(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.encode(&mut bytes);
-        bytes
     }
 
     /// Returns for each section whether a shape has it.
@@ -328,6 +321,16 @@ impl ReadLayout {
     /// Returns the encoded form.
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.encoded
+    }
+
+    /// Returns the width of each section, 0 of those that are variable.
+    pub(crate) fn widths(&self) -> &[u16] {
+        &self.widths
+    }
+
+    /// Returns what the values of each shape begin with.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = &[u8]> {
+        self.shapes.iter().map(|shape| &shape.prefix[..])
     }
 
     /// Returns the number of sections.

@@ -77,7 +77,7 @@ pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use direct::{Column, PutBatch};
 pub use error::{Error, Result};
-pub use file::ColumnSlice;
+pub use file::{ColumnSlice, VariableColumn};
 pub use layout::ValueLayout;
 pub use options::Options;
 pub use read_figures::{ReadFigures, read_figures};

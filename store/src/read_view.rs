@@ -267,7 +267,6 @@ impl ReadView {
                 RowOrder::Reverse => (!span.start.is_empty()).then(|| span.start.to_vec()),
             },
             order: span.order,
-            layout: None,
             view: self.clone(),
         })
     }
@@ -279,8 +278,6 @@ pub struct FamilyScanner {
     /// Forwards, the row to stop before; in reverse, the last row. `None`: the table's end.
     end: Option<Vec<u8>>,
     order: RowOrder,
-    /// The encoded layout of values, once columns were asked for.
-    layout: Option<Vec<u8>>,
     /// Keeps the files on disk.
     view: Arc<ReadView>,
 }
@@ -314,7 +311,6 @@ impl FamilyScanner {
         if !self.may_have_columns() {
             return Ok(None);
         }
-        let layout = self.layout.get_or_insert_with(|| self.view.family.value_layout.encoded());
         let stop = self.end.as_deref();
         self.reader.take_rows(|source, rival, retention| {
             let stop = match (rival, stop) {
@@ -322,7 +318,6 @@ impl FamilyScanner {
                 (rival, stop) => rival.or(stop),
             };
             let wanted = WantedColumns {
-                layout,
                 stop,
                 row_limit,
                 sees_all: &|span: &Span| {

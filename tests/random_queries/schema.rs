@@ -264,7 +264,7 @@ fn create(chance: &mut Chance, table: &Table, declared: &[&str]) -> Setup {
     }
     plain.push(')');
     rich.push(')');
-    let options: Vec<&str> = [(30, "SALT_BUCKETS = 3"), (30, "DATA_BLOCK_ENCODING = COLUMNAR")]
+    let options: Vec<&str> = [(30, "SALT_BUCKETS = 3"), (30, "DATA_BLOCK_ENCODING = ROW")]
         .iter()
         .filter_map(|&(percent, option)| chance.percent(percent).then_some(option))
         .collect();

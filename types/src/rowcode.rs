@@ -29,7 +29,9 @@ mod columns;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use self::columns::{ColumnReader, PackedHeader, PackedSections};
+pub use self::columns::{
+    ColumnReader, PackedHeader, PackedSections, SLOTS_A_NULL_BYTE, slot_count,
+};
 use self::packed::FamilyPlan;
 use self::packed::PackedRow;
 use self::residue::Residues;

@@ -1,12 +1,13 @@
 //! Decoded columns of cells and of slices, of all rows and of some, against those of the cells.
 
 use super::*;
+use crate::columns::value_layout;
 use crate::fixture::{TABLE, columnar_family, key, layout, put_row};
 use crate::row::decode_batch;
 use proptest::prelude::*;
-use store::descriptor::Durability;
+use store::descriptor::{Durability, FamilyDescriptor};
 use store::transaction::TransactionOptions;
-use store::{Options, Scan, Store, TableDescriptor};
+use store::{Mutation, Options, Scan, Store, TableDescriptor};
 use types::datetime::Interval;
 use types::numeric::Numeric;
 use types::{DataType, Datum};
@@ -56,6 +57,28 @@ fn value(data_type: DataType, n: u64) -> Datum {
         DataType::Bytea => Datum::Bytea(vec![n as u8; n as usize % 20].into()),
         other => panic!("{other:?}"),
     }
+}
+
+/// Makes a table of columnar blocks.
+fn create(store: &Arc<Store>, family: FamilyDescriptor) {
+    let table = TableDescriptor {
+        id: TABLE,
+        name: "t".to_owned(),
+        families: vec![family],
+        region_replication: 1,
+        durability: Durability::AsyncWal,
+        split_points: Vec::new(),
+        memstore_flush_bytes: None,
+        split: store::descriptor::SplitOptions::disabled(),
+    };
+    store.create_table(table).unwrap();
+}
+
+/// Commits rows of a schema.
+fn put(store: &Arc<Store>, rows: impl Iterator<Item = Mutation>) {
+    let transaction = store.begin(TransactionOptions::default());
+    transaction.mutate(TABLE, rows.collect()).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
 }
 
 fn row(id: i64, seed: u64, nulls: u16) -> Vec<Datum> {
@@ -126,30 +149,65 @@ proptest! {
         let store = Store::open(directory.path(), Options::default()).unwrap();
         let mut blocks = RowLayout::clone(&layout);
         blocks.schema_version += u32::from(old_schema);
-        store
-            .create_table(TableDescriptor {
-                id: TABLE,
-                name: "t".to_owned(),
-                families: vec![columnar_family(&blocks)],
-                region_replication: 1,
-                durability: Durability::AsyncWal,
-                split_points: Vec::new(),
-                memstore_flush_bytes: None,
-                split: store::descriptor::SplitOptions::disabled(),
-            })
-            .unwrap();
-        let transaction = store.begin(TransactionOptions::default());
-        let puts = rows.iter().enumerate().map(|(id, (seed, nulls))| {
+        create(&store, columnar_family(&blocks));
+        put(&store, rows.iter().enumerate().map(|(id, (seed, nulls))| {
             put_row(&layout, &row(id as i64, *seed, *nulls))
-        });
-        transaction.mutate(TABLE, puts.collect()).unwrap();
-        transaction.commit().unwrap().durable.wait().unwrap();
+        }));
         store.flush(TABLE).unwrap();
         let all: Vec<usize> = (0..TYPES.len()).collect();
-        // Rows of another schema are kept whole and read as rows.
+        // Rows of a schema that the layout does not know are kept whole and read as rows.
         let as_columns = if old_schema { 0 } else { rows.len() };
         for columns in [&all[..], &[0], &[9, 5, 3], &[15, 0, 2], &[]] {
             prop_assert_eq!(read(&store, &layout, columns), as_columns);
         }
     }
+
+    /// Before columns are added rows lie in blocks of their own, and after the next merge beside
+    /// others; added columns have what the table says where a row has none.
+    #[test]
+    fn columns_that_were_added_are_read_of_all_rows(
+        rows in prop::collection::vec((any::<u64>(), any::<u16>(), any::<bool>()), 1..60),
+        column_count in 3_usize..16,
+    ) {
+        let layouts = schemas(column_count);
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        create(&store, columnar_family(&layouts[0]));
+        let all: Vec<usize> = (0..TYPES.len()).collect();
+        for (layout, is_added) in layouts.iter().zip([false, true]) {
+            let known = store.tables().iter().find(|known| known.id == TABLE).cloned().unwrap();
+            let mut descriptor = TableDescriptor::clone(&known);
+            let layouts = &mut descriptor.families[0].value_layout;
+            *layouts = value_layout(layout, 0, layouts).unwrap();
+            store.alter_table(descriptor).unwrap();
+            let rows = rows.iter().enumerate().filter(|(_, (_, _, added))| *added == is_added);
+            put(&store, rows.map(|(id, (seed, nulls, _))| {
+                put_row(layout, &row(id as i64, *seed, *nulls)[..layout.columns.len()])
+            }));
+            store.flush(TABLE).unwrap();
+        }
+        for is_merged in [false, true] {
+            for columns in [&all[..], &[0], &[15, 3], &[15, 0, 2], &[]] {
+                let as_columns = read(&store, &layouts[1], columns);
+                // In two files, rows between those of the other one come as rows.
+                prop_assert!(!is_merged || as_columns == rows.len());
+            }
+            store.compact(TABLE, true).unwrap();
+        }
+    }
+}
+
+/// Returns the layout of the first columns, and that of all, the others added later.
+fn schemas(column_count: usize) -> [Arc<RowLayout>; 2] {
+    let columns = TYPES.map(|data_type| (data_type, 0));
+    let keys = [key(0, false), key(1, false)];
+    let before = layout(&columns[..column_count], &keys, 0);
+    let mut after = layout(&columns, &keys, 0);
+    after.schema_version += 1;
+    for (position, column) in after.columns.iter_mut().enumerate().skip(column_count) {
+        if position % 2 == 0 {
+            column.missing = value(column.data_type, 5);
+        }
+    }
+    [Arc::new(before), Arc::new(after)]
 }

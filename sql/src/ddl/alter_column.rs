@@ -4,7 +4,6 @@
 //! before have no such slot, and read as the value that its DEFAULT had when it was added. A column
 //! that is dropped keeps its slot and its number; new rows have NULL there.
 
-use store::descriptor::DataBlockEncoding;
 use store::{CellBatch, Scan};
 use types::text::{self, TextStyle};
 use types::{Datum, SqlType};
@@ -351,10 +350,6 @@ fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) -> Result<u8>
             })?
         }
     };
-    if families[position].data_block_encoding == DataBlockEncoding::Columnar {
-        let what = "ADD COLUMN to a family with columnar blocks";
-        return Err(Error::not_supported(what, "Add the column to another family."));
-    }
     Ok(u8::try_from(position).expect("a table has at most 256 families"))
 }
 

@@ -18,7 +18,7 @@ use crate::catalog::Relation;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::drop_not_null;
-use crate::ddl::create_table::{index_descriptor, nulls_first};
+use crate::ddl::create_table::{index_descriptor, nulls_first, set_value_layouts};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, foreign_key, lock_table, name};
@@ -187,8 +187,13 @@ impl Ddl<'_> {
     }
 
     /// Stores the changed record of a table.
-    pub(super) fn store_changed(&mut self, table: &Table, record: TableRecord) -> Result<()> {
+    pub(super) fn store_changed(&mut self, table: &Table, mut record: TableRecord) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
+        if record.schema_version != table.layout.schema_version {
+            let layout = assemble::base_layout(&catalog, &record)?;
+            set_value_layouts(&mut record, &layout)?;
+            self.changes.altered.push(table.oid);
+        }
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         self.changes.touched.push(table.oid);
         self.store_record(&catalog, changed, record)

@@ -2,8 +2,8 @@
 //! the rows are written to new tables of the store, as TRUNCATE makes them.
 
 use coprocessors::constraint::duplicated_key_veto;
-use store::Mutation;
 use store::transaction::Expect;
+use store::{Mutation, ValueLayout};
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
@@ -82,6 +82,10 @@ impl Ddl<'_> {
     ) -> Result<()> {
         // All rows are going to have all columns.
         record.columns.iter_mut().for_each(|column| column.missing = None);
+        for family in &mut record.descriptor.families {
+            // And no row is going to be of another schema.
+            family.value_layout = ValueLayout::default();
+        }
         let catalog = self.changes.catalog(self.engine);
         let layout = assemble::base_layout(&catalog, &record)?;
         ddl::create_table::set_value_layouts(&mut record, &layout)?;

@@ -150,11 +150,13 @@ fn columns(
     Ok(columns)
 }
 
-/// Says of each family with columnar blocks how its values are made up.
+/// Says of each family with columnar blocks how its values are made up, those that are there
+/// included.
 pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) -> Result<()> {
     for (index, family) in record.descriptor.families.iter_mut().enumerate() {
         if family.data_block_encoding == DataBlockEncoding::Columnar {
-            family.value_layout = coprocessors::columns::value_layout(layout, index)?;
+            family.value_layout =
+                coprocessors::columns::value_layout(layout, index, &family.value_layout)?;
         }
     }
     Ok(())

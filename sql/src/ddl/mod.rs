@@ -76,8 +76,8 @@ pub struct Changes {
     dropped_sequences: Vec<u32>,
     /// Tables whose observers were changed.
     touched: Vec<u32>,
-    /// Tables whose regions are split otherwise after the commit.
-    split_anew: Vec<u32>,
+    /// Tables whose descriptor the store is told after the commit.
+    altered: Vec<u32>,
     /// States to go back to.
     savepoints: Vec<(Savepoint, Mark)>,
 }
@@ -88,7 +88,7 @@ struct Mark {
     created: usize,
     dropped: usize,
     dropped_sequences: usize,
-    split_anew: usize,
+    altered: usize,
 }
 
 impl Changes {
@@ -118,7 +118,7 @@ impl Changes {
             created: self.created.len(),
             dropped: self.dropped.len(),
             dropped_sequences: self.dropped_sequences.len(),
-            split_anew: self.split_anew.len(),
+            altered: self.altered.len(),
         };
         self.savepoints.push((savepoint, mark));
     }
@@ -132,7 +132,7 @@ impl Changes {
         self.catalog.clone_from(&mark.catalog);
         self.dropped.truncate(mark.dropped);
         self.dropped_sequences.truncate(mark.dropped_sequences);
-        self.split_anew.truncate(mark.split_anew);
+        self.altered.truncate(mark.altered);
         let created = self.created.split_off(mark.created);
         self.restore_observers(engine);
         engine.drop_tables(&created);
@@ -153,7 +153,7 @@ impl Changes {
     pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
-            split_options::apply(engine, &catalog, &changes.split_anew);
+            apply_descriptors(engine, &catalog, &changes.altered);
             engine.publish(catalog);
         }
         engine.drop_when_unseen(changes.dropped, transaction);
@@ -433,6 +433,16 @@ impl Ddl<'_> {
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.catalog = Some(Arc::new(catalog));
         Ok(())
+    }
+}
+
+/// Tells the store the descriptors of these tables. What fails is tried again at the next start.
+fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
+    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
+        if let Err(error) = engine.apply_descriptor(record) {
+            let table = &record.name;
+            tracing::error!(table, %error, "could not tell the store how a table was altered");
+        }
     }
 }
 

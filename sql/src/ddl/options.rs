@@ -73,7 +73,10 @@ impl TableOptions {
             split: SplitOptions::default(),
             split_algorithm: None,
             split_regions: None,
-            family: FamilyDescriptor::new("0"),
+            family: FamilyDescriptor {
+                data_block_encoding: DataBlockEncoding::Columnar,
+                ..FamilyDescriptor::new("0")
+            },
             has_block_size: false,
             overrides: Vec::new(),
         };
@@ -361,8 +364,8 @@ mod tests {
 
     #[test]
     fn the_size_of_blocks_goes_by_their_encoding_unless_it_is_said() {
-        let columnar = option("data_block_encoding", OptionValue::Word("columnar".to_owned()));
-        let size = option("blocksize", number("32768"));
+        let rows = option("data_block_encoding", OptionValue::Word("row".to_owned()));
+        let size = option("blocksize", number("32769"));
         let of_family = TableOption {
             family: Some(Ident { value: "g".to_owned(), position: 1 }),
             ..size.clone()
@@ -370,11 +373,11 @@ mod tests {
         let bytes = |options: &[TableOption], name: &str| {
             TableOptions::read(options).unwrap().family(name).unwrap().block_bytes
         };
-        assert_eq!(bytes(&[], "f"), 32 << 10);
-        assert_eq!(bytes(std::slice::from_ref(&columnar), "f"), 64 << 10);
-        assert_eq!(bytes(&[size.clone(), columnar.clone()], "f"), 32 << 10);
-        assert_eq!(bytes(&[columnar.clone(), of_family.clone()], "g"), 32 << 10);
-        assert_eq!(bytes(&[columnar, of_family], "f"), 64 << 10);
+        assert_eq!(bytes(&[], "f"), 64 << 10);
+        assert_eq!(bytes(std::slice::from_ref(&rows), "f"), 32 << 10);
+        assert_eq!(bytes(&[size.clone(), rows.clone()], "f"), 32769);
+        assert_eq!(bytes(&[rows.clone(), of_family.clone()], "g"), 32769);
+        assert_eq!(bytes(&[rows, of_family], "f"), 32 << 10);
     }
 
     #[test]

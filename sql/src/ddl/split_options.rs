@@ -11,13 +11,11 @@ use store::descriptor::SplitOptions;
 
 use crate::assemble;
 use crate::ast::{Ident, TableOption};
-use crate::catalog::Catalog;
 use crate::catalog::later::encode_table;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
-use crate::engine::Engine;
 use crate::error::Result;
 
 /// What is to be changed.
@@ -60,19 +58,8 @@ impl Ddl<'_> {
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.split_anew.push(table.oid);
+        self.changes.altered.push(table.oid);
         self.changes.catalog = Some(Arc::new(catalog.with_stored(changed, record)));
         Ok(())
-    }
-}
-
-/// Has the store split the regions of these tables as the catalog says. What fails is
-/// tried again at the next start.
-pub(super) fn apply(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
-    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
-        if let Err(error) = engine.apply_split_options(record) {
-            let table = &record.name;
-            tracing::error!(table, %error, "could not change how regions are split");
-        }
     }
 }

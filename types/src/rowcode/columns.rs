@@ -1,5 +1,5 @@
-//! The packed rows of a family, section by section: for stores that hold the null bitmaps of many
-//! rows together, and the values of each slot.
+//! The packed rows of a family, section by section: for stores that hold each byte of the null
+//! bitmaps of many rows together, and the values of each slot.
 //!
 //! [`PackedSections`] says how such a store cuts a packed row, without naming the store;
 //! [`ColumnReader`] gives what it holds of one slot to a vector, many values at once.
@@ -17,8 +17,6 @@ use crate::vector::{Vector, VectorData};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedSections {
-    /// Bytes of the null bitmap.
-    pub null_bytes: usize,
     /// The width of each slot in bytes; `None` where it varies.
     pub widths: Vec<Option<usize>>,
     /// All headers that packed rows of this schema have.
@@ -51,18 +49,29 @@ impl RowLayout {
             PackedHeader { bytes, has_nulls, is_wide }
         };
         Ok(PackedSections {
-            null_bytes: plan.slots.len().div_ceil(8),
             widths: plan.slots.iter().map(|slot| slot.width).collect(),
             headers: headers.map(header).into(),
         })
     }
 }
 
+/// Slots of a byte of the null bitmap.
+pub const SLOTS_A_NULL_BYTE: usize = 8;
+
+/// Returns the number of slots that a packed row has, of which this is the header, or the whole
+/// row.
+///
+/// # Errors
+///
+/// `XX001` if it is no header.
+pub fn slot_count(header: &[u8]) -> Result<usize> {
+    packed::slot_count(header)
+}
+
 /// Gives many values of one slot to a vector.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnReader {
     slot: Slot,
-    null_bytes: usize,
 }
 
 impl ColumnReader {
@@ -74,8 +83,7 @@ impl ColumnReader {
     pub fn new(layout: &RowLayout, column: usize) -> Result<Option<ColumnReader>> {
         let Place::Packed { family, slot } = layout.columns[column].place else { return Ok(None) };
         let plan = FamilyPlan::new(layout, family)?;
-        let null_bytes = plan.slots.len().div_ceil(8);
-        Ok(Some(ColumnReader { slot: plan.slots[slot], null_bytes }))
+        Ok(Some(ColumnReader { slot: plan.slots[slot] }))
     }
 
     /// Returns the slot.
@@ -88,11 +96,16 @@ impl ColumnReader {
         self.slot.width
     }
 
-    /// Returns whether a row is NULL here; `nulls` are the bitmaps of all rows, end to end, or
-    /// nothing if no row has a NULL.
+    /// Returns the byte of the null bitmap that says whether a row is NULL here.
+    pub fn null_byte(&self) -> usize {
+        self.slot.number / SLOTS_A_NULL_BYTE
+    }
+
+    /// Returns whether a row is NULL here; `nulls` are those bytes of all rows, or nothing if no
+    /// row has a NULL.
     fn is_null(&self, nulls: &[u8], row: usize) -> bool {
-        let byte = nulls.get(row * self.null_bytes + self.slot.number / 8).copied().unwrap_or(0);
-        byte >> (self.slot.number % 8) & 1 == 1
+        let byte = nulls.get(row).copied().unwrap_or(0);
+        byte >> (self.slot.number % SLOTS_A_NULL_BYTE) & 1 == 1
     }
 
     /// Appends the values of a slot of fixed width, which lie end to end.
@@ -119,13 +132,13 @@ impl ColumnReader {
         Ok(())
     }
 
-    /// Appends the value that row `row` has in a slot of variable length.
+    /// Appends the value that row `row` has in the slot.
     ///
     /// # Errors
     ///
     /// `XX001` if the bytes are not of the type.
     #[inline]
-    pub fn read_variable(
+    pub fn read_one(
         &self,
         row: usize,
         bytes: &[u8],

@@ -230,14 +230,29 @@ pub(super) struct PackedRow<'a> {
     variable: &'a [u8],
 }
 
+/// Takes the flags and the schema version off a packed row, and returns the flags.
+#[inline]
+fn take_flags(bytes: &mut &[u8]) -> Result<u8> {
+    let (&flags, rest) = bytes.split_first().ok_or_else(|| corrupt("it is empty"))?;
+    if flags & VERSION_MASK != VERSION || flags & !KNOWN != 0 {
+        return Err(corrupt("its version is not known"));
+    }
+    *bytes = rest;
+    take_varint(bytes)?;
+    Ok(flags)
+}
+
+/// Returns the number of slots that a packed row has.
+pub(super) fn slot_count(mut bytes: &[u8]) -> Result<usize> {
+    take_flags(&mut bytes)?;
+    take_varint(&mut bytes)
+}
+
 impl<'a> PackedRow<'a> {
     #[inline]
     pub(super) fn parse(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
-        let (&flags, mut rest) = bytes.split_first().ok_or_else(|| corrupt("it is empty"))?;
-        if flags & VERSION_MASK != VERSION || flags & !KNOWN != 0 {
-            return Err(corrupt("its version is not known"));
-        }
-        take_varint(&mut rest)?;
+        let mut rest = bytes;
+        let flags = take_flags(&mut rest)?;
         let slot_count = take_varint(&mut rest)?;
         let fixed_bytes = take_varint(&mut rest)?;
         let variable_count = take_varint(&mut rest)?;

@@ -217,8 +217,6 @@ impl ColumnarCursor {
 
 /// What is wanted as columns.
 pub(crate) struct WantedColumns<'a> {
-    /// The encoded layout that the reader knows.
-    pub(crate) layout: &'a [u8],
     /// Row to stop before.
     pub(crate) stop: Option<&'a [u8]>,
     /// Rows at most.
@@ -250,9 +248,6 @@ impl ColumnarCursor {
     ) -> Result<Option<BlockRows>, Malformed> {
         let Some(block) = &self.block else { return Ok(None) };
         if self.key.is_empty() || !block.is_plain() || !(wanted.sees_all)(block.span()) {
-            return Ok(None);
-        }
-        if block.layout().encoded() != wanted.layout {
             return Ok(None);
         }
         let end = match wanted.stop {

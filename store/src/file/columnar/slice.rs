@@ -65,9 +65,15 @@ impl ColumnSlice {
         u64::from(self.handle.size) * rows / block_rows.max(1)
     }
 
-    /// Returns the layout that the values follow, in its encoded form.
-    pub fn layout(&self) -> &[u8] {
-        self.block.layout().encoded()
+    /// Returns the width of each section of the layout that the values follow, 0 of those that are
+    /// variable. It is the layout that the family had when the file was written.
+    pub fn section_widths(&self) -> &[u16] {
+        self.block.layout().widths()
+    }
+
+    /// Returns what the values of each shape of that layout begin with.
+    pub fn shape_prefixes(&self) -> impl Iterator<Item = &[u8]> {
+        self.block.layout().prefixes()
     }
 
     /// Returns the qualifier of all cells.
