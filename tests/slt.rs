@@ -97,6 +97,7 @@ const PORTABLE: &[&str] = &[
     "alter_columns",
     "alter_table",
     "comments",
+    "composite_types",
     "create_table",
     "cursors",
     "create_table_as",

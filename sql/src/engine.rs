@@ -19,15 +19,16 @@ use crate::assemble;
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
 use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
-use crate::catalog::domain::DOMAINS_PREFIX;
+use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
+use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use crate::catalog::enumeration::ENUMS_PREFIX;
-use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
+use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
 use crate::catalog::later::decode_table;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE, MADE_KEY,
-    ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, decode, encode,
+    ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode, encode,
 };
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
@@ -319,32 +320,23 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
         Ok(())
     })?;
-    read_rows(store, DOMAINS_PREFIX, |_, bytes| {
-        // A domain is younger than the types that it is over and that its texts name.
-        let domain = assemble::domain(&catalog, decode(bytes)?)?;
-        catalog = catalog.with_type(UserType::Domain(domain.into()));
-        Ok(())
-    })?;
-    read_rows(store, FUNCTIONS_PREFIX, |_, bytes| {
-        let function = Function::of_record(decode(bytes)?, &catalog)?;
-        catalog = catalog.with_function(Arc::new(function));
-        Ok(())
-    })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {
         catalog = catalog.with_schema(Schema::of_record(decode(bytes)?));
         Ok(())
     })?;
-    read_rows(store, TABLES_PREFIX, |id, bytes| {
-        let record = decode_table(bytes)?;
-        let attached = coprocessors.remove(id).unwrap_or_default();
-        let table = assemble::table(&catalog, &record, attached)?;
-        catalog = catalog.with_stored(table, record);
-        Ok(())
-    })?;
-    read_rows(store, VIEWS_PREFIX, |_, bytes| {
-        catalog = catalog.with_view(View::of_record(decode(bytes)?, &catalog)?);
-        Ok(())
-    })?;
+    let mut definitions = Vec::new();
+    let mut read = |prefix, definition: fn(&[u8]) -> Result<Definition>| {
+        read_rows(store, prefix, |_, bytes| {
+            definitions.push(definition(bytes)?);
+            Ok(())
+        })
+    };
+    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode(bytes)?)))?;
+    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode(bytes)?)))?;
+    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode(bytes)?)))?;
+    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode_table(bytes)?))))?;
+    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode(bytes)?)))?;
+    catalog = with_definitions(catalog, definitions, &mut coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);
         Ok(())
@@ -365,6 +357,68 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     Ok(catalog)
+}
+
+/// What a definition in the catalog says, before it is put together with what it names.
+enum Definition {
+    Domain(DomainRecord),
+    Composite(CompositeRecord),
+    Function(FunctionRecord),
+    Table(Box<TableRecord>),
+    View(ViewRecord),
+}
+
+/// Returns the catalog with definitions, which may name each other: those that name what is not
+/// there yet wait for it.
+fn with_definitions(
+    mut catalog: Catalog,
+    mut definitions: Vec<Definition>,
+    coprocessors: &mut AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
+) -> Result<Catalog> {
+    while !definitions.is_empty() {
+        let (before, mut waits) = (definitions.len(), None);
+        let mut left = Vec::new();
+        for definition in definitions {
+            match with_definition(&catalog, &definition, coprocessors) {
+                Ok(next) => catalog = next,
+                Err(error) => {
+                    waits.get_or_insert(error);
+                    left.push(definition);
+                }
+            }
+        }
+        match waits {
+            Some(error) if left.len() == before => return Err(error),
+            _ => definitions = left,
+        }
+    }
+    Ok(catalog)
+}
+
+fn with_definition(
+    catalog: &Catalog,
+    definition: &Definition,
+    coprocessors: &mut AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
+) -> Result<Catalog> {
+    Ok(match definition {
+        Definition::Domain(record) => {
+            let domain = assemble::domain(catalog, record.clone())?;
+            catalog.with_type(UserType::Domain(domain.into()))
+        }
+        Definition::Composite(record) => {
+            let composite = Composite::of_record(record.clone(), catalog)?;
+            catalog.with_type(UserType::Composite(composite))
+        }
+        Definition::Function(record) => {
+            catalog.with_function(Arc::new(Function::of_record(record.clone(), catalog)?))
+        }
+        Definition::Table(record) => {
+            let attached = coprocessors.get(record.oid.to_be_bytes().as_slice()).cloned();
+            let table = assemble::table(catalog, record, attached.unwrap_or_default())?;
+            catalog.with_stored(table, record.as_ref().clone())
+        }
+        Definition::View(record) => catalog.with_view(View::of_record(record.clone(), catalog)?),
+    })
 }
 
 /// Calls `read` with the rest of the key and the value of each row whose key begins so.

@@ -169,6 +169,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::Jsonb
         | DataType::JsonPath
         | DataType::Record
+        | DataType::Composite(_)
         | DataType::Bit
         | DataType::Varbit
         | DataType::Timetz

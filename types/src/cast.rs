@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::context::EvalContext;
 use crate::datatype::{DataType, RegKind, SqlType};
 use crate::datetime::{self, Interval};
-use crate::datum::{Array, Bits, Datum, Json, Nested};
+use crate::datum::{Array, Bits, Datum, Json, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
+use crate::modifier;
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
 use crate::vector::{Vector, VectorData};
@@ -77,12 +78,19 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Timestamp, Date | Time) | (Timestamptz, Date | Time | Timestamp) | (Interval, Time) => {
             Assignment
         }
+        (DataType::Array(DataType::Record), DataType::Array(DataType::Composite(_))) => {
+            return None;
+        }
         (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
         (DataType::Int2Vector, DataType::Array(Int2))
         | (DataType::OidVector, DataType::Array(Oid)) => Implicit,
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (DataType::Enum(_), DataType::Enum(_)) => return None,
+        // The fields of a row are converted one by one, by the binder.
+        (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
+            Implicit
+        }
         (DataType::Void, _) | (_, DataType::Void) => return None,
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,
@@ -97,6 +105,17 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
 pub fn is_immutable(from: DataType, to: DataType) -> bool {
     if let (Some(from), Some(to)) = (from.element(), to.element()) {
         return is_immutable(from, to);
+    }
+    if let DataType::Composite(of) = to
+        && from != to
+    {
+        return of.fields().iter().all(|(_, field)| is_immutable(DataType::Text, *field));
+    }
+    if let DataType::Composite(of) = from
+        && from != to
+        && to != DataType::Record
+    {
+        return of.fields().iter().all(|(_, field)| is_immutable(*field, DataType::Text));
     }
     let read = to.element().unwrap_or(to);
     // Names may be given to something else.
@@ -149,7 +168,7 @@ pub fn cast(
     if to.modifier < 0 {
         return Ok(converted);
     }
-    apply_modifier(converted, to, explicit)
+    modifier::apply(converted, to, explicit)
 }
 
 /// Casts all values of a vector.
@@ -300,6 +319,10 @@ fn from_nested(
             }
             _ => from_json(json, to, context),
         },
+        (Nested::Record(record), ..) if to == DataType::Record => {
+            let record = Record { of: None, ..record.as_ref().clone() };
+            Ok(Datum::Nested(Nested::Record(Arc::new(record))))
+        }
         (Nested::Bits(_), ..) if matches!(to, DataType::Bit | DataType::Varbit) => {
             Ok(Datum::Nested(nested.clone()))
         }
@@ -525,102 +548,4 @@ fn from_datetime(
 fn out_of_range(to: DataType) -> Error {
     let name = if to.is_oid() { "OID" } else { to.sql_name() };
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
-}
-
-/// Makes a value fit the modifier of its type.
-fn apply_modifier(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
-    if let Datum::Nested(Nested::Array(array)) = &value
-        && let Some(base) = to.base.element()
-    {
-        let of_element = SqlType::new(base, to.modifier);
-        let fit = |value: &Datum| match value {
-            Datum::Null => Ok(Datum::Null),
-            value => apply_modifier(value.clone(), of_element, explicit),
-        };
-        let elements = array.elements.iter().map(fit).collect::<Result<_>>()?;
-        let array = Array { dimensions: array.dimensions.clone(), elements };
-        return Ok(Datum::Nested(Nested::Array(Arc::new(array))));
-    }
-    match (value, to.base) {
-        (Datum::Text(string), DataType::Varchar) => {
-            fit(&string, to, explicit).map(|fitting| match fitting {
-                Some(cut) => Datum::Text(cut.into()),
-                None => Datum::Text(string.clone()),
-            })
-        }
-        (Datum::Text(string), DataType::Char) => {
-            let fitting = fit(&string, to, explicit)?.unwrap_or(&string);
-            let length = usize::try_from(to.modifier - 4).unwrap_or(0);
-            let missing = length.saturating_sub(fitting.chars().count());
-            Ok(Datum::Text([fitting, &" ".repeat(missing)].concat().into()))
-        }
-        (Datum::Numeric(value), DataType::Numeric) => {
-            value.apply_modifier(to.modifier).map(Datum::Numeric)
-        }
-        (Datum::Time(time), _) => Ok(Datum::Time(round_second(time, to.modifier))),
-        (Datum::Timestamp(at), _) => Ok(Datum::Timestamp(round_second(at, to.modifier))),
-        (Datum::Timestamptz(at), _) => Ok(Datum::Timestamptz(round_second(at, to.modifier))),
-        (Datum::Nested(Nested::Timetz { time, west }), _) => {
-            let time = round_second(time, to.modifier);
-            Ok(Datum::Nested(Nested::Timetz { time, west }))
-        }
-        (Datum::Nested(Nested::Bits(bits)), _) => {
-            fit_bits(&bits, to, explicit).map(|bits| Datum::Nested(Nested::Bits(Arc::new(bits))))
-        }
-        (Datum::Interval(interval), _) => {
-            let (range, digits) = ((to.modifier >> 16) & 0x7fff, to.modifier & 0xffff);
-            if range != 0 && range != 0x7fff {
-                let message = "interval fields are not supported";
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
-            }
-            let microseconds = round_second(interval.microseconds, digits);
-            Ok(Datum::Interval(Interval { microseconds, ..interval }))
-        }
-        (other, _) => Ok(other),
-    }
-}
-
-/// Makes a bit string fit the length of its type.
-fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
-    let length = usize::try_from(to.modifier).unwrap_or(0);
-    match to.base {
-        DataType::Varbit if bits.len() <= length => Ok(bits.clone()),
-        DataType::Varbit if !explicit => {
-            let message = format!("bit string too long for type bit varying({length})");
-            Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
-        }
-        DataType::Bit if bits.len() != length && !explicit => {
-            let found = bits.len();
-            let message = format!("bit string length {found} does not match type bit({length})");
-            Err(Error::new("22026", message))
-        }
-        _ => Ok(bits.resized(length)),
-    }
-}
-
-/// Returns the part of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if all
-/// of it does. What is cut off must be blanks unless the cast is explicit.
-fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
-    let length = usize::try_from(to.modifier - 4).unwrap_or(0);
-    if string.len() <= length {
-        return Ok(None);
-    }
-    let Some((end, _)) = string.char_indices().nth(length) else {
-        return Ok(None);
-    };
-    if explicit || string[end..].bytes().all(|byte| byte == b' ') {
-        return Ok(Some(&string[..end]));
-    }
-    let message = format!("value too long for type {}({length})", to.base.sql_name());
-    Err(Error::new(sqlstate::STRING_DATA_RIGHT_TRUNCATION, message))
-}
-
-/// Rounds microseconds to some digits of the second, halves away from zero; the infinities stay.
-pub(crate) fn round_second(microseconds: i64, digits: i32) -> i64 {
-    if digits >= 6 || microseconds == i64::MAX || microseconds == i64::MIN {
-        return microseconds;
-    }
-    let unit = 10_i64.pow(6 - digits.max(0).unsigned_abs());
-    let half = if microseconds >= 0 { unit / 2 } else { -(unit / 2) };
-    microseconds.saturating_add(half) / unit * unit
 }

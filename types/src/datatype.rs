@@ -3,8 +3,11 @@
 //! [`DataType`] is the type proper; [`SqlType`] adds the modifier that a column declares, such as
 //! the 20 of `varchar(20)`.
 
+pub mod composite;
 pub mod enumeration;
+mod registry;
 
+use self::composite::CompositeType;
 use self::enumeration::EnumType;
 
 /// A type, without modifiers.
@@ -73,6 +76,8 @@ pub enum DataType {
     JsonPath,
     /// `record`: a row
     Record,
+    /// A composite type, which users define, or that of the rows of a table or view
+    Composite(&'static CompositeType),
     /// An array of another type, in any number of dimensions; always one of [`DataType::array`]
     Array(&'static DataType),
     /// `anyarray`: arrays of one type, in signatures only
@@ -296,8 +301,10 @@ const fn array(
 impl DataType {
     /// Returns the type of arrays of this one; `None` for arrays, `unknown` and pseudo-types.
     pub fn array(self) -> Option<DataType> {
-        if let DataType::Enum(of) = self {
-            return Some(of.array());
+        match self {
+            DataType::Enum(of) => return Some(of.array()),
+            DataType::Composite(of) => return Some(of.array()),
+            _ => {}
         }
         let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
         TYPES.iter().find(of_this).map(|row| row.data_type)
@@ -309,6 +316,8 @@ impl DataType {
         match self {
             DataType::Enum(_) => DataType::Int8,
             DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
+            // Bytes that nobody takes apart any more.
+            DataType::Composite(_) | DataType::Array(DataType::Composite(_)) => DataType::Bytea,
             other => other,
         }
     }
@@ -319,6 +328,11 @@ impl DataType {
             DataType::Enum(of) => Some(of),
             _ => None,
         }
+    }
+
+    /// Returns whether values are rows: `record` and composite types.
+    pub fn is_row(self) -> bool {
+        matches!(self, DataType::Record | DataType::Composite(_))
     }
 
     /// Returns whether values are OIDs: `oid` and the `reg…` types.
@@ -352,6 +366,7 @@ impl DataType {
     pub fn is_ordered(self) -> bool {
         match self {
             DataType::Array(element) => element.is_ordered(),
+            DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.is_ordered()),
             other => !matches!(other, DataType::Json | DataType::JsonPath),
         }
     }
@@ -370,6 +385,8 @@ impl DataType {
         match self {
             DataType::Enum(of) => of.definition().oid,
             DataType::Array(DataType::Enum(of)) => of.definition().array_oid,
+            DataType::Composite(of) => of.definition().oid,
+            DataType::Array(DataType::Composite(of)) => of.definition().array_oid,
             _ => self.row().oid,
         }
     }
@@ -383,7 +400,7 @@ impl DataType {
     pub fn length(self) -> i16 {
         match self {
             DataType::Enum(_) => 4,
-            DataType::Array(_) => -1,
+            DataType::Array(_) | DataType::Composite(_) => -1,
             _ => self.row().length,
         }
     }
@@ -393,6 +410,8 @@ impl DataType {
         match self {
             DataType::Enum(of) => &of.definition().shown,
             DataType::Array(DataType::Enum(of)) => of.array_names().0,
+            DataType::Composite(of) => &of.definition().shown,
+            DataType::Array(DataType::Composite(of)) => of.array_names().0,
             _ => self.row().sql_name,
         }
     }
@@ -402,6 +421,8 @@ impl DataType {
         match self {
             DataType::Enum(of) => &of.definition().name,
             DataType::Array(DataType::Enum(of)) => of.array_names().1,
+            DataType::Composite(of) => &of.definition().name,
+            DataType::Array(DataType::Composite(of)) => of.array_names().1,
             _ => self.row().spellings[0],
         }
     }

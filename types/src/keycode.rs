@@ -152,13 +152,15 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
 ///
 /// # Errors
 ///
-/// `0A000` for `json`, `jsonb`, `jsonpath`, `record`, and arrays of what a key would forget
+/// `0A000` for `json`, `jsonb`, `jsonpath`, rows, and arrays of what a key would forget
 /// something of.
 pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
-        DataType::Json | DataType::Jsonb | DataType::JsonPath | DataType::Record => {
-            Err(no_key(data_type))
-        }
+        DataType::Json
+        | DataType::Jsonb
+        | DataType::JsonPath
+        | DataType::Record
+        | DataType::Composite(_) => Err(no_key(data_type)),
         DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
         DataType::Array(element) => check_type(*element),
         _ => Ok(()),

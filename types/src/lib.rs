@@ -13,6 +13,7 @@ pub mod numeric;
 pub mod datetime;
 pub mod datum;
 pub mod vector;
+pub mod modifier;
 pub mod system;
 pub mod text;
 pub mod binary;

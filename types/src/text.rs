@@ -322,6 +322,9 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             let message = "input of anonymous composite types is not implemented";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
+        DataType::Composite(of) => {
+            Datum::Nested(Nested::Record(Arc::new(record::parse(text, of, style)?)))
+        }
         DataType::Array(element) => {
             Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
         }

@@ -229,6 +229,7 @@ impl VectorData {
             | DataType::Jsonb
             | DataType::JsonPath
             | DataType::Record
+            | DataType::Composite(_)
             | DataType::Bit
             | DataType::Varbit
             | DataType::Timetz

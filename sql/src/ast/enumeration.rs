@@ -1,12 +1,14 @@
 //! Statements about types that users define.
 
-use super::{AlterDomain, CreateDomain, Ident, TableName};
+use super::{AlterDomain, CreateDomain, Ident, TableName, TypeName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeStatement {
     /// `CREATE TYPE … AS ENUM`
     Create(CreateEnum),
+    /// `CREATE TYPE … AS (…)`
+    CreateComposite(CreateComposite),
     /// `ALTER TYPE`
     Alter(AlterType),
     /// `CREATE DOMAIN`
@@ -21,7 +23,7 @@ impl TypeStatement {
     /// Returns the text of PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeStatement::Create(_) => "CREATE TYPE",
+            TypeStatement::Create(_) | TypeStatement::CreateComposite(_) => "CREATE TYPE",
             TypeStatement::Alter(_) => "ALTER TYPE",
             TypeStatement::CreateDomain(_) => "CREATE DOMAIN",
             TypeStatement::AlterDomain(_) => "ALTER DOMAIN",
@@ -38,6 +40,48 @@ pub struct CreateEnum {
     pub name: TableName,
     /// The labels.
     pub labels: Vec<String>,
+}
+
+/// `CREATE TYPE … AS (…)`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateComposite {
+    /// Its name.
+    pub name: TableName,
+    /// Names and types of the attributes.
+    pub attributes: Vec<(Ident, TypeName)>,
+}
+
+/// What ALTER TYPE does to an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttributeChange {
+    /// `ADD ATTRIBUTE`
+    Add {
+        /// Its name.
+        name: Ident,
+        /// Its type.
+        type_name: TypeName,
+    },
+    /// `DROP ATTRIBUTE`
+    Drop {
+        /// Its name.
+        name: Ident,
+        /// `IF EXISTS`
+        if_exists: bool,
+    },
+    /// `RENAME ATTRIBUTE … TO …`
+    Rename {
+        /// Its name.
+        name: Ident,
+        /// Its new name.
+        to: Ident,
+    },
+    /// `ALTER ATTRIBUTE … TYPE`
+    Type {
+        /// Its name.
+        name: Ident,
+        /// Its new type.
+        type_name: TypeName,
+    },
 }
 
 /// `ALTER TYPE`
@@ -68,6 +112,8 @@ pub enum AlterTypeAction {
         /// Its new text.
         to: String,
     },
+    /// Changes of attributes.
+    Attributes(Vec<AttributeChange>),
     /// `RENAME TO`
     Rename(Ident),
     /// `SET SCHEMA`

@@ -12,6 +12,9 @@ use super::Ident;
 use super::query::{OrderItem, Query};
 use super::window::Over;
 
+/// The name of a field that stands for all of them, as in `(row).*`: no client can write it.
+pub const ALL_FIELDS: &str = "\0*";
+
 /// An expression together with its SQL text, for what is stored in the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceExpr {
@@ -429,6 +432,22 @@ pub struct FunctionCall {
     pub filter: Option<Expr>,
     /// `OVER …`
     pub over: Option<Over>,
+}
+
+impl FunctionCall {
+    /// Returns a call without anything but arguments.
+    pub fn plain(name: FunctionName, arguments: Vec<FunctionArgument>) -> FunctionCall {
+        FunctionCall {
+            name,
+            arguments,
+            star: false,
+            distinct: false,
+            order_by: Vec::new(),
+            within_group: false,
+            filter: None,
+            over: None,
+        }
+    }
 }
 
 /// One argument.

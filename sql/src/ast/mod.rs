@@ -40,10 +40,11 @@ pub use dml::{
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{
-    AlterType, AlterTypeAction, CreateEnum, DropType, LabelPlace, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
+    TypeStatement,
 };
 pub use expr::{
-    ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
+    ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
     IntervalFields, LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction,
     Subscript, TruthTest, TypeName, UnaryOperator,
 };

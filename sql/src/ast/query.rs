@@ -132,6 +132,13 @@ pub enum SelectItem {
         /// Its name, if given.
         alias: Option<Ident>,
     },
+    /// `(row).*`
+    Fields {
+        /// The row.
+        row: Expr,
+        /// Where it stands.
+        position: usize,
+    },
     /// `*`, or `t.*` with the parts of the qualifier.
     Wildcard {
         /// The qualifier; empty for a bare `*`.

@@ -2,7 +2,9 @@
 //!
 //! Source: PostgreSQL's `transformAssignedExpr` (parse_target.c), documentation section 10.4.
 
+use types::DataType;
 use types::cast::CastContext;
+use types::datatype::composite::CompositeType;
 use types::expr::Expr;
 use types::rowcode::Place;
 
@@ -53,6 +55,16 @@ impl Binder<'_> {
         for assignment in list {
             match assignment {
                 ast::Assignment::Column { column: name, value } => {
+                    if let Some((column, field)) = self.field_target(table, name)? {
+                        let value = match value {
+                            AssignedValue::Expr(expr) => self.bind_expr(expr)?,
+                            AssignedValue::Default { position } => {
+                                return Err(default_of_field(*position));
+                            }
+                        };
+                        self.set_field((table, name), (column, field), value, &mut bound)?;
+                        continue;
+                    }
                     let column = set_target(table, name, &bound)?;
                     let value = self.assigned(value, &table.columns[column])?;
                     bound.push(Assignment { column, value });
@@ -64,6 +76,10 @@ impl Binder<'_> {
                         return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position));
                     }
                     for (name, value) in columns.iter().zip(values) {
+                        if let Some(target) = self.field_target(table, name)? {
+                            self.set_field((table, name), target, value, &mut bound)?;
+                            continue;
+                        }
                         let column = set_target(table, name, &bound)?;
                         check_identity(&table.columns[column])?;
                         let value = self.assign(value, &table.columns[column])?;
@@ -74,6 +90,82 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
+
+    /// Adds the assignment to a field to those of its column.
+    fn set_field(
+        &mut self,
+        (table, name): (&Table, &ColumnName),
+        (column, field): (usize, Field),
+        value: Typed,
+        bound: &mut Vec<Assignment>,
+    ) -> Result<()> {
+        check_identity(&table.columns[column])?;
+        let before = bound.iter().position(|one| one.column == column);
+        let row = match before.map(|at| &bound[at].value) {
+            None => {
+                let relation = self.level().scope.relations.first();
+                let current = relation.and_then(|relation| relation.table_column(column));
+                let null = || null(table.columns[column].sql_type.base);
+                current.map_or_else(null, |current| current.expr.clone())
+            }
+            Some(row) if is_with_field(row) => row.clone(),
+            Some(_) => return Err(assigned_twice(&table.columns[column].name, name)),
+        };
+        let value = self.with_field(row, field, value)?;
+        match before {
+            Some(at) => bound[at].value = value,
+            None => bound.push(Assignment { column, value }),
+        }
+        Ok(())
+    }
+
+    /// Returns the column and the field that a name `column.field` means; `None` if it names a
+    /// column of a family.
+    pub(super) fn field_target(
+        &self,
+        table: &Table,
+        name: &ColumnName,
+    ) -> Result<Option<(usize, Field)>> {
+        let Some(owner) = &name.family else { return Ok(None) };
+        let Some(column) = table.column_index(&owner.value) else { return Ok(None) };
+        if has_family(table, &owner.value) {
+            return Ok(None);
+        }
+        let sql_type = table.columns[column].sql_type;
+        let (field, shown) = (&name.name.value, self.shown(sql_type));
+        let cannot = format!("cannot assign to field \"{field}\" of column \"{}\"", owner.value);
+        let DataType::Composite(of) = sql_type.base else {
+            let message = format!("{cannot} because its type {shown} is not a composite type");
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(owner.position));
+        };
+        let at = of.attributes().iter().position(|one| *one.name == **field);
+        let at = at.ok_or_else(|| {
+            let message = format!("{cannot} because there is no such column in data type {shown}");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(owner.position)
+        })?;
+        Ok(Some((column, (of, at))))
+    }
+}
+
+/// A field of a composite type, by position.
+pub(super) type Field = (&'static CompositeType, usize);
+
+/// Returns the error of DEFAULT for a field.
+pub(super) fn default_of_field(position: usize) -> Error {
+    let message = "cannot set a subfield to DEFAULT";
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position)
+}
+
+fn is_with_field(value: &Expr) -> bool {
+    match value {
+        Expr::Call { function, .. } => types::function::signature(*function).name == " with field",
+        _ => false,
+    }
+}
+
+fn assigned_twice(column: &str, name: &ColumnName) -> Error {
+    let message = format!("multiple assignments to same column \"{column}\"");
+    Error::new(sqlstate::SYNTAX_ERROR, message).at(name.name.position)
 }
 
 /// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
@@ -91,8 +183,7 @@ fn check_identity(column: &Column) -> Result<()> {
 fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<usize> {
     let column = target_column(table, name)?;
     if bound.iter().any(|one| one.column == column) {
-        let message = format!("multiple assignments to same column \"{}\"", name.name.value);
-        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(name.name.position));
+        return Err(assigned_twice(&name.name.value, name));
     }
     Ok(column)
 }

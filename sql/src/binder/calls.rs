@@ -247,11 +247,17 @@ impl Binder<'_> {
         let named = DataType::from_name(name).map(SqlType::from);
         let named = named.or_else(|| of_users().map(|one| one.sql_type()));
         if let ([_], Some(to)) = (types.as_slice(), named) {
-            let value = arguments.into_iter().next();
-            let cast = value.map(|value| self.coerce(value, to, CastContext::Explicit));
+            let value = arguments.first();
+            let cast = value.cloned();
+            let cast = cast.map(|value| self.coerce(value, to, CastContext::Explicit));
             if let Some(expr) = cast.transpose()?.flatten() {
                 return Ok(Typed { expr, sql_type: to, position });
             }
+        }
+        if let [value] = arguments.as_slice()
+            && let Some(field) = self.field_named(value, name)
+        {
+            return Ok(field);
         }
         let undetermined = types::function::overloads(name).iter().any(|signature| {
             let pairs = signature.arguments.iter().zip(&types);

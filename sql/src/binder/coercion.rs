@@ -37,7 +37,14 @@ impl Binder<'_> {
             });
         }
         if value.is_unknown() {
-            return self.settle(value, to, explicit).map(Some);
+            let settled = self.settle(value, to, explicit)?;
+            return match to.base {
+                DataType::Composite(of) => self.checked_row(settled, of).map(Some),
+                _ => Ok(Some(settled)),
+            };
+        }
+        if let (DataType::Record, DataType::Composite(of)) = (value.base(), to.base) {
+            return self.row_as(&value, of, context);
         }
         if value.sql_type.below() == to.below() || (value.base() == to.base && to.modifier == -1) {
             return Ok(Some(value.expr));
@@ -45,7 +52,11 @@ impl Binder<'_> {
         let from = value.base();
         match cast_context(from, to.base) {
             Some(needed) if needed <= context => {
-                Ok(Some(cast_expression(value.expr, from, to, explicit)))
+                let cast = cast_expression(value.expr, from, to, explicit);
+                match to.base {
+                    DataType::Composite(of) => self.checked_row(cast, of).map(Some),
+                    _ => Ok(Some(cast)),
+                }
             }
             _ => Ok(None),
         }
@@ -180,6 +191,9 @@ fn is_immutable_cast(from: DataType, to: DataType) -> bool {
     if named(from) && !to.is_oid() || named(to) && from.is_text() {
         return false;
     }
+    if is_row_of_session(from) || is_row_of_session(to) {
+        return from.is_row() && to.is_row();
+    }
     let zoned = |data_type| matches!(data_type, DataType::Timestamptz | DataType::Timetz);
     let zoned = (zoned(from) || zoned(to)) && from != to;
     let read = from.is_text() && is_date_or_time(to);
@@ -193,6 +207,7 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
             Datum::Text(Arc::clone(text))
         }
         base if names_clock(text, base) || names_object(text, base) => Datum::Null,
+        base if is_row_of_session(base) => Datum::Null,
         base => parse(text, base, &TextStyle::default())?,
     };
     if needs_session(text, to.base) {
@@ -213,7 +228,18 @@ fn needs_session(text: &str, to: DataType) -> bool {
         let text = text.trim().to_ascii_lowercase();
         !names_offset(&text) && !text.ends_with("infinity")
     };
-    zoned || names_clock(text, to) || names_object(text, to)
+    zoned || names_clock(text, to) || names_object(text, to) || is_row_of_session(to)
+}
+
+/// Returns whether the text of a row has fields that mean different things in different sessions.
+fn is_row_of_session(to: DataType) -> bool {
+    match to.element().unwrap_or(to) {
+        DataType::Composite(of) => of.fields().iter().any(|(_, field)| {
+            let base = field.element().unwrap_or(*field);
+            is_date_or_time(base) || matches!(base, DataType::Reg(_)) || is_row_of_session(base)
+        }),
+        _ => false,
+    }
 }
 
 /// Returns whether a literal is the name of something in the catalog.

@@ -19,7 +19,13 @@ impl Binder<'_> {
             if level.reach == Reach::Hidden {
                 continue;
             }
-            let found = level.scope.find(parts).map_err(|error| error.at(position))?;
+            let found = level.scope.find(parts).map_err(|error| error.at(position));
+            let found = match found {
+                Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_COLUMN => {
+                    return self.function_of_row(parts)?.ok_or(error);
+                }
+                found => found?,
+            };
             if let Some(column) = found.cloned() {
                 if level.is_optional {
                     return Err(self.wrong_join(depth, parts).at(position));
@@ -31,9 +37,36 @@ impl Binder<'_> {
         if let Some(row) = self.whole_row(parts)? {
             return Ok(row);
         }
+        if let Some(field) = self.parameter_field(parts) {
+            return Ok(field);
+        }
+        if let Some(value) = self.function_of_row(parts)? {
+            return Ok(value);
+        }
         match self.parameter_named(parts) {
             Some(value) => Ok(value),
             None => Err(self.no_column(parts).at(position)),
+        }
+    }
+
+    /// Returns the field that `parameter.field` means in the body of a function.
+    fn parameter_field(&self, parts: &[Ident]) -> Option<Typed> {
+        let [parameter @ .., field] = parts else { return None };
+        let row = self.parameter_named(parameter).filter(|_| !parameter.is_empty())?;
+        self.field_named(&row, &field.value)
+    }
+
+    /// Returns the value that `t.f` means where f is a function of the rows of t.
+    fn function_of_row(&mut self, parts: &[Ident]) -> Result<Option<Typed>> {
+        let [relation @ .., name] = parts else { return Ok(None) };
+        let path = self.search_path();
+        if relation.is_empty() || self.catalog.functions_named(None, &name.value, path).is_empty() {
+            return Ok(None);
+        }
+        let Some(row) = self.whole_row(relation)? else { return Ok(None) };
+        match self.function_of(name, row) {
+            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_FUNCTION => Ok(None),
+            answer => answer.map(Some),
         }
     }
 

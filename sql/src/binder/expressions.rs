@@ -5,6 +5,7 @@ use types::text::{TextStyle, parse};
 use types::{DataType, Datum};
 
 use crate::ast::{self, IntervalFields, TruthTest, TypeName};
+use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::operators::{all_of, any_of, number};
 use crate::binder::records::fields_of;
@@ -39,8 +40,11 @@ impl Binder<'_> {
                 if let Some(value) = self.parameter_at(number, *position) {
                     return value;
                 }
-                let expr = self.parameters.client(number, *position)?;
+                let mut expr = self.parameters.client(number, *position)?;
                 let data_type = expr.data_type();
+                if let DataType::Composite(of) = data_type {
+                    expr = self.checked_row(expr, of)?;
+                }
                 Ok(Typed::new(expr, data_type, *position))
             }
             ast::Expr::Column(parts) => self.bind_column(parts),
@@ -203,8 +207,12 @@ impl Binder<'_> {
         let value = self.bind_expr(operand)?;
         let position = value.position;
         let Some((_, values)) = fields_of(&value.expr) else {
-            let expr = Expr::IsNull(Box::new(value.expr));
-            return Ok(Typed::boolean(negate(expr, negated), position));
+            let expr = match (value.base().is_row(), negated) {
+                (true, false) => internal(" is null row", vec![value.expr], DataType::Bool),
+                (true, true) => internal(" is full row", vec![value.expr], DataType::Bool),
+                _ => negate(Expr::IsNull(Box::new(value.expr)), negated),
+            };
+            return Ok(Typed::boolean(expr, position));
         };
         // A row is NULL if all of its fields are, and NOT NULL if none is.
         let field = |field: &Expr| negate(Expr::IsNull(Box::new(field.clone())), negated);

@@ -185,6 +185,7 @@ impl Binder<'_> {
                     let schema = &view.schema;
                     scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.clone()));
                 }
+                scope.relations.iter_mut().for_each(|one| one.row_type = Some(view.oid));
                 (rows, scope, view.oid)
             }
             _ => return self.bind_system_view(name, alias_name, renamed, as_of),

@@ -11,6 +11,8 @@
 use std::sync::Arc;
 
 use types::cast::CastContext;
+use types::datatype::composite::CompositeType;
+use types::datum::Record;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -18,6 +20,7 @@ use crate::ast::{self, FunctionCall, Ident, Query, QueryBody, SelectItem, TableF
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::calls::{is_built_in, undefined_function};
 use crate::binder::level::{Binder, Clause, SUBQUERY, SubqueryUse};
+use crate::binder::records::{self, row_expr};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::tree::is_volatile;
@@ -152,6 +155,18 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
+    /// Calls a function of users of one argument.
+    pub(super) fn function_of(&mut self, name: &Ident, value: Typed) -> Result<Typed> {
+        let position = name.position;
+        let argument = ast::FunctionArgument { name: None, value: ast::Expr::Null { position } };
+        let call = FunctionCall::plain(
+            ast::FunctionName { schema: None, name: name.clone() },
+            vec![argument],
+        );
+        let named = self.catalog.functions_named(None, &name.value, self.search_path());
+        self.user_value(&call, named, vec![value])
+    }
+
     fn arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
         call.arguments.iter().map(|argument| self.bind_expr(&argument.value)).collect()
     }
@@ -186,6 +201,19 @@ impl Binder<'_> {
         let mut rows = Rows::new(bound.plan, Vec::new());
         rows.types = bound.columns.iter().map(|column| column.sql_type.base).collect();
         rows.project(expressions);
+        let mut columns = called.columns.clone();
+        if let [(name, sql_type)] = columns.as_slice()
+            && name.is_empty()
+            && matches!(sql_type.base, DataType::Composite(_))
+        {
+            let row = Expr::Column { index: 0, data_type: sql_type.base };
+            let row = Typed { expr: row, sql_type: *sql_type, position };
+            let fields = records::fields(&row).unwrap_or_default().into_iter();
+            let (names, values): (Vec<_>, Vec<Typed>) =
+                fields.map(|(name, value)| ((name.to_string(), value.sql_type), value)).unzip();
+            rows.project(values.into_iter().map(|value| value.expr).collect());
+            columns = names;
+        }
         if let Some(values) = strict {
             let given = values.into_iter().map(|value| Expr::IsNull(Box::new(value.expr)));
             let given = given.map(|is_null| Expr::Not(Box::new(is_null))).collect();
@@ -197,9 +225,9 @@ impl Binder<'_> {
             sql_type: *sql_type,
             origin: None,
         };
-        let columns: Vec<OutputColumn> = called.columns.iter().map(column).collect();
-        let relation =
-            crate::binder::table_function::named(function, &columns, columns.len() == 1)?;
+        let is_value = called.columns.len() == 1 && columns.len() == 1;
+        let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
+        let relation = crate::binder::table_function::named(function, &columns, is_value)?;
         let relation = Relation { kind: RelationKind::Function, ..relation };
         Ok(Some((rows, Scope::of(relation))))
     }
@@ -344,6 +372,9 @@ impl Binder<'_> {
             return Ok(None);
         }
         let to = function.columns[0].1;
+        if matches!(to.base, DataType::Composite(_)) {
+            return Ok(None);
+        }
         let bound = self.in_body(function, values.to_vec(), |binder| {
             let bind = |binder: &mut Self| {
                 let value = binder.bind_expr(body)?;
@@ -412,6 +443,10 @@ impl Binder<'_> {
     ) -> Result<(BoundQuery, Vec<Expr>)> {
         self.in_body(function, values, |binder| {
             let bound = binder.bind_query(&function.query, true)?;
+            if let Some(of) = row_of_columns(function, &bound) {
+                let row = binder.row_of_query(function, &bound, of)?;
+                return Ok((bound, vec![row]));
+            }
             if bound.columns.len() != function.columns.len() {
                 let one = function.columns.len() == 1;
                 let detail = match (one, bound.columns.len() < function.columns.len()) {
@@ -442,6 +477,43 @@ impl Binder<'_> {
         })
     }
 
+    /// Returns the columns of a body as the row that the function returns.
+    fn row_of_query(
+        &mut self,
+        function: &Function,
+        bound: &BoundQuery,
+        of: &'static CompositeType,
+    ) -> Result<Expr> {
+        let wanted = of.attributes().len();
+        match bound.columns.len() {
+            found if found < wanted => {
+                let detail = "Final statement returns too few columns.".to_owned();
+                return Err(mismatch(self, function, detail));
+            }
+            found if found > wanted => {
+                let detail = "Final statement returns too many columns.".to_owned();
+                return Err(mismatch(self, function, detail));
+            }
+            _ => {}
+        }
+        let mut values = Vec::with_capacity(wanted);
+        for (at, attribute) in of.attributes().iter().enumerate() {
+            let from = bound.columns[at].sql_type;
+            let to = attribute.sql_type;
+            let value = self.coerce(bound.typed(at), to, CastContext::Assignment)?;
+            values.push(value.ok_or_else(|| {
+                let detail = format!(
+                    "Final statement returns {} instead of {} at column {}.",
+                    self.shown(from),
+                    self.shown(to),
+                    at + 1
+                );
+                mismatch(self, function, detail)
+            })?);
+        }
+        Ok(row_expr(Record::of_type(of, Vec::new()), values))
+    }
+
     fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
         let from = value.sql_type;
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
@@ -459,6 +531,17 @@ fn mismatch(binder: &Binder<'_>, function: &Function, detail: String) -> Error {
     };
     let message = format!("return type mismatch in function declared to return {declared}");
     Error::new("42P13", message).with_detail(detail)
+}
+
+/// Returns the type of the row that the columns of a body make: the function returns one, and the
+/// body is not one itself.
+fn row_of_columns(function: &Function, bound: &BoundQuery) -> Option<&'static CompositeType> {
+    let [(name, SqlType { base: DataType::Composite(of), .. })] = function.columns.as_slice()
+    else {
+        return None;
+    };
+    let is_row = matches!(bound.columns.as_slice(), [one] if one.sql_type.base.is_row());
+    (name.is_empty() && !is_row).then_some(of)
 }
 
 /// Returns how a function takes the arguments of a call, if it can.

@@ -9,13 +9,14 @@ use types::{DataType, SqlType};
 use crate::ast::{
     self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate, Overriding,
 };
-use crate::binder::assignment::{default_of, target_column};
+use crate::binder::assignment::{Field, default_of, default_of_field, target_column};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, Scope};
+use crate::binder::typed::{Typed, null};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
@@ -71,7 +72,7 @@ impl Binder<'_> {
         source: &InsertSource,
         overriding: Option<Overriding>,
     ) -> Result<(Logical, Vec<usize>)> {
-        let targets = insert_targets(table, names)?;
+        let targets = self.insert_targets(table, names)?;
         let identity = IdentityRule { overriding };
         match source {
             InsertSource::DefaultValues => {
@@ -92,7 +93,7 @@ impl Binder<'_> {
                 let width = bound.columns.len();
                 check_width(&targets, names, width, |index| bound.positions[index])?;
                 let plan = self.insert_query(table, &targets[..width], bound, identity)?;
-                Ok((plan, targets[..width].to_vec()))
+                Ok((plan, columns_of(&targets[..width])))
             }
         }
     }
@@ -106,24 +107,25 @@ impl Binder<'_> {
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<(Vec<Vec<Expr>>, Vec<usize>)> {
-        let mut targets = insert_targets(table, names)?;
+        let mut targets = self.insert_targets(table, names)?;
         let width = rows.first().map_or(0, Vec::len);
         let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
         check_width(&targets, names, width, |index| value_position(&first[index]))?;
         targets.truncate(width);
-        Ok((self.bind_insert_rows(table, &targets, rows, identity)?, targets))
+        let rows = self.bind_insert_rows(table, &targets, rows, identity)?;
+        Ok((rows, columns_of(&targets)))
     }
 
     fn bind_insert_rows(
         &mut self,
         table: &Table,
-        targets: &[usize],
+        targets: &[InsertTarget],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<Vec<Vec<Expr>>> {
         let mut places: Vec<Option<usize>> = vec![None; table.columns.len()];
         for (index, target) in targets.iter().enumerate() {
-            places[*target] = Some(index);
+            places[target.column].get_or_insert(index);
         }
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
@@ -133,6 +135,10 @@ impl Binder<'_> {
             }
             let mut values = Vec::with_capacity(table.columns.len());
             for (column, place) in table.columns.iter().zip(&places) {
+                if let Some(place) = place.filter(|place| targets[*place].field.is_some()) {
+                    values.push(self.row_of_fields(column, &targets[place..], &row[place..])?);
+                    continue;
+                }
                 values.push(match place.map(|place| &row[place]) {
                     None | Some(AssignedValue::Default { .. }) => default_of(column),
                     Some(AssignedValue::Expr(expr)) => {
@@ -149,24 +155,63 @@ impl Binder<'_> {
         Ok(bound)
     }
 
+    /// Binds a row of which fields are given, those from the first one on.
+    fn row_of_fields(
+        &mut self,
+        column: &Column,
+        targets: &[InsertTarget],
+        values: &[AssignedValue],
+    ) -> Result<Expr> {
+        let mut row = null(column.sql_type.base);
+        let own = targets.first().map(|first| first.column);
+        for (target, value) in targets.iter().zip(values).filter(|one| Some(one.0.column) == own) {
+            let value = match value {
+                AssignedValue::Expr(expr) => self.bind_expr(expr)?,
+                AssignedValue::Default { position } => return Err(default_of_field(*position)),
+            };
+            if let Some(field) = target.field {
+                row = self.with_field(row, field, value)?;
+            }
+        }
+        Ok(row)
+    }
+
     fn insert_query(
         &mut self,
         table: &Table,
-        targets: &[usize],
+        targets: &[InsertTarget],
         bound: BoundQuery,
         identity: IdentityRule,
     ) -> Result<Logical> {
         for (index, target) in targets.iter().enumerate() {
-            check_assignable(&bound, index, &table.columns[*target])?;
+            if target.field.is_none() {
+                check_assignable(&bound, index, &table.columns[target.column])?;
+            }
         }
-        let to: Vec<SqlType> =
-            targets.iter().map(|target| table.columns[*target].sql_type).collect();
+        let to: Vec<SqlType> = targets
+            .iter()
+            .map(|target| match target.field {
+                Some((of, at)) => of.attributes()[at].sql_type,
+                None => table.columns[target.column].sql_type,
+            })
+            .collect();
         let input = Box::new(self.convert(bound, &to, CastContext::Assignment)?);
         let mut expressions: Vec<Expr> = table.columns.iter().map(default_of).collect();
+        let mut begun = Vec::new();
         for (index, target) in targets.iter().enumerate() {
-            if identity.takes(&table.columns[*target])? {
-                let data_type = table.columns[*target].sql_type.base;
-                expressions[*target] = Expr::Column { index, data_type };
+            let column = &table.columns[target.column];
+            let data_type = to[index].base;
+            let value = Expr::Column { index, data_type };
+            if let Some(field) = target.field {
+                let is_first = !begun.contains(&target.column);
+                begun.push(target.column);
+                let row =
+                    std::mem::replace(&mut expressions[target.column], null(column.sql_type.base));
+                let row = if is_first { null(column.sql_type.base) } else { row };
+                let value = Typed { expr: value, sql_type: to[index], position: 1 };
+                expressions[target.column] = self.with_field(row, field, value)?;
+            } else if identity.takes(column)? {
+                expressions[target.column] = value;
             }
         }
         Ok(Logical::Project { input, expressions })
@@ -284,24 +329,53 @@ fn value_position(value: &AssignedValue) -> usize {
     }
 }
 
-fn insert_targets(table: &Table, names: &[ColumnName]) -> Result<Vec<usize>> {
-    if names.is_empty() {
-        return Ok(table.visible_columns().collect());
-    }
-    let mut targets = Vec::with_capacity(names.len());
-    for name in names {
-        let column = target_column(table, name)?;
-        if targets.contains(&column) {
-            let message = format!("column \"{}\" specified more than once", name.name.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.name.position));
+/// Where a value of INSERT goes.
+#[derive(Debug, Clone, Copy)]
+struct InsertTarget {
+    column: usize,
+    /// A field of the column; else all of it.
+    field: Option<Field>,
+}
+
+impl Binder<'_> {
+    fn insert_targets(&self, table: &Table, names: &[ColumnName]) -> Result<Vec<InsertTarget>> {
+        if names.is_empty() {
+            let whole = |column| InsertTarget { column, field: None };
+            return Ok(table.visible_columns().map(whole).collect());
         }
-        targets.push(column);
+        let mut targets: Vec<InsertTarget> = Vec::with_capacity(names.len());
+        for name in names {
+            let target = match self.field_target(table, name)? {
+                Some((column, field)) => InsertTarget { column, field: Some(field) },
+                None => InsertTarget { column: target_column(table, name)?, field: None },
+            };
+            let clashes = |other: &InsertTarget| {
+                other.column == target.column && (other.field.is_none() || target.field.is_none())
+            };
+            if targets.iter().any(clashes) {
+                let column = &table.columns[target.column].name;
+                let message = format!("column \"{column}\" specified more than once");
+                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.name.position));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
     }
-    Ok(targets)
+}
+
+/// Returns the columns of targets, each once.
+fn columns_of(targets: &[InsertTarget]) -> Vec<usize> {
+    let mut columns: Vec<usize> = Vec::with_capacity(targets.len());
+    for target in targets {
+        if !columns.contains(&target.column) {
+            columns.push(target.column);
+        }
+    }
+    columns
 }
 
 fn check_width(
-    targets: &[usize],
+    targets: &[InsertTarget],
     names: &[ColumnName],
     width: usize,
     position_of: impl Fn(usize) -> usize,

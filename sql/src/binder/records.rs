@@ -6,13 +6,17 @@
 //! Source: PostgreSQL's `transformRowExpr`, `transformWholeRowRef` (parse_expr.c) and
 //! `ParseComplexProjection` (parse_func.c).
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
+use types::cast::CastContext;
+use types::datatype::composite::{Attribute, CompositeType};
 use types::datum::{Fields, Nested, Record};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{self, Ident};
+use crate::binder::arrays::internal;
 use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
@@ -28,9 +32,14 @@ impl Binder<'_> {
                     let columns = columns.ok_or_else(|| self.no_relation(relation))?;
                     values.extend(columns.values.into_iter().map(|(_, value)| value));
                 }
+                ast::Expr::Field { operand, name } if name.value == ast::ALL_FIELDS => {
+                    let fields = self.bind_fields(operand, position)?;
+                    values.extend(fields.into_iter().map(|(_, value)| value));
+                }
                 field => {
                     let value = self.bind_expr(field)?;
-                    values.push(self.known(value)?);
+                    let is_literal = matches!(value.expr, Expr::Constant { .. });
+                    values.push(if is_literal { value } else { self.known(value)? });
                 }
             }
         }
@@ -49,16 +58,26 @@ impl Binder<'_> {
     pub(super) fn whole_row(&mut self, name: &[Ident]) -> Result<Option<Typed>> {
         let position = name.first().map_or(1, |part| part.position);
         let Some(columns) = self.columns_of(name)? else { return Ok(None) };
+        let of_relation = columns.row_type;
         let missing = columns.is_padded.then(|| {
             let is_null = |(_, value): &(_, Typed)| Expr::IsNull(Box::new(value.expr.clone()));
             Expr::And(columns.values.iter().map(is_null).collect())
         });
         let mut row = row_of(columns.values, position);
+        let row_type = of_relation.and_then(|number| self.catalog.row_type(number));
+        if let Some(DataType::Composite(of)) = row_type.map(|one| one.base)
+            && let Some((fields, values)) = fields_of(&row.expr)
+            && fields.iter().map(|one| one.1).eq(of.fields().iter().map(|one| one.1))
+        {
+            let expr = row_expr(Record::of_type(of, Vec::new()), values.to_vec());
+            row = Typed::new(expr, DataType::Composite(of), position);
+        }
         if let Some(missing) = missing {
+            let data_type = row.base();
             row.expr = Expr::Case {
-                branches: vec![(missing, null(DataType::Record))],
+                branches: vec![(missing, null(data_type))],
                 otherwise: Box::new(row.expr),
-                data_type: DataType::Record,
+                data_type,
             };
         }
         Ok(Some(row))
@@ -69,13 +88,14 @@ impl Binder<'_> {
         let position = name.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
             let Some(relation) = self.levels[depth].scope.relation(name) else { continue };
-            let (columns, is_padded) = (relation.columns.clone(), relation.is_padded);
+            let (columns, is_padded) = (relation.row_columns(), relation.is_padded);
+            let row_type = relation.row_type;
             let value = |column: crate::binder::scope::ScopeColumn| {
                 let name = Arc::from(column.name.as_str());
                 (name, self.reference(depth, column, position))
             };
             let values = columns.into_iter().map(value).collect();
-            return Ok(Some(Columns { values, is_padded }));
+            return Ok(Some(Columns { values, is_padded, row_type }));
         }
         Ok(None)
     }
@@ -84,63 +104,246 @@ impl Binder<'_> {
     pub(super) fn bind_field(&mut self, operand: &ast::Expr, name: &Ident) -> Result<Typed> {
         let record = self.bind_expr(operand)?;
         let position = record.position;
-        if record.base() != DataType::Record {
+        // As an argument all fields are the row.
+        if name.value == ast::ALL_FIELDS && record.base().is_row() {
+            return Ok(record);
+        }
+        if !record.base().is_row() {
             let message = format!(
                 "column notation .{} applied to type {}, which is not a composite type",
                 name.value,
-                record.base().sql_name()
+                self.shown(record.sql_type)
             );
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
-        let found = fields_of(&record.expr).and_then(|(fields, values)| {
-            let index = fields.iter().position(|(field, _)| **field == *name.value)?;
-            Some(Typed::new(values.get(index)?.clone(), fields[index].1, position))
-        });
-        found.ok_or_else(|| {
+        let shown = self.shown(record.sql_type);
+        let is_made_here = fields_of(&record.expr).is_some();
+        let mut fields = fields(&record).unwrap_or_default().into_iter();
+        let found = fields.find(|(field, _)| **field == *name.value);
+        found.map(|(_, value)| value).ok_or_else(|| {
             let message = match operand {
-                ast::Expr::Column(parts) if fields_of(&record.expr).is_some() => {
+                ast::Expr::Column(parts) if is_made_here => {
                     let relation: Vec<&str> = parts.iter().map(|part| &*part.value).collect();
                     format!("column {}.{} does not exist", relation.join("."), name.value)
+                }
+                _ if matches!(record.base(), DataType::Composite(_)) => {
+                    format!("column \"{}\" not found in data type {shown}", name.value)
                 }
                 _ => format!("could not identify column \"{}\" in record data type", name.value),
             };
             Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
         })
     }
+
+    /// Returns the field of a row that a call of this name means, if it is one.
+    pub(super) fn field_named(&self, row: &Typed, name: &str) -> Option<Typed> {
+        let DataType::Composite(_) = row.base() else { return None };
+        let mut fields = fields(row)?.into_iter();
+        fields.find(|(field, _)| **field == *name).map(|(_, value)| value)
+    }
+
+    /// Binds `(operand).*`.
+    pub(super) fn bind_fields(
+        &mut self,
+        operand: &ast::Expr,
+        position: usize,
+    ) -> Result<Vec<(Arc<str>, Typed)>> {
+        let row = self.bind_expr(operand)?;
+        if !row.base().is_row() {
+            let message = format!("type {} is not composite", self.shown(row.sql_type));
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        }
+        fields(&row).ok_or_else(|| {
+            let message = "record type has not been registered";
+            Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position)
+        })
+    }
+
+    /// Converts a row that is made on the spot to a composite type, field by field; `None` for
+    /// other rows.
+    pub(super) fn row_as(
+        &mut self,
+        row: &Typed,
+        of: &'static CompositeType,
+        context: CastContext,
+    ) -> Result<Option<Expr>> {
+        let Some((fields, values)) = fields_of(&row.expr) else { return Ok(None) };
+        let shown = DataType::Composite(of).sql_name();
+        let cannot = |detail: String| {
+            let message = format!("cannot cast type record to {shown}");
+            let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
+            error.with_detail(detail).at(row.position)
+        };
+        match fields.len().cmp(&of.attributes().len()) {
+            Ordering::Less => return Err(cannot("Input has too few columns.".to_owned())),
+            Ordering::Greater => return Err(cannot("Input has too many columns.".to_owned())),
+            Ordering::Equal => {}
+        }
+        let mut converted = Vec::with_capacity(values.len());
+        for (at, (value, attribute)) in values.iter().cloned().zip(of.attributes()).enumerate() {
+            let from = fields[at].1;
+            let value = Typed::new(value, from, row.position);
+            let value = self.coerce(value, attribute.sql_type, context)?.ok_or_else(|| {
+                let (from, to) = (from.sql_name(), self.shown(attribute.sql_type));
+                cannot(format!("Cannot cast type {from} to {to} in column {}.", at + 1))
+            })?;
+            converted.push(value);
+        }
+        let made = row_expr(Record::of_type(of, Vec::new()), converted);
+        // What may be missing stays so.
+        Ok(Some(match &row.expr {
+            Expr::Case { branches, .. } => {
+                let data_type = DataType::Composite(of);
+                let missing = branches.iter().map(|(when, _)| (when.clone(), null(data_type)));
+                let branches = missing.collect();
+                Expr::Case { branches, otherwise: Box::new(made), data_type }
+            }
+            _ => made,
+        }))
+    }
+
+    /// Returns a value of a composite type that came from text or from outside, its fields checked
+    /// by their domains.
+    pub(super) fn checked_row(&self, row: Expr, of: &'static CompositeType) -> Result<Expr> {
+        if !of.has_domains() {
+            return Ok(row);
+        }
+        let data_type = DataType::Composite(of);
+        let mut values = Vec::with_capacity(of.attributes().len());
+        for (at, attribute) in of.attributes().iter().enumerate() {
+            let value = field_of(row.clone(), at, attribute.sql_type.base);
+            let value = match attribute.sql_type.base {
+                DataType::Composite(inner) => self.checked_row(value, inner)?,
+                DataType::Array(DataType::Composite(inner)) if inner.has_domains() => {
+                    let hint = "Use the type that the domain is over.";
+                    let what = "an array of rows with attributes of domains";
+                    return Err(Error::not_supported(what, hint));
+                }
+                _ => value,
+            };
+            let domain = attribute.sql_type.domain.and_then(|oid| self.catalog.domain(oid));
+            values.push(match domain {
+                Some(domain) => domain.checked(value, true),
+                None => value,
+            });
+        }
+        Ok(Expr::Case {
+            branches: vec![(Expr::IsNull(Box::new(row)), null(data_type))],
+            otherwise: Box::new(row_expr(Record::of_type(of, Vec::new()), values)),
+            data_type,
+        })
+    }
+
+    /// Returns a row with another value in one of its fields.
+    pub(super) fn with_field(
+        &mut self,
+        row: Expr,
+        (of, at): (&'static CompositeType, usize),
+        value: Typed,
+    ) -> Result<Expr> {
+        let (from, position) = (value.sql_type, value.position);
+        let attribute = &of.attributes()[at];
+        let value = self.coerce(value, attribute.sql_type, CastContext::Assignment)?;
+        let value = value.ok_or_else(|| {
+            let message = format!(
+                "subfield \"{}\" is of type {} but expression is of type {}",
+                attribute.name,
+                self.shown(attribute.sql_type),
+                self.shown(from)
+            );
+            Error::new(sqlstate::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+                .at(position)
+        })?;
+        let data_type = DataType::Composite(of);
+        let arguments = vec![
+            description(Record::of_type(of, Vec::new())),
+            row,
+            Expr::constant(Datum::Int4(at as i32), DataType::Int4),
+            value,
+        ];
+        Ok(internal(" with field", arguments, data_type))
+    }
+}
+
+/// Returns the fields of a row, if they are known while binding.
+pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
+    let position = row.position;
+    let declared = match row.base() {
+        DataType::Composite(of) => Some(of.attributes()),
+        _ => None,
+    };
+    if let Some((fields, values)) = fields_of(&row.expr) {
+        let named = fields.iter().zip(values).enumerate();
+        let field = |(at, ((name, data_type), value)): (usize, (&(Arc<str>, DataType), &Expr))| {
+            let sql_type = declared.and_then(|all| all.get(at)).map(|one| one.sql_type);
+            let sql_type = sql_type.unwrap_or_else(|| (*data_type).into());
+            (Arc::clone(name), Typed { expr: value.clone(), sql_type, position })
+        };
+        return Some(named.map(field).collect());
+    }
+    let field = |(at, attribute): (usize, &Attribute)| {
+        let sql_type = attribute.sql_type;
+        let expr = field_of(row.expr.clone(), at, sql_type.base);
+        (Arc::clone(&attribute.name), Typed { expr, sql_type, position })
+    };
+    Some(declared?.iter().enumerate().map(field).collect())
+}
+
+/// Returns the field of a row at a position.
+fn field_of(row: Expr, at: usize, data_type: DataType) -> Expr {
+    let at = Expr::constant(Datum::Int4(at as i32), DataType::Int4);
+    internal(" field", vec![row, at], data_type)
+}
+
+fn description(record: Record) -> Expr {
+    let data_type = record.of.map_or(DataType::Record, DataType::Composite);
+    let value = Datum::Nested(Nested::Record(Arc::new(record)));
+    Expr::Constant { value, data_type }
+}
+
+/// Returns a row of values, as a record without values describes it.
+pub(super) fn row_expr(record: Record, values: Vec<Expr>) -> Expr {
+    let data_type = record.of.map_or(DataType::Record, DataType::Composite);
+    let mut arguments = vec![description(record)];
+    arguments.extend(values);
+    internal(" row", arguments, data_type)
 }
 
 struct Columns {
     values: Vec<(Arc<str>, Typed)>,
     /// Whether the relation may be missing: all columns are NULL then.
     is_padded: bool,
+    /// The table or view that it is the rows of.
+    row_type: Option<u32>,
 }
 
 /// Returns a row of values with their names.
 pub(super) fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let fields: Fields =
         values.iter().map(|(name, value)| (Arc::clone(name), value.base())).collect();
-    let description = Record { fields, values: Vec::new() };
-    let description = Datum::Nested(Nested::Record(Arc::new(description)));
-    let mut arguments = vec![Expr::Constant { value: description, data_type: DataType::Record }];
-    arguments.extend(values.into_iter().map(|(_, value)| value.expr));
-    let signature = types::function::overloads(" row").first();
-    let function = signature.expect("the function that makes rows is there").id;
-    let expr = Expr::Call { function, arguments, data_type: DataType::Record };
-    Typed::new(expr, DataType::Record, position)
+    let record = Record { of: None, fields, values: Vec::new() };
+    let values = values.into_iter().map(|(_, value)| value.expr).collect();
+    Typed::new(row_expr(record, values), DataType::Record, position)
 }
 
 /// Returns the fields of a row that is made on the spot, and their values.
 pub(super) fn fields_of(expr: &Expr) -> Option<(Fields, &[Expr])> {
     match expr {
-        Expr::Call { arguments, data_type: DataType::Record, .. } => match arguments.as_slice() {
-            [
-                Expr::Constant { value: Datum::Nested(Nested::Record(description)), .. },
-                values @ ..,
-            ] => Some((Arc::clone(&description.fields), values)),
-            _ => None,
-        },
+        Expr::Call { function, arguments, data_type } if data_type.is_row() => {
+            if types::function::signature(*function).name != " row" {
+                return None;
+            }
+            match arguments.as_slice() {
+                [
+                    Expr::Constant { value: Datum::Nested(Nested::Record(description)), .. },
+                    values @ ..,
+                ] => Some((Arc::clone(&description.fields), values)),
+                _ => None,
+            }
+        }
         // A whole row that may be missing; its columns are NULL then.
-        Expr::Case { otherwise, data_type: DataType::Record, .. } => fields_of(otherwise),
+        Expr::Case { otherwise, data_type, .. } if data_type.is_row() => fields_of(otherwise),
         _ => None,
     }
 }

@@ -57,12 +57,16 @@ pub(super) struct Relation {
     pub(super) table: Option<Arc<Table>>,
     /// The schema of a view that goes by its own name.
     pub(super) schema: Option<String>,
+    /// The table or view that these are the rows of.
+    pub(super) row_type: Option<u32>,
     /// What it is.
     pub(super) kind: RelationKind,
     /// The columns.
     pub(super) columns: Vec<ScopeColumn>,
     /// Columns that can be named but are not in `*`.
     pub(super) hidden: Vec<ScopeColumn>,
+    /// Columns that came after the query of a view was written, which cannot be named there.
+    pub(super) later: Vec<ScopeColumn>,
     /// Whether it is the work table of a recursive query.
     pub(super) is_work_table: bool,
     /// Whether it may be missing from a row: it stands on the padded side of an outer join.
@@ -91,9 +95,11 @@ impl Relation {
             alias: alias.to_owned(),
             table: None,
             schema: None,
+            row_type: None,
             kind: RelationKind::Query,
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
+            later: Vec::new(),
             is_work_table: false,
             is_padded: false,
         }
@@ -115,9 +121,11 @@ impl Relation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
             schema: None,
+            row_type: Some(table.oid),
             kind: RelationKind::Table,
             columns: table.visible_columns().map(column).collect(),
             hidden: Vec::new(),
+            later: Vec::new(),
             is_work_table: false,
             is_padded: false,
         }
@@ -144,14 +152,23 @@ impl Relation {
     /// Gives the columns the names that the query of a view knows them by; what came later goes.
     pub(super) fn name_as(&mut self, names: &[String]) {
         let is_table = self.table.is_some();
-        let columns = std::mem::take(&mut self.columns).into_iter().enumerate();
-        self.columns = columns
-            .filter_map(|(index, column)| {
-                let origin = column.origin.filter(|_| is_table).map(|(_, position)| position);
-                let name = names.get(origin.unwrap_or(index)).filter(|name| !name.is_empty())?;
-                Some(ScopeColumn { name: name.clone(), ..column })
-            })
-            .collect();
+        for (index, column) in std::mem::take(&mut self.columns).into_iter().enumerate() {
+            let origin = column.origin.filter(|_| is_table).map(|(_, position)| position);
+            match names.get(origin.unwrap_or(index)).filter(|name| !name.is_empty()) {
+                Some(name) => self.columns.push(ScopeColumn { name: name.clone(), ..column }),
+                None => self.later.push(column),
+            }
+        }
+    }
+
+    /// Returns the columns of its rows as values.
+    pub(super) fn row_columns(&self) -> Vec<ScopeColumn> {
+        let mut columns = self.columns.clone();
+        if self.row_type.is_some() && !self.later.is_empty() {
+            columns.extend(self.later.iter().cloned());
+            columns.sort_by_key(|column| column.origin.map(|(_, position)| position));
+        }
+        columns
     }
 
     fn column(&self, name: &str) -> Result<Option<&ScopeColumn>> {
@@ -181,7 +198,8 @@ impl Relation {
     }
 
     fn shift(&mut self, by: usize) {
-        for column in self.columns.iter_mut().chain(&mut self.hidden) {
+        let named = self.columns.iter_mut().chain(&mut self.hidden);
+        for column in named.chain(&mut self.later) {
             map_columns(&mut column.expr, &|index| index + by);
         }
     }

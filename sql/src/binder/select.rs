@@ -3,6 +3,8 @@
 //! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER
 //! BY after it, DISTINCT, ORDER BY, LIMIT, and the select list alone if there were hidden columns.
 
+use std::sync::Arc;
+
 use store::TableId;
 use types::expr::Expr;
 
@@ -160,6 +162,15 @@ impl Binder<'_> {
                         alias.as_ref().map_or_else(|| output_name(expr), |one| one.value.clone());
                     let origin = self.origin(expr, &value);
                     targets.push(Target { value, name, origin });
+                }
+                SelectItem::Fields { row, position } => {
+                    let fields = self.bind_fields(row, *position)?;
+                    let target = |(name, value): (Arc<str>, Typed)| Target {
+                        value,
+                        name: name.to_string(),
+                        origin: None,
+                    };
+                    targets.extend(fields.into_iter().map(target));
                 }
                 SelectItem::Wildcard { qualifier, position: at } => {
                     self.expand(qualifier, if *at == 0 { position } else { *at }, &mut targets)?;

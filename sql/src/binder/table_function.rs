@@ -8,6 +8,7 @@ use types::DataType;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
 use crate::binder::level::{Binder, Clause};
+use crate::binder::records::fields;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::sets::is_set_function;
@@ -69,6 +70,9 @@ impl Binder<'_> {
         if !in_catalog || !is_set_function(name) {
             let value = self.bind_call(call)?;
             let value = self.known(value)?;
+            if matches!(value.base(), DataType::Composite(_)) {
+                return Ok(columns_of_row(&value));
+            }
             let column =
                 OutputColumn { name: name.to_owned(), sql_type: value.sql_type, origin: None };
             return Ok(vec![SetFunction {
@@ -133,6 +137,20 @@ impl Binder<'_> {
         let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
     }
+}
+
+/// Returns the fields of a row as functions of one value each.
+fn columns_of_row(row: &Typed) -> Vec<SetFunction> {
+    let fields = fields(row).unwrap_or_default().into_iter();
+    let column = |(name, value): (std::sync::Arc<str>, Typed)| SetFunction {
+        call: SetCall::Value(value.expr),
+        columns: vec![OutputColumn {
+            name: name.to_string(),
+            sql_type: value.sql_type,
+            origin: None,
+        }],
+    };
+    fields.map(column).collect()
 }
 
 /// Returns the relation of functions: the alias of one that returns a value names its column, too,

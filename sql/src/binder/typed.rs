@@ -100,6 +100,7 @@ pub(super) enum Category {
     Timespan,
     Array,
     Enum,
+    Composite,
     BitString,
     Internal,
     Pseudo,
@@ -128,6 +129,7 @@ pub(super) fn category(data_type: DataType) -> Category {
         DataType::Bit | DataType::Varbit => Category::BitString,
         DataType::InternalChar => Category::Internal,
         DataType::Record => Category::Pseudo,
+        DataType::Composite(_) => Category::Composite,
         DataType::Interval => Category::Timespan,
         DataType::Array(_)
         | DataType::Int2Vector

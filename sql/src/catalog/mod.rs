@@ -9,6 +9,7 @@
 //! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
 pub mod comment;
+pub mod composite;
 mod derived;
 pub mod domain;
 pub mod enumeration;
@@ -37,6 +38,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{TableName, TypeName};
 use crate::catalog::comment::Subject;
+use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
@@ -74,7 +76,7 @@ pub struct Catalog {
     views: Arc<BTreeMap<u32, Arc<View>>>,
     /// Likewise.
     sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
-    /// Those of users, by number.
+    /// Those of users, by number, and those of the rows of tables and views.
     types: Arc<BTreeMap<u32, Arc<UserType>>>,
     /// Likewise.
     functions: Arc<BTreeMap<u32, Arc<Function>>>,
@@ -192,7 +194,7 @@ impl Catalog {
 
     /// Returns the name of the type with an OID as `format_type` prints it, if there is one.
     pub fn shown_type_with(&self, oid: u32, modifier: i32, path: &SearchPath) -> Option<String> {
-        let Some(known) = self.types.values().find(|one| one.type_with(oid).is_some()) else {
+        let Some(known) = self.type_of_oid(oid) else {
             let base = DataType::from_oid(oid)?;
             return Some(SqlType::new(base, modifier).name());
         };
@@ -278,6 +280,8 @@ impl Catalog {
         for key in &table.foreign_keys {
             Arc::make_mut(&mut next.referencing).entry(key.table).or_default().insert(id);
         }
+        let rows = UserType::Composite(Composite::of_table(&table));
+        Arc::make_mut(&mut next.types).insert(id, Arc::new(rows));
         next.stored.insert(table.id, id);
         next.tables.insert(id, Arc::new(table));
         next
@@ -298,6 +302,7 @@ impl Catalog {
         next.records.remove(&oid);
         if let Some(table) = next.tables.remove(&oid) {
             next.stored.remove(&table.id);
+            Arc::make_mut(&mut next.types).remove(&oid);
             for key in &table.foreign_keys {
                 let referencing = Arc::make_mut(&mut next.referencing);
                 if let Some(tables) = referencing.get_mut(&key.table) {
@@ -328,9 +333,11 @@ impl Catalog {
     #[must_use]
     pub fn with_view(&self, view: View) -> Catalog {
         let mut next = self.without_view(view.oid);
-        // A materialized view has the name of its table.
+        // A materialized view has the name of its table, and the type of its rows.
         if !next.tables.contains_key(&view.oid) {
             next.name(&view.schema, &view.name, RelationId::View(view.oid));
+            let rows = UserType::Composite(Composite::of_view(&view));
+            Arc::make_mut(&mut next.types).insert(view.oid, Arc::new(rows));
         }
         Arc::make_mut(&mut next.views).insert(view.oid, Arc::new(view));
         next
@@ -343,6 +350,7 @@ impl Catalog {
         if let Some(view) = self.views.get(&oid) {
             Arc::make_mut(&mut next.views).remove(&oid);
             if !next.tables.contains_key(&oid) {
+                Arc::make_mut(&mut next.types).remove(&oid);
                 next.unname(&view.schema, &view.name);
             }
         }
@@ -395,8 +403,21 @@ impl Catalog {
     pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
         match self.user_type(oid.checked_sub(OID_OFFSET)?)?.as_ref() {
             UserType::Domain(domain) => Some(domain),
-            UserType::Enum(_) => None,
+            UserType::Enum(_) | UserType::Composite(_) => None,
         }
+    }
+
+    /// Returns the composite type of users that has a name in a schema.
+    pub fn composite(&self, schema: &str, name: &str) -> Option<&Composite> {
+        match self.type_in(schema, name)?.as_ref() {
+            UserType::Composite(composite) if !composite.is_of_rows() => Some(composite),
+            _ => None,
+        }
+    }
+
+    /// Returns the type of the rows of a table or view.
+    pub fn row_type(&self, relation: u32) -> Option<SqlType> {
+        self.user_type(relation).map(|one| one.sql_type())
     }
 
     /// Returns the type of users that has a name in a schema.
@@ -418,9 +439,18 @@ impl Catalog {
         }
     }
 
+    /// Returns the type of users that has an OID, or whose arrays have it.
+    pub fn type_of_oid(&self, oid: u32) -> Option<&Arc<UserType>> {
+        let number = (oid & !ROW_ARRAY).checked_sub(OID_OFFSET)?;
+        let mut numbers = [Some(number), number.checked_sub(1)].into_iter().flatten();
+        numbers.find_map(|number| {
+            self.types.get(&number).filter(|one| one.oid() == oid || one.array_oid() == oid)
+        })
+    }
+
     /// Returns the type that values with an OID are of, built in or not.
     pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
-        let of_users = || self.types.values().find_map(|one| one.type_with(oid));
+        let of_users = || self.type_of_oid(oid)?.type_with(oid);
         DataType::from_oid(oid).map(SqlType::from).or_else(of_users)
     }
 

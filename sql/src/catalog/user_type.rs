@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
+use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::enumeration::EnumRecord;
 
@@ -21,14 +22,17 @@ pub enum UserType {
     Enum(EnumRecord),
     /// A domain.
     Domain(Arc<Domain>),
+    /// A composite type, or that of the rows of a relation.
+    Composite(Composite),
 }
 
 impl UserType {
-    /// Returns its number; the next one is that of its arrays.
+    /// Returns its number; the next one is that of its arrays, unless it is of rows.
     pub fn number(&self) -> u32 {
         match self {
             UserType::Enum(record) => record.number,
             UserType::Domain(domain) => domain.record.number,
+            UserType::Composite(composite) => composite.number,
         }
     }
 
@@ -39,7 +43,10 @@ impl UserType {
 
     /// Returns the OID of its arrays.
     pub fn array_oid(&self) -> u32 {
-        self.oid() + 1
+        match self {
+            UserType::Composite(composite) => composite.definition().array_oid,
+            _ => self.oid() + 1,
+        }
     }
 
     /// Returns its schema.
@@ -47,6 +54,7 @@ impl UserType {
         match self {
             UserType::Enum(record) => &record.schema,
             UserType::Domain(domain) => &domain.record.schema,
+            UserType::Composite(composite) => &composite.definition().schema,
         }
     }
 
@@ -55,6 +63,7 @@ impl UserType {
         match self {
             UserType::Enum(record) => &record.name,
             UserType::Domain(domain) => &domain.record.name,
+            UserType::Composite(composite) => &composite.definition().name,
         }
     }
 
@@ -65,6 +74,7 @@ impl UserType {
         match self {
             UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
             UserType::Domain(domain) => UserType::Domain(domain.renamed(schema, name).into()),
+            UserType::Composite(composite) => UserType::Composite(composite.renamed(schema, name)),
         }
     }
 
@@ -73,6 +83,9 @@ impl UserType {
         match self {
             UserType::Enum(record) => DataType::Enum(record.enum_type()).into(),
             UserType::Domain(domain) => domain.sql_type,
+            UserType::Composite(composite) => {
+                DataType::Composite(composite.composite_type()).into()
+            }
         }
     }
 
@@ -81,7 +94,13 @@ impl UserType {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
             UserType::Domain(_) => None,
+            UserType::Composite(composite) => Some(composite.composite_type().array().into()),
         }
+    }
+
+    /// Returns whether it is the type of the rows of a relation, with which it comes and goes.
+    pub fn is_of_rows(&self) -> bool {
+        matches!(self, UserType::Composite(composite) if composite.is_of_rows())
     }
 
     /// Returns the type with an OID that is this one's or that of its arrays.

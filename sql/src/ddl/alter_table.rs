@@ -58,6 +58,9 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        if changes_rows(change) {
+            self.refuse_stored_rows(&catalog, &table)?;
+        }
         match change {
             TableChange::AddColumn { if_not_exists, column, constraints } => {
                 return self.add_column_to(&table, record, column, (*if_not_exists, constraints));
@@ -320,6 +323,17 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
         TableChange::RenameConstraint { .. } => "RENAME CONSTRAINT",
         TableChange::DropConstraint { .. } => "DROP CONSTRAINT",
+    }
+}
+
+/// Returns whether values in rows change.
+fn changes_rows(change: &TableChange) -> bool {
+    match change {
+        TableChange::AddColumn { column, .. } => {
+            column.default.is_some() || column.generated.is_some()
+        }
+        TableChange::ColumnType { .. } => true,
+        _ => false,
     }
 }
 

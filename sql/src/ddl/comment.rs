@@ -62,7 +62,7 @@ impl Ddl<'_> {
                 let schema = catalog.schema(name);
                 schema.is_some_and(|schema| *subject == Subject::Schema(schema.oid))
             }
-            Object::Default(..) | Object::Function(_) => false,
+            Object::Default(..) | Object::Attribute(..) | Object::Function(_) => false,
         };
         let gone: Vec<Subject> =
             catalog.comments().keys().filter(|subject| goes(subject)).cloned().collect();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use types::Datum;
 use types::expr::Expr;
 
+use crate::catalog::composite::Composite;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::IndexRecord;
@@ -40,6 +41,8 @@ pub(super) enum Object {
     Column(u32, usize),
     /// The default of a column.
     Default(u32, usize),
+    /// An attribute of a composite type, by position.
+    Attribute(u32, usize),
     /// A constraint of a table, by name.
     Constraint(u32, String),
 }
@@ -162,11 +165,15 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
         Object::Type(number) => users_of_type(catalog, *number, &mut found),
         Object::Function(number) => users_of_function(catalog, *number, &mut found),
         Object::Table(table) => {
+            found.push((*table, Object::Type(*table), true));
             views(catalog, |view| view.reads(*table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
         }
-        Object::View(oid) => views(catalog, |view| view.reads(*oid), &mut found),
+        Object::View(oid) => {
+            found.push((*oid, Object::Type(*oid), true));
+            views(catalog, |view| view.reads(*oid), &mut found);
+        }
         Object::Column(table, column) => {
             let used = *column as u32;
             let uses = |view: &crate::catalog::view::View| {
@@ -213,7 +220,7 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
                 foreign_keys(catalog, *table, |key| key.index == index, &mut found);
             }
         }
-        Object::Default(..) => {}
+        Object::Default(..) | Object::Attribute(..) => {}
     }
     found.sort_by_key(|(oid, ..)| *oid);
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
@@ -256,7 +263,7 @@ fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) 
         };
         found.push((object.oid(), object, false));
     }
-    let types = catalog.types().filter(|one| one.schema() == name);
+    let types = catalog.types().filter(|one| one.schema() == name && !one.is_of_rows());
     found.extend(types.map(|one| (one.number(), Object::Type(one.number()), false)));
     let functions = catalog.functions().filter(|one| one.record.schema == name);
     found.extend(functions.map(|one| {
@@ -341,10 +348,19 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
         }
     }
     for known in catalog.types() {
-        if let UserType::Domain(domain) = known.as_ref()
-            && domain_uses(catalog, domain, number)
-        {
-            found.push((known.number(), Object::Type(known.number()), false));
+        match known.as_ref() {
+            UserType::Domain(domain) if domain_uses(catalog, domain, number) => {
+                found.push((known.number(), Object::Type(known.number()), false));
+            }
+            UserType::Composite(Composite { record: Some(record), .. }) => {
+                let is_it = |oid: u32| oid == used.oid() || oid == used.array_oid();
+                for (at, attribute) in record.attributes.iter().enumerate() {
+                    if !attribute.dropped && is_it(attribute.type_oid) {
+                        found.push((record.number, Object::Attribute(record.number, at), false));
+                    }
+                }
+            }
+            _ => {}
         }
     }
     let functions = catalog.functions().filter(|one| function_uses(catalog, one, number));
@@ -403,7 +419,7 @@ impl Object {
     fn oid(&self) -> u32 {
         match self {
             Object::Table(oid) | Object::Index(oid, _) | Object::Constraint(oid, _) => *oid,
-            Object::Column(oid, _) | Object::Default(oid, _) => *oid,
+            Object::Column(oid, _) | Object::Default(oid, _) | Object::Attribute(oid, _) => *oid,
             Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
             Object::Function(oid) => *oid,
             Object::Schema(_) => 0,
@@ -423,6 +439,7 @@ impl Object {
             (Object::Default(table, column), Object::Column(of, whole)) => {
                 table == of && column == whole
             }
+            (Object::Attribute(number, _), Object::Type(whole)) => number == whole,
             _ => false,
         }
     }
@@ -484,6 +501,13 @@ impl Object {
                 let (column, kind) = (column_name(table, *column), kind_name(table));
                 format!("column {column} of {kind} {}", table_name(table))
             }
+            Object::Attribute(number, at) => match catalog.user_type(*number).map(AsRef::as_ref) {
+                Some(known @ UserType::Composite(Composite { record: Some(record), .. })) => {
+                    let name = record.attributes.get(*at).map_or("", |one| &one.name);
+                    format!("column {name} of composite type {}", catalog.shown_type(known, path))
+                }
+                _ => "column".to_owned(),
+            },
             Object::Default(table, column) => format!(
                 "default value for column {} of table {}",
                 column_name(table, *column),

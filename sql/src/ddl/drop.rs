@@ -157,6 +157,7 @@ impl Ddl<'_> {
                 record.columns[*column].default = None;
             }),
             Object::Type(number) => self.remove_type(*number),
+            Object::Attribute(number, at) => self.remove_attribute(*number, *at),
             Object::Function(number) => self.remove_function(*number),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)

@@ -1,4 +1,4 @@
-//! CREATE TYPE of enums, and changes of their labels.
+//! Statements about types; CREATE TYPE of enums, and changes of their labels.
 
 use types::enumeration::rank_between;
 
@@ -22,6 +22,7 @@ impl Ddl<'_> {
     pub fn change_types(&mut self, statement: &TypeStatement) -> Result<()> {
         match statement {
             TypeStatement::Create(create) => self.create_enum(create),
+            TypeStatement::CreateComposite(create) => self.create_composite(create),
             TypeStatement::Alter(alter) => self.alter_type(alter),
             TypeStatement::CreateDomain(create) => self.create_domain(create),
             TypeStatement::AlterDomain(alter) => self.alter_domain(alter),
@@ -57,8 +58,17 @@ impl Ddl<'_> {
     }
 
     fn alter_type(&mut self, statement: &ast::AlterType) -> Result<()> {
+        if let AlterTypeAction::Attributes(changes) = &statement.action {
+            return self.alter_attributes(statement, changes);
+        }
         let catalog = self.lock_catalog()?;
         let known = self.known_type(&catalog, &statement.name)?;
+        if known.is_of_rows() {
+            let message =
+                format!("{} is a table's row type", catalog.shown_type(&known, &self.path));
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                .with_hint("Use ALTER TABLE instead."));
+        }
         match &statement.action {
             AlterTypeAction::Rename(to) => {
                 let schema = known.schema().to_owned();
@@ -67,7 +77,9 @@ impl Ddl<'_> {
             AlterTypeAction::SetSchema(schema) => {
                 return self.move_type(&catalog, &known, &schema.value);
             }
-            AlterTypeAction::AddValue { .. } | AlterTypeAction::RenameValue { .. } => {}
+            AlterTypeAction::AddValue { .. }
+            | AlterTypeAction::RenameValue { .. }
+            | AlterTypeAction::Attributes(_) => {}
         }
         let UserType::Enum(record) = known.as_ref() else {
             let message = format!("{} is not an enum", catalog.shown_type(&known, &self.path));
@@ -100,7 +112,9 @@ impl Ddl<'_> {
                 let at = position_of(&record, from)?;
                 self.rename_label(record, at, to)
             }
-            AlterTypeAction::Rename(_) | AlterTypeAction::SetSchema(_) => Ok(()),
+            AlterTypeAction::Rename(_)
+            | AlterTypeAction::SetSchema(_)
+            | AlterTypeAction::Attributes(_) => Ok(()),
         }
     }
 

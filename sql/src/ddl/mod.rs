@@ -21,6 +21,7 @@ mod primary_key;
 mod alter_table;
 mod dependency;
 mod user_type;
+mod composite;
 mod comment;
 mod enumeration;
 mod foreign_key;
@@ -366,7 +367,8 @@ impl Ddl<'_> {
         name: &ast::Ident,
         if_not_exists: bool,
     ) -> Result<bool> {
-        if catalog.relation(schema, &name.value).is_none() {
+        let composite = catalog.composite(schema, &name.value);
+        if catalog.relation(schema, &name.value).is_none() && composite.is_none() {
             return Ok(false);
         }
         let message = format!("relation \"{}\" already exists", name.value);
@@ -427,12 +429,12 @@ impl Ddl<'_> {
 
     /// Writes a table's record, attaches its observers and makes it part of the visible catalog.
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
-        let catalog = catalog.with_stored(table.clone(), record.clone());
-        self.engine.attach_observers(&table, &catalog)?;
+        let after = catalog.with_stored(table.clone(), record.clone());
+        self.engine.attach_observers(&table, &after)?;
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.catalog = Some(Arc::new(catalog));
-        Ok(())
+        self.changes.catalog = Some(Arc::new(after));
+        self.follow_rows(catalog, table.oid)
     }
 }
 

@@ -83,7 +83,7 @@ impl Ddl<'_> {
         for function in catalog.functions().filter(|one| one.record.schema == from) {
             self.rename_function(function, to, &function.record.name)?;
         }
-        for known in catalog.types().filter(|known| known.schema() == from) {
+        for known in catalog.types().filter(|known| known.schema() == from && !known.is_of_rows()) {
             self.rename_type(known, to, known.name())?;
         }
         Ok(())

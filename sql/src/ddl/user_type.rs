@@ -13,6 +13,7 @@ use types::SqlType;
 use crate::assemble;
 use crate::ast::{self, TableName};
 use crate::binder::{Names, bind_table_expression, is_built_in, view_meaning};
+use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
@@ -96,9 +97,7 @@ impl Ddl<'_> {
         schema: &str,
         name: &str,
     ) -> Result<()> {
-        let relation = catalog.relation(schema, name);
-        let has_rows = matches!(relation, Some(Relation::Table(_) | Relation::View(_)));
-        if has_rows || catalog.type_in(schema, name).is_some() {
+        if catalog.type_in(schema, name).is_some() {
             let message = format!("type \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
         }
@@ -151,6 +150,7 @@ impl Ddl<'_> {
         let text = &name.name.value;
         let found = catalog.find_type(schema, text, &self.path);
         match found {
+            Some(found) if found.is_of_rows() && !domain => {}
             Some(found) if !domain || matches!(found.as_ref(), UserType::Domain(_)) => {
                 return Ok(found.number());
             }
@@ -183,7 +183,8 @@ impl Ddl<'_> {
     /// Removes a type that nothing uses any more.
     pub(super) fn remove_type(&mut self, number: u32) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let Some(known) = catalog.user_type(number) else { return Ok(()) };
+        let known = catalog.user_type(number).filter(|known| !known.is_of_rows());
+        let Some(known) = known else { return Ok(()) };
         let row = Mutation::new(key_of(known)).delete_row();
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.set_catalog(catalog.without_type(number));
@@ -229,12 +230,47 @@ impl Ddl<'_> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
             UserType::Domain(domain) => encode(&domain.record),
+            UserType::Composite(composite) => match &composite.record {
+                Some(record) => encode(record),
+                None => return Ok(()),
+            },
         };
         let row = Mutation::new(key_of(&user_type)).put(0, Vec::new(), record);
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let catalog = self.changes.catalog(self.engine);
         self.changes.set_catalog(catalog.with_type(user_type));
         Ok(())
+    }
+
+    /// Puts a table together anew, its texts changed.
+    fn put_table_together(&mut self, oid: u32, change: &mut dyn TextChange) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let (Some(table), Some(record)) = (catalog.table(oid), catalog.record(oid)) else {
+            return Ok(());
+        };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut record = TableRecord::clone(record);
+        change_texts(&mut record, change)?;
+        self.store_changed(table, record)
+    }
+
+    /// Has what uses the type of the rows of a relation know it as it is now.
+    pub(super) fn follow_rows(&mut self, before: &Catalog, relation: u32) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let rows = |catalog: &Catalog| match catalog.user_type(relation).map(AsRef::as_ref) {
+            Some(UserType::Composite(composite)) => Some(composite.definition().clone()),
+            _ => None,
+        };
+        let (Some(was), Some(is)) = (rows(before), rows(&catalog)) else { return Ok(()) };
+        if (&was.schema, &was.name) != (&is.schema, &is.name) {
+            let full = ObjectName::new(&is.schema, &is.name).to_string();
+            let change = &mut NewName { catalog: Arc::new(before.clone()), number: relation, full };
+            return self.put_together(before, relation, change);
+        }
+        match was.attributes == is.attributes {
+            true => Ok(()),
+            false => self.put_together(before, relation, &mut Kept),
+        }
     }
 
     /// Writes a changed type, and puts together anew what uses it.
@@ -251,21 +287,39 @@ impl Ddl<'_> {
         let before = self.changes.catalog(self.engine);
         let number = changed.number();
         self.store_type(changed)?;
+        self.put_together(&before, number, change)
+    }
+
+    /// Puts what uses a type together anew. `before` is the catalog before it was changed.
+    pub(super) fn put_together(
+        &mut self,
+        before: &Catalog,
+        number: u32,
+        change: &mut dyn TextChange,
+    ) -> Result<()> {
         let mut numbers = vec![number];
-        for known in before.types() {
-            let UserType::Domain(domain) = known.as_ref() else { continue };
-            if !numbers.iter().any(|used| domain_uses(&before, domain, *used)) {
-                continue;
-            }
-            numbers.push(domain.record.number);
-            let mut record = domain.record.clone();
-            change_domain_texts(&mut record, domain.over, change)?;
+        numbers.extend(types_of_type(before, number));
+        for known in numbers.iter().skip(1).filter_map(|number| before.user_type(*number)) {
             let catalog = self.changes.catalog(self.engine);
-            let domain = assemble::domain(&catalog, record)?;
-            self.store_type(UserType::Domain(domain.into()))?;
+            match known.as_ref() {
+                UserType::Domain(domain) => {
+                    let mut record = domain.record.clone();
+                    change_domain_texts(&mut record, domain.over, change)?;
+                    let domain = assemble::domain(&catalog, record)?;
+                    self.store_type(UserType::Domain(domain.into()))?;
+                }
+                UserType::Composite(Composite { record: Some(record), .. }) => {
+                    let composite = Composite::of_record(record.clone(), &catalog)?;
+                    self.store_type(UserType::Composite(composite))?;
+                }
+                UserType::Composite(Composite { record: None, number, .. }) => {
+                    self.put_table_together(*number, change)?;
+                }
+                UserType::Enum(_) => {}
+            }
         }
         for function in before.functions() {
-            if !numbers.iter().any(|number| function_uses(&before, function, *number)) {
+            if !numbers.iter().any(|number| function_uses(before, function, *number)) {
                 continue;
             }
             let mut record = function.record.clone();
@@ -275,15 +329,12 @@ impl Ddl<'_> {
         }
         for table in before.tables() {
             let Some(record) = before.record(table.oid) else { continue };
-            if !numbers.iter().any(|number| table_uses(&before, record, *number)) {
-                continue;
+            let uses = numbers.iter().any(|number| table_uses(before, record, *number));
+            if uses && !numbers.contains(&table.oid) {
+                self.put_table_together(table.oid, change)?;
             }
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-            let mut record = TableRecord::clone(record);
-            change_texts(&mut record, change)?;
-            self.store_changed(table, record)?;
         }
-        let uses = |view: &View| numbers.iter().any(|number| view_uses(&before, view, *number));
+        let uses = |view: &View| numbers.iter().any(|number| view_uses(before, view, *number));
         for view in before.views().filter(|view| uses(view)) {
             let meaning = |catalog: &Catalog, text: &str| {
                 view_meaning(view, &parser::parse_query(text)?, catalog, self.system.as_ref())
@@ -299,6 +350,30 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the numbers of the types that are made of a type, oldest first, those of the rows of
+/// tables among them.
+fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
+    let mut found = vec![number];
+    let mut at = 0;
+    while let Some(used) = found.get(at).copied() {
+        at += 1;
+        let uses = |known: &UserType| match known {
+            UserType::Domain(domain) => domain_uses(catalog, domain, used),
+            UserType::Composite(composite) => {
+                let used = catalog.user_type(used);
+                used.is_some_and(|used| composite.has_attribute_of([used.oid(), used.array_oid()]))
+            }
+            UserType::Enum(_) => false,
+        };
+        let users = catalog.types().filter(|known| uses(known)).map(|known| known.number());
+        let users: Vec<u32> = users.filter(|user| !found.contains(user)).collect();
+        found.extend(users);
+    }
+    found.remove(0);
+    found.sort_unstable();
+    found
 }
 
 /// Returns the catalog with a changed type, as columns of tables have it, too. What is bound of
@@ -319,6 +394,13 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
             column.sql_type = next.column_type(record)?;
         }
         next = next.with_stored(table, record.as_ref().clone());
+    }
+    for known in catalog.types() {
+        let UserType::Composite(Composite { record: Some(record), .. }) = known.as_ref() else {
+            continue;
+        };
+        let composite = Composite::of_record(record.clone(), &next)?;
+        next = next.with_type(UserType::Composite(composite));
     }
     Ok(next)
 }
@@ -512,6 +594,7 @@ fn key_of(user_type: &UserType) -> Vec<u8> {
     match user_type {
         UserType::Enum(record) => enum_key(record.number),
         UserType::Domain(domain) => domain_key(domain.record.number),
+        UserType::Composite(composite) => composite_key(composite.number),
     }
 }
 

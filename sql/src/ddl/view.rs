@@ -101,9 +101,10 @@ impl Ddl<'_> {
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
         let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        let catalog = self.changes.catalog(self.engine);
-        self.changes.set_catalog(catalog.with_view(view));
-        Ok(())
+        let before = self.changes.catalog(self.engine);
+        let oid = view.oid;
+        self.changes.set_catalog(before.with_view(view));
+        self.follow_rows(&before, oid)
     }
 }
 

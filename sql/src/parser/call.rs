@@ -25,16 +25,9 @@ impl Cursor<'_> {
     pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
         let arguments =
             arguments.into_iter().map(|value| FunctionArgument { name: None, value }).collect();
-        Expr::Call(Box::new(FunctionCall {
-            name: FunctionName { schema: None, name: Ident { value: name.to_owned(), position } },
-            arguments,
-            star: false,
-            distinct: false,
-            order_by: Vec::new(),
-            within_group: false,
-            filter: None,
-            over: None,
-        }))
+        let name = Ident { value: name.to_owned(), position };
+        let name = FunctionName { schema: None, name };
+        Expr::Call(Box::new(FunctionCall::plain(name, arguments)))
     }
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {

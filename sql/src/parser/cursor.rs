@@ -177,7 +177,13 @@ impl Cursor<'_> {
         if !self.take(&Token::Period) {
             return Ok(ColumnName { family: None, name: first });
         }
-        Ok(ColumnName { family: Some(first), name: self.label()? })
+        let name = self.label()?;
+        if self.peek() == &Token::Period {
+            let what = "an assignment to a field of a field";
+            return Err(ParseError::unsupported(what, first.position)
+                .with_hint("Assign the whole field: SET c.f = ROW(…)."));
+        }
+        Ok(ColumnName { family: Some(first), name })
     }
 
     // ---- lists ----

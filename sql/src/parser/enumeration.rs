@@ -5,7 +5,8 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterType, AlterTypeAction, CreateEnum, DropType, LabelPlace, Statement, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
+    Statement, TableName, TypeStatement,
 };
 
 impl Cursor<'_> {
@@ -14,8 +15,13 @@ impl Cursor<'_> {
         self.expect_words(&["type"])?;
         let name = self.table_name()?;
         let position = self.position();
+        if self.is_word("as") && self.parser.peek_nth_token_ref(1).token == Token::LParen {
+            self.advance();
+            return self.create_composite(name);
+        }
         if !self.take_words(&["as", "enum"]) {
-            let hint = "Enums and domains are there: CREATE TYPE … AS ENUM (…), CREATE DOMAIN.";
+            let hint = "Enums, composite types and domains are there: CREATE TYPE … AS ENUM (…), \
+                        CREATE TYPE … AS (…), CREATE DOMAIN.";
             return Err(ParseError::unsupported("this kind of type", position).with_hint(hint));
         }
         self.expect(&Token::LParen)?;
@@ -27,11 +33,52 @@ impl Cursor<'_> {
         Ok(Statement::Type(Box::new(TypeStatement::Create(CreateEnum { name, labels }))))
     }
 
+    fn create_composite(&mut self, name: TableName) -> Result<Statement> {
+        self.expect(&Token::LParen)?;
+        let mut attributes = Vec::new();
+        if !self.take(&Token::RParen) {
+            attributes = self.list(|cursor| Ok((cursor.name()?, cursor.type_name()?)))?;
+            self.expect(&Token::RParen)?;
+        }
+        let create = CreateComposite { name, attributes };
+        Ok(Statement::Type(Box::new(TypeStatement::CreateComposite(create))))
+    }
+
+    /// Reads a change of an attribute of ALTER TYPE; `None` if there is none.
+    fn attribute_change(&mut self) -> Result<Option<AttributeChange>> {
+        let change = if self.take_words(&["add", "attribute"]) {
+            AttributeChange::Add { name: self.name()?, type_name: self.type_name()? }
+        } else if self.take_words(&["drop", "attribute"]) {
+            let if_exists = self.take_words(&["if", "exists"]);
+            AttributeChange::Drop { name: self.name()?, if_exists }
+        } else if self.take_words(&["rename", "attribute"]) {
+            let name = self.name()?;
+            self.expect_words(&["to"])?;
+            AttributeChange::Rename { name, to: self.name()? }
+        } else if self.take_words(&["alter", "attribute"]) {
+            let name = self.name()?;
+            self.take_words(&["set", "data"]);
+            self.expect_words(&["type"])?;
+            AttributeChange::Type { name, type_name: self.type_name()? }
+        } else {
+            return Ok(None);
+        };
+        // There are no tables of a type that would have to follow.
+        self.cascade();
+        Ok(Some(change))
+    }
+
     /// Reads a statement behind the words ALTER TYPE.
     pub(super) fn alter_type(&mut self) -> Result<Statement> {
         let name = self.table_name()?;
         let position = self.position();
-        let action = if self.take_words(&["add", "value"]) {
+        let action = if let Some(first) = self.attribute_change()? {
+            let mut changes = vec![first];
+            while self.take(&Token::Comma) {
+                changes.push(self.attribute_change()?.ok_or_else(|| self.unexpected())?);
+            }
+            AlterTypeAction::Attributes(changes)
+        } else if self.take_words(&["add", "value"]) {
             let if_not_exists = self.take_words(&["if", "not", "exists"]);
             let label = self.string()?;
             let before = self.take_word("before");

@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
-use super::rewrite::{KEY, NO_KEY};
+use super::rewrite::{ALL_FIELDS, KEY, NO_KEY};
 use crate::ast::{
     Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
     QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
@@ -340,7 +340,13 @@ impl Cursor<'_> {
     fn lower_item(&mut self, item: parsed::SelectItem) -> Result<SelectItem> {
         match item {
             parsed::SelectItem::UnnamedExpr(expr) => {
-                Ok(SelectItem::Expr { expr: self.lower(expr)?, alias: None })
+                let item = self.lower_placed(expr)?;
+                Ok(match item.expr {
+                    Expr::Field { operand, name } if name.value == ALL_FIELDS => {
+                        SelectItem::Fields { row: *operand, position: item.start }
+                    }
+                    expr => SelectItem::Expr { expr, alias: None },
+                })
             }
             parsed::SelectItem::ExprWithAlias { expr, alias } => {
                 let expr = self.lower(expr)?;
@@ -357,7 +363,7 @@ impl Cursor<'_> {
             parsed::SelectItem::QualifiedWildcard(kind, options) => {
                 self.wildcard(&options)?;
                 let parsed::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                    return Err(ParseError::unsupported("(composite value).*", self.position()));
+                    return Err(self.unexpected());
                 };
                 let qualifier = self.object_name(&name)?;
                 let position = qualifier.first().map_or(1, |part| part.position);

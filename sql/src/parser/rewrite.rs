@@ -25,6 +25,9 @@ pub(super) const NO_KEY: &str = "\0no key";
 /// Likewise, for the word KEY of FOR KEY SHARE.
 pub(super) const KEY: &str = "\0key";
 
+/// The name of a field that stands for all of them: `(row).*`.
+pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
+
 /// Rewrites all tokens of a text.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let mut index = 0;
@@ -39,6 +42,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             table_sample(tokens, index);
         } else if is_word(&tokens[index], "only") {
             only(tokens, index);
+        } else if tokens[index].token == Token::Period {
+            all_fields(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         }
@@ -56,6 +61,17 @@ fn only(tokens: &mut [TokenWithSpan], index: usize) {
     let names = next(tokens, index).is_some_and(|at| matches!(tokens[at].token, Token::Word(_)));
     if follows && names {
         tokens[index].token = Token::Whitespace(Whitespace::Space);
+    }
+}
+
+/// `(row).*` is a field with a name of its own.
+fn all_fields(tokens: &mut [TokenWithSpan], index: usize) {
+    let of_value = previous(tokens, index)
+        .is_some_and(|at| matches!(tokens[at].token, Token::RParen | Token::RBracket));
+    if let Some(star) = next(tokens, index).filter(|_| of_value)
+        && tokens[star].token == Token::Mul
+    {
+        tokens[star].token = Token::make_word(ALL_FIELDS, Some('"'));
     }
 }
 

@@ -281,7 +281,7 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
             .relation(oid)
             .map(|relation| names::is_visible(&source.viewer(), objects, relation)),
         "pg_type_is_visible" => {
-            let known = source.catalog.types().find(|one| one.type_with(oid).is_some());
+            let known = source.catalog.type_of_oid(oid);
             let found = |known: &UserType| {
                 let path = source.viewer().search_path();
                 let found = source.catalog.find_type(None, known.name(), &path);

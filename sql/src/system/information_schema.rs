@@ -54,13 +54,6 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
             let named = constraints.filter_map(|one| check(shape, objects, one));
             named.chain(not_null.map(|one| one.check(shape))).collect()
         }
-        "domains" => objects.domains.iter().map(|one| domain(shape, objects, one)).collect(),
-        "domain_constraints" => {
-            constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
-        }
-        "column_domain_usage" => {
-            relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
-        }
         "routines" => {
             let of_users = catalog.functions();
             of_users.map(|one| user_functions::routine(shape, objects, one)).collect()
@@ -78,6 +71,43 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
             ("form_of_use", text("UTF8")),
             ("default_collate_catalog", text(DATABASE_NAME)),
         ])],
+        _ => return of_types(shape, objects),
+    })
+}
+
+/// Computes the rows of a relation that tells of types.
+fn of_types(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+    let relations = objects.relations.iter();
+    let constraints = objects.constraints.iter();
+    Some(match shape.name {
+        "domains" => objects.domains.iter().map(|one| domain(shape, objects, one)).collect(),
+        "domain_constraints" => {
+            constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
+        }
+        "attributes" => {
+            let composites = relations.filter(|one| matches!(one.kind, Kind::Composite(_)));
+            let row = |one: &Relation| {
+                let columns = one.columns.iter();
+                columns.map(|of| attribute(shape, objects, one, of)).collect::<Vec<Row>>()
+            };
+            composites.flat_map(row).collect()
+        }
+        "user_defined_types" => {
+            let composites = relations.filter(|one| matches!(one.kind, Kind::Composite(_)));
+            let row = |one: &Relation| {
+                shape.row([
+                    ("user_defined_type_catalog", text(DATABASE_NAME)),
+                    ("user_defined_type_schema", text(objects.namespace(one.schema))),
+                    ("user_defined_type_name", text(&one.name)),
+                    ("user_defined_type_category", text("STRUCTURED")),
+                    ("is_instantiable", yes_or_no(true)),
+                ])
+            };
+            composites.map(row).collect()
+        }
+        "column_domain_usage" => {
+            relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
+        }
         _ => return None,
     })
 }
@@ -180,10 +210,14 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     let base = sql_type.base;
     let data_type = match base {
         DataType::Array(_) => "ARRAY",
-        DataType::Enum(_) => "USER-DEFINED",
+        DataType::Enum(_) | DataType::Composite(_) => "USER-DEFINED",
         other => other.sql_name(),
     };
-    let schema = base.enumeration().map_or("pg_catalog", |of| of.definition().schema.as_str());
+    let schema = match base.element().unwrap_or(base) {
+        DataType::Enum(of) => &of.definition().schema,
+        DataType::Composite(of) => &of.definition().schema,
+        _ => "pg_catalog",
+    };
     (data_type, schema, base.internal_name())
 }
 
@@ -250,6 +284,33 @@ fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
         return Vec::new();
     }
     relation.columns.iter().map(|one| column(shape, objects, relation, one)).collect()
+}
+
+fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attribute) -> Row {
+    let domain = one.sql_type.domain.and_then(|oid| objects.domain(oid));
+    let over = domain.map_or(one.sql_type, |domain| domain.over);
+    let Limits { characters, octets, number: [precision, radix, scale], datetime } = limits(over);
+    let (data_type, udt_schema, udt_name) = named(objects, over);
+    shape.row([
+        ("udt_catalog", text(DATABASE_NAME)),
+        ("udt_schema", text(objects.namespace(composite.schema))),
+        ("udt_name", text(&composite.name)),
+        ("attribute_name", text(&one.name)),
+        ("ordinal_position", int4(one.number)),
+        ("is_nullable", yes_or_no(true)),
+        ("data_type", text(data_type)),
+        ("character_maximum_length", characters),
+        ("character_octet_length", octets),
+        ("numeric_precision", precision),
+        ("numeric_precision_radix", radix),
+        ("numeric_scale", scale),
+        ("datetime_precision", datetime),
+        ("attribute_udt_catalog", text(DATABASE_NAME)),
+        ("attribute_udt_schema", text(udt_schema)),
+        ("attribute_udt_name", text(udt_name)),
+        ("dtd_identifier", text(one.number.to_string())),
+        ("is_derived_reference_attribute", yes_or_no(false)),
+    ])
 }
 
 fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {

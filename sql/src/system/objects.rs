@@ -15,6 +15,7 @@ use types::{DataType, SqlType};
 
 use crate::catalog::Catalog;
 use crate::catalog::comment::Subject;
+use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key;
 use crate::catalog::later::TableKind;
@@ -65,6 +66,8 @@ pub(super) enum Kind {
     /// A materialized view: its rows, and its query.
     Materialized(Arc<Table>, Arc<View>),
     Sequence(Arc<Sequence>),
+    /// A composite type, whose attributes clients see by a relation of its own.
+    Composite(u32),
     System(&'static Shape),
 }
 
@@ -167,6 +170,11 @@ pub(super) fn shown(number: u32) -> u32 {
     number.saturating_sub(FIRST_USER_TABLE).saturating_add(FIRST_USER_OID)
 }
 
+/// Returns the OID of the relation that clients see the attributes of a composite type by.
+pub(super) fn relation_of_type(number: u32) -> u32 {
+    shown(number + 2)
+}
+
 /// Returns the OID of a schema.
 fn shown_schema(schema: &Schema) -> u32 {
     if schema.oid < FIRST_USER_TABLE || schema.oid == PUBLIC_OID {
@@ -222,10 +230,10 @@ impl Objects {
         let views = catalog.views().filter(|view| catalog.table(view.oid).is_none());
         views.for_each(|view| objects.add_view(view));
         catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
-        catalog.types().for_each(|one| {
-            if let UserType::Domain(domain) = one.as_ref() {
-                objects.add_domain(domain);
-            }
+        catalog.types().for_each(|one| match one.as_ref() {
+            UserType::Domain(domain) => objects.add_domain(domain),
+            UserType::Composite(composite) => objects.add_composite(composite),
+            UserType::Enum(_) => {}
         });
         objects.index();
         for (subject, text) in catalog.comments() {
@@ -314,6 +322,24 @@ impl Objects {
         let kind = Kind::Sequence(Arc::clone(sequence));
         let schema = self.schema_oid(&sequence.schema);
         self.add(shown(sequence.oid), schema, &sequence.name, kind, columns);
+    }
+
+    fn add_composite(&mut self, composite: &Composite) {
+        let Some(record) = &composite.record else { return };
+        let definition = composite.definition();
+        let schema = self.schema_oid(&definition.schema);
+        let attribute = |one: &types::datatype::composite::Attribute| Attribute {
+            number: i16::try_from(one.number + 1).unwrap_or(i16::MAX),
+            name: one.name.to_string(),
+            sql_type: one.sql_type,
+            not_null: false,
+            default: None,
+            is_generated: false,
+            identity: None,
+        };
+        let columns = definition.attributes.iter().map(attribute).collect();
+        let kind = Kind::Composite(definition.oid);
+        self.add(relation_of_type(record.number), schema, &definition.name, kind, columns);
     }
 
     fn add_domain(&mut self, domain: &Arc<Domain>) {
@@ -516,6 +542,7 @@ impl Relation {
             Kind::View(_) => 'v',
             Kind::Materialized(..) => 'm',
             Kind::Sequence(_) => 'S',
+            Kind::Composite(_) => 'c',
             Kind::System(shape) if shape.is_table => 'r',
             Kind::System(_) => 'v',
         }
@@ -528,6 +555,15 @@ impl Relation {
                 table.kind == (TableKind::Materialized { populated: true })
             }
             _ => true,
+        }
+    }
+
+    /// Returns the OID of the type of its rows, or 0.
+    pub(super) fn row_type(&self) -> u32 {
+        match &self.kind {
+            Kind::Table(_) | Kind::View(_) | Kind::Materialized(..) => self.oid,
+            Kind::Composite(oid) => *oid,
+            _ => 0,
         }
     }
 

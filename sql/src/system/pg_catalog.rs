@@ -18,7 +18,7 @@ use crate::catalog::user_type::UserType;
 use crate::system::definition;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, ForeignKey, Kind, OWNER,
-    Objects, Relation, made, shown,
+    Objects, Relation, made, relation_of_type, shown,
 };
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
@@ -95,6 +95,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         Kind::PrimaryKey(table) | Kind::Index(table, _) => (BTREE, rows(table), 0, false),
         Kind::View(_) => (0, -1.0, 0, false),
         Kind::Sequence(_) => (0, 1.0, 0, false),
+        Kind::Composite(_) => (0, -1.0, 0, false),
         Kind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
         Kind::System(_) => (0, -1.0, 0, false),
     };
@@ -111,9 +112,10 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         ("oid", oid(relation.oid)),
         ("relname", text(&relation.name)),
         ("relnamespace", oid(relation.schema)),
+        ("reltype", oid(relation.row_type())),
         ("relowner", oid(OWNER)),
         ("relam", oid(method)),
-        ("relfilenode", oid(if kind == 'v' { 0 } else { relation.oid })),
+        ("relfilenode", oid(if matches!(kind, 'v' | 'c') { 0 } else { relation.oid })),
         ("reltuples", Datum::Float4(rows)),
         ("relhasindex", Datum::Bool(has_index)),
         ("relpersistence", char('p')),
@@ -211,13 +213,25 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     let namespace = |schema: &str| {
         objects.namespace_named(schema).map_or(PUBLIC_OID, |namespace| namespace.oid)
     };
-    let enums = catalog.types().filter(|one| matches!(one.as_ref(), UserType::Enum(_)));
-    let of_users = enums.flat_map(|one| {
+    let own = catalog.types().filter(|one| !matches!(one.as_ref(), UserType::Domain(_)));
+    let of_users = own.flat_map(|one| {
         let namespace = namespace(one.schema());
         let types = [Some(one.sql_type()), one.array()].into_iter().flatten();
-        types.filter_map(move |one| Some((pg_type::of(one.base)?, namespace)))
+        types.filter_map(move |of| Some((one, pg_type::of(of.base)?, namespace)))
     });
-    let of_users = of_users.map(|(facts, namespace)| type_row(shape, &facts, namespace));
+    let of_users = of_users.map(|(one, facts, namespace)| {
+        let mut row = type_row(shape, &facts, namespace);
+        if let (UserType::Composite(composite), DataType::Composite(_)) =
+            (one.as_ref(), facts.data_type)
+        {
+            let relation = match composite.is_of_rows() {
+                true => one.oid(),
+                false => relation_of_type(composite.number),
+            };
+            shape.set(&mut row, [("typrelid", oid(relation))]);
+        }
+        row
+    });
     let domains = objects.domains.iter();
     let domains = domains.filter_map(|one| domain_row(shape, one, namespace(&one.record.schema)));
     built_in.chain(of_users).chain(domains).collect()
@@ -481,7 +495,7 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
                     add(itself, (CLASS, table.oid, i32::from(column.number)), kind);
                 }
             }
-            Kind::Table(_) | Kind::System(_) => {}
+            Kind::Table(_) | Kind::Composite(_) | Kind::System(_) => {}
         }
     }
     for constraint in &objects.constraints {

@@ -105,6 +105,7 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::AnyArray => f(T::AnyArray, (false, 'p', 'P', false), ('d', 'x'), "anyarray_"),
         T::AnyEnum => f(T::AnyEnum, pseudo, INTEGER, "anyenum_"),
         T::Enum(_) => f(data_type, (true, 'e', 'E', false), INTEGER, "enum_"),
+        T::Composite(_) => f(data_type, (false, 'c', 'C', false), ('d', 'x'), "record_"),
         T::AnyElement => f(T::AnyElement, pseudo, INTEGER, "anyelement_"),
         T::CompatibleArray => {
             f(T::CompatibleArray, (false, 'p', 'P', false), ('d', 'x'), "anycompatiblearray_")

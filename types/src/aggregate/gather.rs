@@ -234,7 +234,7 @@ impl JsonTexts {
     pub(super) fn new(argument: DataType, of_pairs: bool, context: &EvalContext) -> JsonTexts {
         JsonTexts {
             of_pairs,
-            by_line: !of_pairs && (argument.element().is_some() || argument == DataType::Record),
+            by_line: !of_pairs && (argument.element().is_some() || argument.is_row()),
             context: zone_of(context),
             states: Vec::new(),
             byte_count: 0,

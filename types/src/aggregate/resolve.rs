@@ -188,6 +188,7 @@ fn ordered_type(argument: DataType) -> Option<DataType> {
         | DataType::Varbit
         | DataType::InternalChar
         | DataType::Record
+        | DataType::Composite(_)
         | DataType::Json
         | DataType::JsonPath
         | DataType::Jsonb => None,

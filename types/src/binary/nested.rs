@@ -10,10 +10,12 @@
 use std::sync::Arc;
 
 use super::bad;
-use crate::datatype::DataType;
+use crate::datatype::composite::CompositeType;
+use crate::datatype::{DataType, SqlType};
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
+use crate::modifier;
 use crate::text::{self, TextStyle};
 
 /// The version of the binary forms of `jsonb` and `jsonpath`.
@@ -68,9 +70,11 @@ fn write_element(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
 
 fn write_record(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
-    for (value, (_, data_type)) in record.values.iter().zip(record.fields.iter()) {
-        out.extend_from_slice(&data_type.oid().to_be_bytes());
-        write_element(value, *data_type, out);
+    for (index, value) in record.values.iter().enumerate() {
+        let data_type = record.fields[index].1;
+        let declared = record.of.map(|of| of.attributes()[index].sql_type.oid());
+        out.extend_from_slice(&declared.unwrap_or_else(|| data_type.oid()).to_be_bytes());
+        write_element(value, data_type, out);
     }
 }
 
@@ -91,6 +95,14 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         DataType::Record => {
             let message = "input of anonymous composite types is not implemented";
             return Err(Error::new("0A000", message));
+        }
+        DataType::Composite(of) => {
+            let mut reader = Reader { bytes };
+            let record = reader.composite(of)?;
+            if !reader.bytes.is_empty() {
+                return Err(bad("incorrect binary data format"));
+            }
+            Nested::Record(Arc::new(record))
         }
         DataType::Bit | DataType::Varbit => {
             let mut reader = Reader { bytes };
@@ -187,16 +199,53 @@ impl<'a> Reader<'a> {
         }
         let mut elements = Vec::with_capacity(element_count);
         for _ in 0..element_count {
-            elements.push(match self.word()? {
-                -1 => Datum::Null,
-                length => {
-                    let length = usize::try_from(length)
-                        .map_err(|_| bad("insufficient data left in message"))?;
-                    super::parse(self.take(length)?, element)?
-                }
-            });
+            elements.push(self.element(element)?);
         }
         Ok(Array { dimensions, elements })
+    }
+
+    fn element(&mut self, data_type: DataType) -> Result<Datum> {
+        match self.word()? {
+            -1 => Ok(Datum::Null),
+            length => {
+                let length = usize::try_from(length)
+                    .map_err(|_| bad("insufficient data left in message"))?;
+                super::parse(self.take(length)?, data_type)
+            }
+        }
+    }
+
+    fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
+        let (count, expected) = (self.word()?, of.attributes().len());
+        if usize::try_from(count) != Ok(expected) {
+            let message = format!("wrong number of columns: {count}, expected {expected}");
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
+        let mut values = Vec::with_capacity(expected);
+        for (index, attribute) in of.attributes().iter().enumerate() {
+            let SqlType { base, modifier, .. } = attribute.sql_type;
+            let (found, wanted) = (self.word()?.cast_unsigned(), attribute.sql_type.oid());
+            if found != wanted {
+                let name = |oid, own: &str| match DataType::from_oid(oid) {
+                    Some(known) => known.sql_name().to_owned(),
+                    None => own.to_owned(),
+                };
+                let message = format!(
+                    "binary data has type {found} ({}) instead of expected {wanted} ({}) \
+                     in record column {}",
+                    name(found, "???"),
+                    name(wanted, base.sql_name()),
+                    index + 1
+                );
+                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            }
+            let value = self.element(base)?;
+            values.push(match modifier {
+                ..0 => value,
+                _ => modifier::apply(value, attribute.sql_type, false)?,
+            });
+        }
+        Ok(Record::of_type(of, values))
     }
 }
 

@@ -10,11 +10,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use ahash::AHashMap;
 
-use super::DataType;
+use super::{DataType, registry};
 use crate::error::{Error, Result, sqlstate};
 
 /// How far apart the ranks of labels are that are added at the end.
@@ -53,8 +53,7 @@ pub struct EnumType {
     definition: EnumDefinition,
     array_name: String,
     internal_array_name: String,
-    /// The type itself, for [`DataType::Array`].
-    element: OnceLock<&'static DataType>,
+    registered: registry::Registered,
 }
 
 static KNOWN: LazyLock<Mutex<AHashMap<EnumDefinition, &'static EnumType>>> =
@@ -102,11 +101,10 @@ impl EnumType {
         let made: &'static EnumType = Box::leak(Box::new(EnumType {
             array_name: format!("{}[]", definition.shown),
             internal_array_name: format!("_{}", definition.name),
-            element: OnceLock::new(),
+            registered: registry::Registered::default(),
             definition: definition.clone(),
         }));
-        let element: &'static DataType = Box::leak(Box::new(DataType::Enum(made)));
-        let _ = made.element.set(element);
+        made.registered.register(DataType::Enum(made));
         known.insert(definition, made);
         made
     }
@@ -118,7 +116,11 @@ impl EnumType {
 
     /// Returns the type of its arrays.
     pub fn array(&'static self) -> DataType {
-        DataType::Array(self.element.get().copied().expect("set where the type is made"))
+        DataType::Array(self.registered.element())
+    }
+
+    pub(super) fn registered(&self) -> &registry::Registered {
+        &self.registered
     }
 
     /// Returns the name of its arrays as SQL text has it, and as `pg_type` has it.

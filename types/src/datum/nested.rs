@@ -58,7 +58,10 @@ impl Nested {
             Nested::Json(_) => data_type == DataType::Json,
             Nested::Jsonb(_) => data_type == DataType::Jsonb,
             Nested::JsonPath(_) => data_type == DataType::JsonPath,
-            Nested::Record(_) => data_type == DataType::Record,
+            Nested::Record(record) => match data_type {
+                DataType::Composite(of) => record.of == Some(of),
+                other => other == DataType::Record && record.of.is_none(),
+            },
             Nested::Bits(_) => matches!(data_type, DataType::Bit | DataType::Varbit),
             Nested::Timetz { .. } => data_type == DataType::Timetz,
         }

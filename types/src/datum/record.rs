@@ -1,18 +1,18 @@
-//! Records: rows as values, of anonymous row types and of tables.
+//! Records: rows as values, of anonymous row types and of composite ones.
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::sync::Arc;
 
 use super::Datum;
-use crate::datatype::DataType;
+use crate::datatype::composite::CompositeType;
+pub use crate::datatype::composite::Fields;
 
-/// The fields of a record: names and types.
-pub type Fields = Arc<[(Arc<str>, DataType)]>;
-
-/// A record. It brings its fields along, because its type, `record`, says nothing of them.
+/// A record. It brings its fields along, because the type `record` says nothing of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
+    /// The composite type that it is of; `None` for one of type `record`.
+    pub of: Option<&'static CompositeType>,
     /// The fields.
     pub fields: Fields,
     /// A value for each; of a description of fields none.
@@ -20,6 +20,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns a value of a composite type.
+    pub fn of_type(of: &'static CompositeType, values: Vec<Datum>) -> Record {
+        Record { of: Some(of), fields: Arc::clone(of.fields()), values }
+    }
+
     /// Compares field by field, then by number, as PostgreSQL's `record_cmp` does. Fields of
     /// different types are refused before.
     pub fn compare(&self, other: &Record) -> Ordering {

@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::argument::int4;
 use super::{Row, row};
-use crate::cast::round_second;
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Time, Timestamp, Timestamptz};
 use crate::datetime::{self, MICROS_PER_DAY};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::modifier::round_second;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[

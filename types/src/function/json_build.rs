@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::argument::{array, grown_jsonb, json_datum, json_text, jsonb, jsonb_datum, text_datum};
-use super::records::jsonb_of_record;
+use super::records::{jsonb_of_record, labelled};
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -141,8 +141,8 @@ fn to_json(value: &Datum, line: &str, context: &EvalContext) -> String {
 
 /// Returns a record as the text of a JSON object; `line` stands between its fields.
 pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext) -> String {
-    let pair = |(value, (name, _)): (&Datum, &(Arc<str>, DataType))| {
-        format!("{}:{}", quoted(name), to_json(value, "", context))
+    let pair = |(value, (name, data_type)): (&Datum, &(Arc<str>, DataType))| {
+        format!("{}:{}", quoted(name), to_json(&labelled(value, *data_type), "", context))
     };
     let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
     format!("{{{}}}", pairs.collect::<Vec<String>>().join(&format!(",{line}")))

@@ -1,14 +1,16 @@
 //! Records: made of values, compared, and written as JSON.
 //!
 //! The binder calls ` row` for rows as values, with a record that describes the fields in front,
+//! ` field` and ` with field` for one of the fields of a row that is there,
 //! and ` path` and its kin for the columns that SEARCH and CYCLE add.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::json_build::{json_of_record, jsonb_of};
 use super::{CompareOp, Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{self, AnyElement, Bool, Int8, Json, Record as RecordType};
+use crate::datatype::DataType::{self, AnyElement, Bool, Int4, Int8, Json, Record as RecordType};
 use crate::datum::{Array, Datum, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::function::argument::{array, array_datum, bool_of, json_datum};
@@ -33,6 +35,15 @@ pub(super) fn functions() -> Vec<Row> {
         CompareOp::ALL.into_iter().map(|op| comparison(op.symbol(), op)).collect();
     rows.push(comparison("!=", CompareOp::Ne));
     rows.push(row(" row", &[RecordType, AnyElement], RecordType, make).variadic().takes_null());
+    rows.push(row(" field", &[RecordType, Int4], AnyElement, |a, _| {
+        Ok(record(&a[0])?.values.get(field_index(&a[1])).cloned().unwrap_or(Datum::Null))
+    }));
+    rows.push(
+        row(" with field", &[RecordType, RecordType, Int4, AnyElement], RecordType, with_field)
+            .takes_null(),
+    );
+    rows.push(row(" is null row", &[RecordType], Bool, |a, _| all_null(&a[0])).takes_null());
+    rows.push(row(" is full row", &[RecordType], Bool, |a, _| none_null(&a[0])).takes_null());
     rows.push(row(" path", &[RecordType], RECORDS, |a, _| {
         Ok(array_datum(Array::from_elements(vec![a[0].clone()])))
     }));
@@ -65,8 +76,43 @@ fn record(datum: &Datum) -> Result<&Record> {
 }
 
 fn make(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let fields = Arc::clone(&record(&arguments[0])?.fields);
-    Ok(Datum::Nested(Nested::Record(Arc::new(Record { fields, values: arguments[1..].to_vec() }))))
+    let description = record(&arguments[0])?;
+    let fields = Arc::clone(&description.fields);
+    let values = arguments[1..].to_vec();
+    Ok(datum(Record { of: description.of, fields, values }))
+}
+
+fn datum(record: Record) -> Datum {
+    Datum::Nested(Nested::Record(Arc::new(record)))
+}
+
+fn field_index(index: &Datum) -> usize {
+    index.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
+}
+
+/// Returns a row, which the first argument describes, with another value in one of its fields.
+fn with_field(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut row = match &arguments[1] {
+        Datum::Null => {
+            let description = record(&arguments[0])?.clone();
+            Record { values: vec![Datum::Null; description.fields.len()], ..description }
+        }
+        row => record(row)?.clone(),
+    };
+    if let Some(value) = row.values.get_mut(field_index(&arguments[2])) {
+        value.clone_from(&arguments[3]);
+    }
+    Ok(datum(row))
+}
+
+/// `row IS NULL`: it is none, or all of its fields are NULL.
+fn all_null(row: &Datum) -> Result<Datum> {
+    Ok(Datum::Bool(row.is_null() || record(row)?.values.iter().all(Datum::is_null)))
+}
+
+/// `row IS NOT NULL`: there is one, and none of its fields is NULL.
+fn none_null(row: &Datum) -> Result<Datum> {
+    Ok(Datum::Bool(!row.is_null() && !record(row)?.values.iter().any(Datum::is_null)))
 }
 
 fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
@@ -99,9 +145,25 @@ pub(super) fn jsonb_of_record(
     record: &Record,
     context: &EvalContext,
 ) -> Result<crate::datum::Json> {
-    let pair = |(value, (name, _)): (&Datum, &(Arc<str>, DataType))| {
-        Ok((Arc::clone(name), jsonb_of(value, context)?))
+    let pair = |(value, (name, data_type)): (&Datum, &(Arc<str>, DataType))| {
+        Ok((Arc::clone(name), jsonb_of(&labelled(value, *data_type), context)?))
     };
     let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
+}
+
+/// Returns a value as JSON is made of it: labels of enums are text.
+pub(super) fn labelled(value: &Datum, data_type: DataType) -> Cow<'_, Datum> {
+    match (value, data_type) {
+        (Datum::Int8(rank), DataType::Enum(of)) => of
+            .name_of(*rank)
+            .map_or(Cow::Borrowed(value), |label| Cow::Owned(Datum::Text(Arc::clone(label)))),
+        (Datum::Nested(Nested::Array(array)), DataType::Array(element @ DataType::Enum(_))) => {
+            let elements = array.elements.iter();
+            let elements = elements.map(|one| labelled(one, *element).into_owned()).collect();
+            let dimensions = array.dimensions.clone();
+            Cow::Owned(array_datum(Array { dimensions, elements }))
+        }
+        _ => Cow::Borrowed(value),
+    }
 }

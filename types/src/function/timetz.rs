@@ -4,12 +4,12 @@
 use super::argument::{date, int4, interval, text as string, time, timetz};
 use super::datetime::zone_of;
 use super::{Row, row};
-use crate::cast::round_second;
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Date, Int4, Interval, Text, Time, Timestamptz, Timetz};
 use crate::datetime::{self, MICROS_PER_SECOND, TimeWest};
 use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
+use crate::modifier::round_second;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{corrupt, value};
 use crate::datatype::DataType;
+use crate::datatype::composite::CompositeType;
 use crate::datum::{Array, Bits, Datum, Dimension, Json, MAX_DIMENSIONS, Nested, Record};
 use crate::error::Result;
 use crate::numeric::Numeric;
@@ -35,7 +36,10 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
                 out,
             );
         }
-        Nested::Record(record) => write_record(record, out),
+        Nested::Record(record) => match record.of {
+            Some(of) => write_composite(record, of, out),
+            None => write_record(record, out),
+        },
         Nested::Bits(bits) => {
             put_varint(bits.len(), out);
             out.extend_from_slice(bits.bytes());
@@ -47,21 +51,37 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
     }
 }
 
+/// Values stand by the numbers of their attributes; those of dropped ones are NULL.
+fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
+    let attributes = of.attributes();
+    put_varint(attributes.last().map_or(0, |last| last.number + 1), out);
+    let mut next = 0;
+    for (datum, attribute) in record.values.iter().zip(attributes) {
+        (next..attribute.number).for_each(|_| out.push(0));
+        write_element(datum, out);
+        next = attribute.number + 1;
+    }
+}
+
+/// Appends a value behind its length and 1; 0 for NULL.
+fn write_element(element: &Datum, out: &mut Vec<u8>) {
+    if element.is_null() {
+        out.push(0);
+        return;
+    }
+    let mut bytes = Vec::new();
+    value::write(element, &mut bytes);
+    put_varint(bytes.len() + 1, out);
+    out.extend_from_slice(&bytes);
+}
+
 /// Fields bring names and types along: the type of the record says nothing of them.
 fn write_record(record: &Record, out: &mut Vec<u8>) {
     put_varint(record.values.len(), out);
-    let mut bytes = Vec::new();
     for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
         put_bytes(name.as_bytes(), out);
-        out.extend_from_slice(&data_type.oid().to_le_bytes());
-        if datum.is_null() {
-            out.push(0);
-            continue;
-        }
-        bytes.clear();
-        value::write(datum, &mut bytes);
-        put_varint(bytes.len() + 1, out);
-        out.extend_from_slice(&bytes);
+        out.extend_from_slice(&data_type.registered_oid().to_le_bytes());
+        write_element(datum, out);
     }
 }
 
@@ -83,6 +103,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             };
         }
         DataType::Record => Nested::Record(Arc::new(reader.record()?)),
+        DataType::Composite(of) => Nested::Record(Arc::new(reader.composite(of)?)),
         DataType::Bit | DataType::Varbit => {
             let length = reader.varint()?;
             let bytes = std::mem::take(&mut reader.bytes);
@@ -124,17 +145,7 @@ fn write_array(array: &Array, out: &mut Vec<u8>) {
         out.extend_from_slice(&dimension.lower.to_le_bytes());
         put_varint(dimension.length, out);
     }
-    let mut bytes = Vec::new();
-    for element in &array.elements {
-        if element.is_null() {
-            out.push(0);
-            continue;
-        }
-        bytes.clear();
-        value::write(element, &mut bytes);
-        put_varint(bytes.len() + 1, out);
-        out.extend_from_slice(&bytes);
-    }
+    array.elements.iter().for_each(|element| write_element(element, out));
 }
 
 fn write_json(json: &Json, out: &mut Vec<u8>) {
@@ -221,11 +232,7 @@ impl<'a> Reader<'a> {
         }
         let mut elements = Vec::with_capacity(count);
         for _ in 0..count {
-            let mut datum = Datum::Null;
-            if let Some(length) = self.varint()?.checked_sub(1) {
-                value::read(self.take(length)?, element, &mut datum)?;
-            }
-            elements.push(datum);
+            elements.push(self.element(element)?);
         }
         Ok(Array { dimensions, elements })
     }
@@ -236,16 +243,37 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let name = self.text()?;
             let oid = self.take(4)?.first_chunk().copied().unwrap_or_default();
-            let data_type = DataType::from_oid(u32::from_le_bytes(oid))
+            let data_type = DataType::of_registered(u32::from_le_bytes(oid))
                 .ok_or_else(|| corrupt("a field is of a type that is not known"))?;
-            let mut datum = Datum::Null;
-            if let Some(length) = self.varint()?.checked_sub(1) {
-                value::read(self.take(length)?, data_type, &mut datum)?;
-            }
             fields.push((name, data_type));
-            values.push(datum);
+            values.push(self.element(data_type)?);
         }
-        Ok(Record { fields: fields.into(), values })
+        Ok(Record { of: None, fields: fields.into(), values })
+    }
+
+    /// Attributes that were added since are NULL; values of those that were dropped are passed by.
+    fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
+        let count = self.varint()?;
+        let mut values = vec![Datum::Null; of.attributes().len()];
+        let mut attributes = of.attributes().iter().zip(&mut values).peekable();
+        for number in 0..count {
+            match attributes.next_if(|(attribute, _)| attribute.number == number) {
+                Some((attribute, value)) => *value = self.element(attribute.sql_type.base)?,
+                None => {
+                    let length = self.varint()?.saturating_sub(1);
+                    self.take(length)?;
+                }
+            }
+        }
+        Ok(Record::of_type(of, values))
+    }
+
+    fn element(&mut self, data_type: DataType) -> Result<Datum> {
+        let mut datum = Datum::Null;
+        if let Some(length) = self.varint()?.checked_sub(1) {
+            value::read(self.take(length)?, data_type, &mut datum)?;
+        }
+        Ok(datum)
     }
 
     fn json(&mut self, depth: usize) -> Result<Json> {
@@ -293,7 +321,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{self, TextStyle};
+    use crate::datatype::composite::{Attribute, CompositeDefinition};
 
     fn bytes(text: &str, data_type: DataType) -> (Nested, Vec<u8>) {
         let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
@@ -329,6 +357,44 @@ mod tests {
                 damaged[at] ^= 0x55;
                 drop(read(&damaged, data_type));
             }
+        }
+    }
+
+    fn composite(attributes: &[(usize, &str, DataType)]) -> DataType {
+        let attribute = |(number, name, base): &(usize, &str, DataType)| Attribute {
+            name: (*name).into(),
+            sql_type: (*base).into(),
+            number: *number,
+        };
+        DataType::Composite(CompositeType::of(CompositeDefinition {
+            oid: 98_000,
+            array_oid: 98_001,
+            schema: "public".to_owned(),
+            name: "c".to_owned(),
+            shown: "c".to_owned(),
+            attributes: attributes.iter().map(attribute).collect(),
+        }))
+    }
+
+    #[test]
+    fn values_of_composite_types_outlive_changes_of_attributes() {
+        let (int, text) = (DataType::Int4, DataType::Text);
+        let before = composite(&[(0, "a", int), (1, "b", text)]);
+        let (_, written) = bytes("(258,x)", before);
+        assert_eq!(written, [2, 5, 2, 1, 0, 0, 2, b'x']);
+        let shown = |data_type: DataType| {
+            let value = Datum::Nested(read(&written, data_type).unwrap());
+            let mut out = Vec::new();
+            text::write(&value, data_type, &TextStyle::default(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(before), "(258,x)");
+        let after = composite(&[(1, "b", text), (2, "c", int)]);
+        assert_eq!(shown(after), "(x,)");
+        let (_, written) = bytes("(x,7)", after);
+        assert_eq!(written, [3, 0, 2, b'x', 5, 7, 0, 0, 0]);
+        for cut in 0..written.len() {
+            assert!(read(&written[..cut], after).is_err(), "{cut}");
         }
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::Jsonb
         | DataType::JsonPath
         | DataType::Record
+        | DataType::Composite(_)
         | DataType::Array(_)
         | DataType::Int2Vector
         | DataType::OidVector
@@ -191,6 +192,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::Jsonb
         | DataType::JsonPath
         | DataType::Record
+        | DataType::Composite(_)
         | DataType::Bit
         | DataType::Varbit
         | DataType::Timetz

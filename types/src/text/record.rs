@@ -1,7 +1,11 @@
 //! The text of records: `(1,"a b",)`.
 
-use super::TextStyle;
-use crate::datum::Record;
+use super::{TextStyle, parse as parse_value};
+use crate::datatype::SqlType;
+use crate::datatype::composite::{Attribute, CompositeType};
+use crate::datum::{Datum, Record};
+use crate::error::{Error, Result, sqlstate};
+use crate::modifier;
 
 pub(super) fn write(record: &Record, style: &TextStyle, out: &mut Vec<u8>) {
     out.push(b'(');
@@ -34,4 +38,67 @@ pub(super) fn write(record: &Record, style: &TextStyle, out: &mut Vec<u8>) {
         out.push(b'"');
     }
     out.push(b')');
+}
+
+/// Reads a value of a composite type, as PostgreSQL's `record_in` does.
+pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -> Result<Record> {
+    let mut rest = text.trim_start_matches(is_blank);
+    rest = rest.strip_prefix('(').ok_or_else(|| malformed(text, "Missing left parenthesis."))?;
+    let mut values = Vec::with_capacity(of.attributes().len());
+    for (index, attribute) in of.attributes().iter().enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix(',').ok_or_else(|| malformed(text, "Too few columns."))?;
+        }
+        if rest.starts_with([',', ')']) {
+            values.push(Datum::Null);
+            continue;
+        }
+        let (value, behind) = field(text, rest)?;
+        rest = behind;
+        values.push(attribute_value(&value, attribute, style)?);
+    }
+    rest = rest.strip_prefix(')').ok_or_else(|| malformed(text, "Too many columns."))?;
+    if !rest.trim_start_matches(is_blank).is_empty() {
+        return Err(malformed(text, "Junk after right parenthesis."));
+    }
+    Ok(Record::of_type(of, values))
+}
+
+fn attribute_value(text: &str, attribute: &Attribute, style: &TextStyle) -> Result<Datum> {
+    let SqlType { base, modifier, .. } = attribute.sql_type;
+    let value = parse_value(text, base, style)?;
+    if modifier < 0 { Ok(value) } else { modifier::apply(value, attribute.sql_type, false) }
+}
+
+/// Returns the text of a field without its quotes, and what is behind it.
+fn field<'a>(text: &str, rest: &'a str) -> Result<(String, &'a str)> {
+    let mut value = String::new();
+    let mut is_quoted = false;
+    let mut characters = rest.chars();
+    loop {
+        let behind = characters.as_str();
+        match characters.next() {
+            Some(',' | ')') if !is_quoted => return Ok((value, behind)),
+            Some('\\') => match characters.next() {
+                Some(escaped) => value.push(escaped),
+                None => return Err(malformed(text, "Unexpected end of input.")),
+            },
+            Some('"') if is_quoted && characters.as_str().starts_with('"') => {
+                characters.next();
+                value.push('"');
+            }
+            Some('"') => is_quoted = !is_quoted,
+            Some(other) => value.push(other),
+            None => return Err(malformed(text, "Unexpected end of input.")),
+        }
+    }
+}
+
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+fn malformed(text: &str, detail: &str) -> Error {
+    let message = format!("malformed record literal: \"{text}\"");
+    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(detail)
 }

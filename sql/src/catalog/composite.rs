@@ -1,0 +1,177 @@
+//! Composite types in the catalog: those that users create, a row for each, and those of the rows
+//! of tables and views, which come with them.
+//!
+//! The key of a row is `y` and the type's number; the one cell holds a [`CompositeRecord`]. The
+//! type of the rows of a relation has the relation's number.
+
+use std::sync::OnceLock;
+
+use types::SqlType;
+use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
+
+use crate::catalog::Catalog;
+use crate::catalog::domain::shown_name;
+use crate::catalog::table::Table;
+use crate::catalog::user_type::OID_OFFSET;
+use crate::catalog::view::View;
+use crate::error::Result;
+
+/// What the keys of composite types begin with.
+pub const COMPOSITES_PREFIX: &[u8] = b"y";
+
+/// Set in the OIDs of types of arrays of rows of relations, whose next numbers may be taken.
+pub const ROW_ARRAY: u32 = 0x2000_0000;
+
+/// Returns the key of a composite type's row.
+pub fn composite_key(number: u32) -> Vec<u8> {
+    [COMPOSITES_PREFIX, number.to_be_bytes().as_slice()].concat()
+}
+
+/// A composite type on disk.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct CompositeRecord {
+    /// Its number; the next one is that of its arrays, the one behind it that of the relation that
+    /// clients see its attributes by.
+    pub number: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// The attributes that it has had, in order.
+    pub attributes: Vec<AttributeRecord>,
+}
+
+/// An attribute on disk.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub struct AttributeRecord {
+    /// Its name.
+    pub name: String,
+    /// OID of its type.
+    pub type_oid: u32,
+    /// Modifier of its type.
+    pub modifier: i32,
+    /// It was dropped: its place in stored values stays, and nobody sees it.
+    pub dropped: bool,
+}
+
+/// A composite type.
+#[derive(Debug, Clone)]
+pub struct Composite {
+    /// What is stored of it; `None` of the type of the rows of a relation.
+    pub record: Option<CompositeRecord>,
+    /// Its number.
+    pub number: u32,
+    definition: CompositeDefinition,
+    made: OnceLock<&'static CompositeType>,
+}
+
+impl CompositeRecord {
+    /// Returns the position of an attribute by name.
+    pub fn attribute_index(&self, name: &str) -> Option<usize> {
+        self.attributes.iter().position(|one| !one.dropped && one.name == name)
+    }
+}
+
+impl Composite {
+    /// Returns the type that a record describes.
+    ///
+    /// # Errors
+    ///
+    /// XX001 for an attribute of an unknown type.
+    pub fn of_record(record: CompositeRecord, catalog: &Catalog) -> Result<Composite> {
+        let mut attributes = Vec::with_capacity(record.attributes.len());
+        for (number, one) in record.attributes.iter().enumerate().filter(|(_, one)| !one.dropped) {
+            let sql_type = catalog.stored_type(one.type_oid, one.modifier)?;
+            attributes.push(Attribute { name: one.name.as_str().into(), sql_type, number });
+        }
+        let oid = record.number + OID_OFFSET;
+        let name = (record.schema.as_str(), record.name.as_str());
+        let definition = definition((oid, oid + 1), name, attributes);
+        Ok(Composite {
+            number: record.number,
+            record: Some(record),
+            definition,
+            made: OnceLock::new(),
+        })
+    }
+
+    /// Returns the type of the rows of a table.
+    pub fn of_table(table: &Table) -> Composite {
+        let attribute = |number: usize| {
+            let column = &table.columns[number];
+            Attribute { name: column.name.as_str().into(), sql_type: column.sql_type, number }
+        };
+        let attributes = table.visible_columns().map(attribute).collect();
+        Composite::of_rows(table.oid, (&table.schema, &table.name), attributes)
+    }
+
+    /// Returns the type of the rows of a view.
+    pub fn of_view(view: &View) -> Composite {
+        let columns = view.columns.iter().enumerate();
+        let attributes = columns.map(|(number, column)| Attribute {
+            name: column.name.as_str().into(),
+            sql_type: column.sql_type,
+            number,
+        });
+        Composite::of_rows(view.oid, (&view.schema, &view.name), attributes.collect())
+    }
+
+    fn of_rows(number: u32, name: (&str, &str), attributes: Vec<Attribute>) -> Composite {
+        let oid = number + OID_OFFSET;
+        let definition = definition((oid, oid | ROW_ARRAY), name, attributes);
+        Composite { record: None, number, definition, made: OnceLock::new() }
+    }
+
+    /// Returns what it is made of.
+    pub fn definition(&self) -> &CompositeDefinition {
+        &self.definition
+    }
+
+    /// Returns the type.
+    pub fn composite_type(&self) -> &'static CompositeType {
+        self.made.get_or_init(|| CompositeType::of(self.definition.clone()))
+    }
+
+    /// Returns whether it is the type of the rows of a relation.
+    pub fn is_of_rows(&self) -> bool {
+        self.record.is_none()
+    }
+
+    /// Returns whether an attribute is of a type with one of these OIDs.
+    pub fn has_attribute_of(&self, oids: [u32; 2]) -> bool {
+        let mut attributes = self.definition.attributes.iter();
+        attributes.any(|one| oids.contains(&one.sql_type.oid()))
+    }
+
+    /// Returns the type under another name.
+    #[must_use]
+    pub fn renamed(&self, schema: String, name: String) -> Composite {
+        let record = self.record.clone();
+        let record =
+            record.map(|one| CompositeRecord { schema: schema.clone(), name: name.clone(), ..one });
+        let shown = shown_name(&schema, &name);
+        let definition = CompositeDefinition { schema, name, shown, ..self.definition.clone() };
+        Composite { record, definition, number: self.number, made: OnceLock::new() }
+    }
+
+    /// Returns the type of an attribute.
+    pub fn attribute(&self, name: &str) -> Option<SqlType> {
+        let mut attributes = self.definition.attributes.iter();
+        attributes.find(|one| *one.name == *name).map(|one| one.sql_type)
+    }
+}
+
+fn definition(
+    (oid, array_oid): (u32, u32),
+    (schema, name): (&str, &str),
+    attributes: Vec<Attribute>,
+) -> CompositeDefinition {
+    CompositeDefinition {
+        oid,
+        array_oid,
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        shown: shown_name(schema, name),
+        attributes,
+    }
+}

@@ -1,0 +1,218 @@
+//! CREATE TYPE of composite types, and changes of their attributes.
+//!
+//! Stored values know attributes by number: no row is written again when one comes or goes.
+
+use types::{DataType, SqlType};
+
+use crate::ast::{self, AttributeChange};
+use crate::catalog::Catalog;
+use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
+use crate::catalog::table::Table;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::ddl::Ddl;
+use crate::ddl::dependency::{self, Object};
+use crate::error::{Error, Result, sqlstate};
+impl Ddl<'_> {
+    pub(super) fn create_composite(&mut self, statement: &ast::CreateComposite) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let schema = self.creation_schema(&catalog, &statement.name)?;
+        let name = statement.name.name.value.clone();
+        if catalog.relation(&schema, &name).is_some() && catalog.type_in(&schema, &name).is_none() {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        }
+        self.check_type_name(&catalog, &schema, &name)?;
+        let number = self.next_id()?;
+        let mut record = CompositeRecord { number, schema, name, attributes: Vec::new() };
+        for (name, type_name) in &statement.attributes {
+            if record.attribute_index(&name.value).is_some() {
+                let message = format!("column \"{}\" specified more than once", name.value);
+                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            record.attributes.push(self.attribute(&catalog, name, type_name)?);
+        }
+        self.write_next_id(number + 3)?;
+        self.store_type(UserType::Composite(Composite::of_record(record, &catalog)?))
+    }
+
+    fn attribute(
+        &self,
+        catalog: &Catalog,
+        name: &ast::Ident,
+        type_name: &ast::TypeName,
+    ) -> Result<AttributeRecord> {
+        let sql_type = catalog.type_named(type_name, &self.path);
+        let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
+        check_attribute_type(&name.value, sql_type)?;
+        let (type_oid, modifier) = sql_type.stored();
+        Ok(AttributeRecord { name: name.value.clone(), type_oid, modifier, dropped: false })
+    }
+
+    /// Changes attributes of a composite type.
+    pub(super) fn alter_attributes(
+        &mut self,
+        statement: &ast::AlterType,
+        changes: &[AttributeChange],
+    ) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let schema = statement.name.schema.as_ref().map(|schema| schema.value.as_str());
+        let written = super::written(&statement.name);
+        let found = catalog.find_type(schema, &statement.name.name.value, &self.path);
+        let known = match found.map(AsRef::as_ref) {
+            Some(UserType::Composite(composite)) => composite.clone(),
+            found => {
+                let built_in = super::user_type::built_in(schema, &statement.name.name.value);
+                if found.is_none() && built_in.is_none() {
+                    let message = format!("relation \"{written}\" does not exist");
+                    return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+                }
+                return Err(self.no_composite(&written));
+            }
+        };
+        let Some(mut record) = known.record else { return Err(self.no_composite(&written)) };
+        for change in changes {
+            self.change_attribute(&catalog, &mut record, change)?;
+        }
+        self.replace_type(UserType::Composite(Composite::of_record(record, &catalog)?))
+    }
+
+    fn no_composite(&self, written: &str) -> Error {
+        let message = format!("\"{written}\" is not a composite type");
+        Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+    }
+
+    fn change_attribute(
+        &mut self,
+        catalog: &Catalog,
+        record: &mut CompositeRecord,
+        change: &AttributeChange,
+    ) -> Result<()> {
+        let type_name = record.name.clone();
+        let is_there = |name: &str| {
+            let message = format!("column \"{name}\" of relation \"{type_name}\" already exists");
+            Err(Error::new(sqlstate::DUPLICATE_COLUMN, message))
+        };
+        let missing =
+            |name: &str| format!("column \"{name}\" of relation \"{type_name}\" does not exist");
+        let place = |record: &CompositeRecord, name: &str| {
+            let found = record.attribute_index(name);
+            found.ok_or_else(|| Error::new(sqlstate::UNDEFINED_COLUMN, missing(name)))
+        };
+        match change {
+            AttributeChange::Add { name, .. } if record.attribute_index(&name.value).is_some() => {
+                return is_there(&name.value);
+            }
+            AttributeChange::Add { name, type_name } => {
+                let attribute = self.attribute(catalog, name, type_name)?;
+                let mut within = vec![attribute.type_oid];
+                contained(catalog, attribute.type_oid, &mut within);
+                if within.iter().any(|oid| *oid == record.number + OID_OFFSET) {
+                    let shown = &record.name;
+                    let message =
+                        format!("composite type {shown} cannot be made a member of itself");
+                    return Err(Error::new("42P16", message));
+                }
+                record.attributes.push(attribute);
+            }
+            AttributeChange::Drop { name, if_exists } => {
+                let found = record.attribute_index(&name.value);
+                match found {
+                    Some(at) => record.attributes[at].dropped = true,
+                    None if *if_exists => {
+                        let message = format!("{}, skipping", missing(&name.value));
+                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    }
+                    None => {
+                        return Err(Error::new(sqlstate::UNDEFINED_COLUMN, missing(&name.value)));
+                    }
+                }
+            }
+            AttributeChange::Rename { name, to } => {
+                let at = place(record, &name.value)?;
+                if record.attribute_index(&to.value).is_some() {
+                    return is_there(&to.value);
+                }
+                record.attributes[at].name.clone_from(&to.value);
+            }
+            AttributeChange::Type { name, type_name } => {
+                let at = place(record, &name.value)?;
+                self.refuse_stored(catalog, record)?;
+                record.attributes[at] = self.attribute(catalog, name, type_name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to change the type of an attribute of which values are stored.
+    fn refuse_stored(&self, catalog: &Catalog, record: &CompositeRecord) -> Result<()> {
+        let Some(column) = column_of_type(catalog, record.number) else { return Ok(()) };
+        let message =
+            format!("cannot alter type \"{}\" because column \"{column}\" uses it", record.name);
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    }
+
+    /// Refuses to change rows of a table whose rows are stored elsewhere, too.
+    pub(super) fn refuse_stored_rows(&self, catalog: &Catalog, table: &Table) -> Result<()> {
+        let Some(column) = column_of_type(catalog, table.oid) else { return Ok(()) };
+        let message = format!(
+            "cannot alter table \"{}\" because column \"{column}\" uses its row type",
+            table.name
+        );
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    }
+
+    /// Takes an attribute away whose type is dropped.
+    pub(super) fn remove_attribute(&mut self, number: u32, at: usize) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(known) = catalog.user_type(number) else { return Ok(()) };
+        let UserType::Composite(Composite { record: Some(record), .. }) = known.as_ref() else {
+            return Ok(());
+        };
+        let mut record = record.clone();
+        if let Some(attribute) = record.attributes.get_mut(at) {
+            attribute.dropped = true;
+        }
+        self.replace_type(UserType::Composite(Composite::of_record(record, &catalog)?))
+    }
+}
+
+/// Returns a column that values of a type are stored in: `table.column`.
+fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
+    let going = dependency::going(catalog, &[Object::Type(number)]);
+    going.iter().find_map(|one| match &one.object {
+        Object::Column(table, at) => {
+            let table = catalog.table(*table)?;
+            Some(format!("{}.{}", table.name, table.columns[*at].name))
+        }
+        _ => None,
+    })
+}
+
+/// Adds the OIDs of the types that a type is made of.
+fn contained(catalog: &Catalog, oid: u32, found: &mut Vec<u32>) {
+    let Some(UserType::Composite(composite)) = catalog.type_of_oid(oid).map(AsRef::as_ref) else {
+        return;
+    };
+    if !found.contains(&composite.definition().oid) {
+        found.push(composite.definition().oid);
+    }
+    for attribute in &composite.definition().attributes {
+        let inner = attribute.sql_type.oid();
+        if !found.contains(&inner) {
+            found.push(inner);
+            contained(catalog, inner, found);
+        }
+    }
+}
+
+/// Checks that an attribute, or a column, can be of a type.
+pub(super) fn check_attribute_type(name: &str, sql_type: SqlType) -> Result<()> {
+    let base = sql_type.base.element().unwrap_or(sql_type.base);
+    let pseudo = base.is_polymorphic()
+        || matches!(base, DataType::Record | DataType::Void | DataType::Unknown);
+    if !pseudo {
+        return Ok(());
+    }
+    let message = format!("column \"{name}\" has pseudo-type {}", sql_type.base.sql_name());
+    Err(Error::new("42P16", message))
+}

@@ -1,0 +1,212 @@
+//! Composite types: types that users define by listing attributes, and the types of the rows of
+//! tables and views.
+//!
+//! A value is a record. It is stored by the numbers of its attributes, which they keep for life: so
+//! stored values stay as they are when attributes are added and dropped.
+//!
+//! A definition does not change, as that of an enum does not; those that are equal, the types of
+//! their attributes included, are kept once, as long as the process runs.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use ahash::AHashMap;
+
+use super::{DataType, SqlType, registry};
+
+/// The fields of a record: names and types.
+pub type Fields = Arc<[(Arc<str>, DataType)]>;
+
+/// An attribute of a composite type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// Where it stands in stored values, from 0.
+    pub number: usize,
+}
+
+/// What a composite type is made of.
+#[derive(Debug, Clone)]
+pub struct CompositeDefinition {
+    /// OID of the type.
+    pub oid: u32,
+    /// OID of the type of its arrays.
+    pub array_oid: u32,
+    /// The schema.
+    pub schema: String,
+    /// The name in the schema.
+    pub name: String,
+    /// The name as SQL text has it.
+    pub shown: String,
+    /// The attributes, by number.
+    pub attributes: Vec<Attribute>,
+}
+
+/// A composite type. Two are the same type if they have the same OID.
+pub struct CompositeType {
+    definition: CompositeDefinition,
+    fields: Fields,
+    array_name: String,
+    internal_array_name: String,
+    registered: registry::Registered,
+}
+
+/// By what they are made of.
+static KNOWN: LazyLock<Mutex<AHashMap<String, &'static CompositeType>>> =
+    LazyLock::new(Mutex::default);
+
+impl fmt::Debug for CompositeType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "composite {}", self.definition.oid)
+    }
+}
+
+impl PartialEq for CompositeType {
+    fn eq(&self, other: &CompositeType) -> bool {
+        self.definition.oid == other.definition.oid
+    }
+}
+
+impl Eq for CompositeType {}
+
+impl Hash for CompositeType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.definition.oid.hash(state);
+    }
+}
+
+impl PartialOrd for CompositeType {
+    fn partial_cmp(&self, other: &CompositeType) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CompositeType {
+    fn cmp(&self, other: &CompositeType) -> Ordering {
+        self.definition.oid.cmp(&other.definition.oid)
+    }
+}
+
+impl CompositeType {
+    /// Returns the type of a definition.
+    pub fn of(definition: CompositeDefinition) -> &'static CompositeType {
+        // Types of attributes are equal by their OIDs; here their own definitions count, too.
+        let attributes = definition.attributes.iter();
+        let made_of: Vec<u32> = attributes.map(|one| one.sql_type.base.registered_oid()).collect();
+        let key = format!("{definition:?} {made_of:?}");
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&key) {
+            return found;
+        }
+        let field = |one: &Attribute| (Arc::clone(&one.name), one.sql_type.base);
+        let made: &'static CompositeType = Box::leak(Box::new(CompositeType {
+            fields: definition.attributes.iter().map(field).collect(),
+            array_name: format!("{}[]", definition.shown),
+            internal_array_name: format!("_{}", definition.name),
+            registered: registry::Registered::default(),
+            definition,
+        }));
+        made.registered.register(DataType::Composite(made));
+        known.insert(key, made);
+        made
+    }
+
+    /// Returns what it is made of.
+    pub fn definition(&self) -> &CompositeDefinition {
+        &self.definition
+    }
+
+    /// Returns names and types of its attributes.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// Returns the attributes.
+    pub fn attributes(&self) -> &[Attribute] {
+        &self.definition.attributes
+    }
+
+    /// Returns the type of its arrays.
+    pub fn array(&'static self) -> DataType {
+        DataType::Array(self.registered.element())
+    }
+
+    pub(super) fn registered(&self) -> &registry::Registered {
+        &self.registered
+    }
+
+    /// Returns the name of its arrays as SQL text has it, and as `pg_type` has it.
+    pub(crate) fn array_names(&self) -> (&str, &str) {
+        (&self.array_name, &self.internal_array_name)
+    }
+
+    /// Returns whether an attribute, or one of an attribute's, is of a domain.
+    pub fn has_domains(&self) -> bool {
+        self.attributes().iter().any(|one| {
+            let base = one.sql_type.base.element().unwrap_or(one.sql_type.base);
+            let inner = matches!(base, DataType::Composite(of) if of.has_domains());
+            one.sql_type.domain.is_some() || inner
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::enumeration::{EnumDefinition, EnumType, Label};
+    use super::*;
+
+    fn mood(labels: &[&str]) -> DataType {
+        let label = |(rank, name): (i64, &&str)| Label { rank, oid: 0, name: (**name).into() };
+        DataType::Enum(EnumType::of(EnumDefinition {
+            oid: 97_000,
+            array_oid: 97_001,
+            schema: "public".to_owned(),
+            name: "mood".to_owned(),
+            shown: "mood".to_owned(),
+            labels: (0..).zip(labels).map(label).collect(),
+        }))
+    }
+
+    fn pair(second: DataType) -> &'static CompositeType {
+        let attribute = |(number, (name, base)): (usize, (&str, DataType))| Attribute {
+            name: name.into(),
+            sql_type: base.into(),
+            number,
+        };
+        let attributes = [("a", DataType::Int4), ("b", second)];
+        CompositeType::of(CompositeDefinition {
+            oid: 97_002,
+            array_oid: 97_003,
+            schema: "public".to_owned(),
+            name: "pair".to_owned(),
+            shown: "pair".to_owned(),
+            attributes: attributes.into_iter().enumerate().map(attribute).collect(),
+        })
+    }
+
+    #[test]
+    fn equal_definitions_are_kept_once_and_know_their_attributes_definitions() {
+        let first = pair(mood(&["sad"]));
+        assert!(std::ptr::eq(first, pair(mood(&["sad"]))));
+        let changed = pair(mood(&["sad", "ok"]));
+        assert!(!std::ptr::eq(first, changed));
+        assert_eq!(first, changed);
+        assert_eq!(first.array().element(), Some(DataType::Composite(first)));
+        assert_eq!(first.array().sql_name(), "pair[]");
+    }
+
+    #[test]
+    fn registered_types_are_found() {
+        let of = pair(DataType::Text);
+        for data_type in [DataType::Composite(of), of.array(), DataType::Int4, mood(&["x"])] {
+            let found = DataType::of_registered(data_type.registered_oid());
+            assert_eq!(found, Some(data_type));
+        }
+        assert_eq!(DataType::of_registered(u32::MAX), None);
+    }
+}
