@@ -118,6 +118,7 @@ const PORTABLE: &[&str] = &[
     "information_functions",
     "information_schema",
     "json",
+    "json_records",
     "keys",
     "lateral",
     "materialized_views",

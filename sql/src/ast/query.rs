@@ -1,6 +1,6 @@
 //! Queries, as written.
 
-use super::expr::{Expr, FunctionCall};
+use super::expr::{Expr, FunctionCall, TypeName};
 use super::window::NamedWindow;
 use super::with::With;
 use super::{Ident, TableName};
@@ -220,6 +220,8 @@ pub struct TableFunction {
     pub ordinality: bool,
     /// Its alias.
     pub alias: Option<TableAlias>,
+    /// Names and types of the columns of a function that returns records: `AS (a int, …)`.
+    pub definitions: Vec<(Ident, TypeName)>,
 }
 
 /// `AS name (columns)`

@@ -11,6 +11,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
 use crate::binder::aggregates::is_aggregate;
 use crate::binder::arrays::internal;
+use crate::binder::json_records::JsonRows;
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::is_exact;
 use crate::binder::resolution::{Match, resolve_function};
@@ -63,6 +64,9 @@ impl Binder<'_> {
         }
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
             return Ok(self.current_schema(position));
+        }
+        if let Some(rows) = JsonRows::of(call) {
+            return self.bind_json_rows(call, rows);
         }
         if is_set_function(name) && call.arguments.iter().all(|argument| argument.name.is_none()) {
             return self.bind_set_use(call, position);

@@ -41,6 +41,7 @@ mod function;
 mod aggregates;
 mod columns;
 mod records;
+mod json_records;
 mod sample;
 mod expressions;
 mod subqueries;

@@ -291,7 +291,7 @@ pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
 }
 
 /// Returns the field of a row at a position.
-fn field_of(row: Expr, at: usize, data_type: DataType) -> Expr {
+pub(super) fn field_of(row: Expr, at: usize, data_type: DataType) -> Expr {
     let at = Expr::constant(Datum::Int4(at as i32), DataType::Int4);
     internal(" field", vec![row, at], data_type)
 }

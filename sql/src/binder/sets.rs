@@ -100,9 +100,14 @@ impl Binder<'_> {
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let function = self.bind_set_function(name, arguments, position)?;
+        self.use_set(function, position)
+    }
+
+    /// Has a function called for each row of the level at hand.
+    pub(super) fn use_set(&mut self, function: SetFunction, position: usize) -> Result<Typed> {
         self.check_set_place(position)?;
         let [column] = function.columns.as_slice() else {
-            let what = format!("{name}, which returns rows of several columns, as a value");
+            let what = "a function that returns rows of several columns, as a value";
             return Err(Error::not_supported(what, "Call it in FROM.").at(position));
         };
         let sql_type = column.sql_type;

@@ -5,10 +5,11 @@
 //! [`Rows::join_lateral`]. The planner makes one step of both where it can.
 
 use types::DataType;
+use types::expr::Expr;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
+use crate::binder::json_records::{JsonRows, definitions_needless};
 use crate::binder::level::{Binder, Clause};
-use crate::binder::records::fields;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::sets::is_set_function;
@@ -22,7 +23,17 @@ impl Binder<'_> {
         &mut self,
         function: &TableFunction,
     ) -> Result<(Rows, Scope)> {
-        if let [call] = function.calls.as_slice() {
+        if let Some((first, _)) = function.definitions.first()
+            && function.ordinality
+        {
+            let message = "WITH ORDINALITY cannot be used with a column definition list";
+            return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                .with_hint("Put the column definition list inside ROWS FROM().")
+                .at(first.position));
+        }
+        if let [call] = function.calls.as_slice()
+            && function.definitions.is_empty()
+        {
             let name = call.name.name.value.as_str();
             if name == "endpoint" && !function.ordinality {
                 return self.bind_endpoint(call, function.alias.as_ref());
@@ -35,50 +46,85 @@ impl Binder<'_> {
             }
         }
         let bind = |binder: &mut Self| {
-            let calls = function.calls.iter().map(|call| binder.bind_from_call(call));
+            let calls = function.calls.iter().map(|call| binder.bind_from_call(call, function));
             Ok(calls.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>())
         };
         let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind);
-        let (mut functions, level) = bound?;
+        let (bound, level) = bound?;
+        let (mut functions, defined): (Vec<SetFunction>, Vec<Vec<OutputColumn>>) =
+            bound.into_iter().unzip();
         let mut rows = Rows::unit();
         for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
             *argument = rows.place(argument.clone(), &level.subqueries);
         }
-        let mut columns: Vec<OutputColumn> =
-            functions.iter().flat_map(|function| function.columns.iter().cloned()).collect();
-        let is_single = functions.len() == 1 && columns.len() == 1;
+        let is_single = matches!(functions.as_slice(), [one] if one.columns.len() == 1);
+        let mut columns: Vec<OutputColumn> = Vec::new();
+        let mut values = Vec::new();
+        let first = rows.types.len();
+        let made = functions.iter().flat_map(|function| function.columns.iter().cloned());
+        let made: Vec<OutputColumn> = made.collect();
+        let mut defined = defined.into_iter().zip(&functions).flat_map(|(defined, function)| {
+            std::iter::once(defined)
+                .chain(std::iter::repeat_with(Vec::new))
+                .take(function.columns.len())
+                .collect::<Vec<_>>()
+        });
+        let mut row_type = None;
+        for (at, column) in made.iter().enumerate() {
+            let sql_type = column.sql_type;
+            let expr = Expr::Column { index: first + at, data_type: sql_type.base };
+            let defined = defined.next().unwrap_or_default();
+            if !matches!(sql_type.base, DataType::Composite(_)) && defined.is_empty() {
+                columns.push(column.clone());
+                values.push(expr);
+                continue;
+            }
+            row_type = self.catalog.type_of_oid(sql_type.oid()).map(|one| one.number());
+            let row = Typed { expr, sql_type, position: 1 };
+            for (column, value) in self.columns_of_row(&row, defined)? {
+                columns.push(column);
+                values.push(value);
+            }
+        }
+        drop(defined);
+        let is_row = is_single && columns.len() != 1 || row_type.is_some();
         if function.ordinality {
-            let name = "ordinality".to_owned();
-            columns.push(OutputColumn { name, sql_type: DataType::Int8.into(), origin: None });
+            let (name, base) = ("ordinality".to_owned(), DataType::Int8);
+            values.push(Expr::Column { index: first + made.len(), data_type: base });
+            columns.push(OutputColumn { name, sql_type: base.into(), origin: None });
         }
-        let first = rows.project_set(functions, function.ordinality);
-        if first > 0 {
-            let shown = (first..rows.types.len())
-                .map(|index| types::expr::Expr::Column { index, data_type: rows.types[index] });
-            let shown = shown.collect();
-            rows.project(shown);
+        let is_lone = made.len() == 1;
+        rows.project_set(functions, function.ordinality);
+        if first > 0 || values.iter().enumerate().any(|(at, one)| !is_column(one, at)) {
+            rows.project(values);
         }
-        let relation = named(function, &columns, is_single)?;
+        let mut relation = named(function, &columns, is_lone && !is_row && columns.len() == 1)?;
+        relation.row_type = row_type.filter(|_| is_lone && !function.ordinality);
         Ok((rows, Scope::of(relation)))
     }
 
     /// Binds one function; `unnest` of several arrays is several.
-    fn bind_from_call(&mut self, call: &FunctionCall) -> Result<Vec<SetFunction>> {
+    fn bind_from_call(
+        &mut self,
+        call: &FunctionCall,
+        function: &TableFunction,
+    ) -> Result<Vec<(SetFunction, Vec<OutputColumn>)>> {
         let name = call.name.name.value.as_str();
         let position = call.name.position();
+        if let Some(rows) = JsonRows::of(call) {
+            return Ok(vec![self.json_rows_in_from(call, rows, function)?]);
+        }
+        if let Some((first, _)) = function.definitions.first() {
+            return Err(definitions_needless(first.position));
+        }
         let in_catalog = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog");
         if !in_catalog || !is_set_function(name) {
             let value = self.bind_call(call)?;
             let value = self.known(value)?;
-            if matches!(value.base(), DataType::Composite(_)) {
-                return Ok(columns_of_row(&value));
-            }
             let column =
                 OutputColumn { name: name.to_owned(), sql_type: value.sql_type, origin: None };
-            return Ok(vec![SetFunction {
-                call: SetCall::Value(value.expr),
-                columns: vec![column],
-            }]);
+            let made = SetFunction { call: SetCall::Value(value.expr), columns: vec![column] };
+            return Ok(vec![(made, Vec::new())]);
         }
         if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
             let hint = "Write the arguments in their order, without names.";
@@ -90,9 +136,9 @@ impl Binder<'_> {
             let each = arguments
                 .into_iter()
                 .map(|array| self.bind_set_function(name, vec![array], position));
-            return each.collect();
+            return each.map(|one| Ok((one?, Vec::new()))).collect();
         }
-        Ok(vec![self.bind_set_function(name, arguments, position)?])
+        Ok(vec![(self.bind_set_function(name, arguments, position)?, Vec::new())])
     }
 
     /// Binds a function of the system, if it is one.
@@ -139,18 +185,8 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the fields of a row as functions of one value each.
-fn columns_of_row(row: &Typed) -> Vec<SetFunction> {
-    let fields = fields(row).unwrap_or_default().into_iter();
-    let column = |(name, value): (std::sync::Arc<str>, Typed)| SetFunction {
-        call: SetCall::Value(value.expr),
-        columns: vec![OutputColumn {
-            name: name.to_string(),
-            sql_type: value.sql_type,
-            origin: None,
-        }],
-    };
-    fields.map(column).collect()
+fn is_column(expr: &Expr, at: usize) -> bool {
+    matches!(expr, Expr::Column { index, .. } if *index == at)
 }
 
 /// Returns the relation of functions: the alias of one that returns a value names its column, too,

@@ -44,6 +44,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             only(tokens, index);
         } else if tokens[index].token == Token::Period {
             all_fields(tokens, index);
+        } else if is_word(&tokens[index], "as") {
+            column_definitions(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         }
@@ -61,6 +63,27 @@ fn only(tokens: &mut [TokenWithSpan], index: usize) {
     let names = next(tokens, index).is_some_and(|at| matches!(tokens[at].token, Token::Word(_)));
     if follows && names {
         tokens[index].token = Token::Whitespace(Whitespace::Space);
+    }
+}
+
+/// Stands for the alias that `f(…) AS (a int, …)` does without.
+pub(super) const NO_ALIAS: &str = "\0no alias";
+
+/// `f(…) AS (a int, …)` has an alias.
+fn column_definitions(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    const QUERIES: [&str; 8] =
+        ["select", "with", "values", "table", "insert", "update", "delete", "merge"];
+    let behind_call = previous(tokens, index).is_some_and(|at| tokens[at].token == Token::RParen);
+    let Some(paren) = next(tokens, index).filter(|_| behind_call) else { return };
+    let name = next(tokens, paren).filter(|_| tokens[paren].token == Token::LParen);
+    let type_name = name.and_then(|at| next(tokens, at));
+    let is_word_at =
+        |at: Option<usize>| at.is_some_and(|at| matches!(tokens[at].token, Token::Word(_)));
+    let is_query = name.is_some_and(|at| QUERIES.iter().any(|word| is_word(&tokens[at], word)));
+    if is_word_at(name) && is_word_at(type_name) && !is_query {
+        let alias = Token::make_word(NO_ALIAS, Some('"'));
+        let own = tokens[index].token.clone();
+        put(tokens, index, vec![own, alias]);
     }
 }
 

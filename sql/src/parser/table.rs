@@ -7,10 +7,11 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::Placed;
 use super::limits;
-use super::rewrite::{ROWS_FROM, SAMPLE};
+use super::rewrite::{NO_ALIAS, ROWS_FROM, SAMPLE};
+use super::type_name::lower_type;
 use crate::ast::{
-    Expr, FunctionCall, JoinCondition, JoinKind, TableAlias, TableFunction, TableName, TableRef,
-    TableSample,
+    Expr, FunctionCall, Ident, JoinCondition, JoinKind, TableAlias, TableFunction, TableName,
+    TableRef, TableSample, TypeName,
 };
 
 impl Cursor<'_> {
@@ -251,9 +252,16 @@ impl Cursor<'_> {
             over: None,
         };
         let placed = self.function(function)?;
-        let calls = vec![from_call(placed)?];
-        let alias = self.alias(alias)?;
-        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
+        let call = from_call(placed)?;
+        let mut alias = alias;
+        let definitions = self.definitions(&mut alias)?;
+        let mut alias = self.alias(alias)?;
+        if let Some(alias) = alias.as_mut().filter(|alias| alias.name.value == NO_ALIAS) {
+            alias.name.value.clone_from(&call.name.name.value);
+        }
+        let calls = vec![call];
+        let function = TableFunction { calls, ordinality, alias, definitions };
+        Ok(TableRef::Function(Box::new(function)))
     }
 
     /// `ROWS FROM (…)`: the functions are the arguments.
@@ -275,7 +283,12 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         let alias = self.alias(alias)?;
-        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
+        Ok(TableRef::Function(Box::new(TableFunction {
+            calls,
+            ordinality,
+            alias,
+            definitions: Vec::new(),
+        })))
     }
 
     /// `unnest(…)`, which the parser tells apart from other functions.
@@ -298,7 +311,12 @@ impl Cursor<'_> {
         };
         let alias = self.alias(alias)?;
         let calls = vec![*call];
-        Ok(TableRef::Function(Box::new(TableFunction { calls, ordinality, alias })))
+        Ok(TableRef::Function(Box::new(TableFunction {
+            calls,
+            ordinality,
+            alias,
+            definitions: Vec::new(),
+        })))
     }
 
     fn alias(&mut self, alias: Option<parsed::TableAlias>) -> Result<Option<TableAlias>> {
@@ -313,11 +331,34 @@ impl Cursor<'_> {
         for parsed::TableAliasColumnDef { name, data_type } in columns {
             let column = self.declared(&name)?;
             if data_type.is_some() {
-                return Err(ParseError::unsupported("a column definition list", column.position));
+                let message = "a column definition list is only allowed for functions returning \
+                               \"record\"";
+                return Err(ParseError::syntax(message, column.position));
             }
             lowered.push(column);
         }
         Ok(Some(TableAlias { name, columns: lowered }))
+    }
+
+    /// Takes the types out of the alias of a function: a column definition list.
+    fn definitions(
+        &mut self,
+        alias: &mut Option<parsed::TableAlias>,
+    ) -> Result<Vec<(Ident, TypeName)>> {
+        let Some(alias) = alias.as_mut() else { return Ok(Vec::new()) };
+        if !alias.columns.iter().any(|column| column.data_type.is_some()) {
+            return Ok(Vec::new());
+        }
+        let mut definitions = Vec::with_capacity(alias.columns.len());
+        for column in std::mem::take(&mut alias.columns) {
+            let name = self.declared(&column.name)?;
+            let Some(data_type) = column.data_type else {
+                return Err(self.syntax_error_near(name.position));
+            };
+            let type_name = lower_type(&data_type, name.position)?;
+            definitions.push((name, type_name));
+        }
+        Ok(definitions)
     }
 }
 

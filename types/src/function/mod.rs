@@ -45,6 +45,7 @@ mod json_build;
 mod json_change;
 mod json_path;
 mod json_path_value;
+mod json_populate;
 mod like;
 mod mathematics;
 mod number_format;
@@ -211,11 +212,12 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 38] = [
+    let families: [&[Row]; 39] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
         json_change::FUNCTIONS,
+        json_populate::FUNCTIONS,
         array::FUNCTIONS,
         array_search::FUNCTIONS,
         array_text::FUNCTIONS,

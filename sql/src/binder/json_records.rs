@@ -1,0 +1,259 @@
+//! Functions that make rows of JSON: `json_populate_record`, `json_to_record` and their kin, and
+//! column definition lists.
+//!
+//! What the rows are made of is known here: by the type of the first argument, or by the column
+//! definition list of FROM. A set of rows is an array of them, taken apart.
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::datum::{Nested, Record};
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::ast::{FunctionCall, TableFunction};
+use crate::binder::arrays::internal;
+use crate::binder::calls::{call_text, undefined_function};
+use crate::binder::level::Binder;
+use crate::binder::records::{field_of, fields_of};
+use crate::binder::typed::{Typed, null};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{OutputColumn, SetCall, SetFunction};
+
+/// What a function makes of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JsonRows {
+    /// Any number of rows.
+    pub(super) is_set: bool,
+    /// The columns are those that FROM defines.
+    pub(super) is_record: bool,
+    json: DataType,
+}
+
+impl JsonRows {
+    /// Returns what the function of a call does, if it is one of these.
+    pub(super) fn of(call: &FunctionCall) -> Option<JsonRows> {
+        let in_catalog = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog");
+        let name = call.name.name.value.as_str();
+        let (json, rest) = match name.strip_prefix("jsonb_") {
+            Some(rest) => (DataType::Jsonb, rest),
+            None => (DataType::Json, name.strip_prefix("json_")?),
+        };
+        let (is_set, is_record) = match rest {
+            "populate_record" => (false, false),
+            "populate_recordset" => (true, false),
+            "to_record" => (false, true),
+            "to_recordset" => (true, true),
+            _ => return None,
+        };
+        in_catalog.then_some(JsonRows { is_set, is_record, json })
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a call in an expression.
+    pub(super) fn bind_json_rows(&mut self, call: &FunctionCall, rows: JsonRows) -> Result<Typed> {
+        let (name, position) = (call.name.name.value.as_str(), call.name.position());
+        if rows.is_record {
+            let message = format!("could not determine row type for result of {name}");
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(
+                "Provide a non-null record argument, or call the function in the FROM clause \
+                 using a column definition list.",
+            ));
+        }
+        let value = self.json_rows(call, rows, None)?;
+        match rows.is_set {
+            false => Ok(value),
+            true => self.use_set(unnested(name, value), position),
+        }
+    }
+
+    /// Returns the row or the array of rows that a call makes; `definition` describes them if the
+    /// first argument does not.
+    pub(super) fn json_rows(
+        &mut self,
+        call: &FunctionCall,
+        rows: JsonRows,
+        definition: Option<Record>,
+    ) -> Result<Typed> {
+        let (name, position) = (call.name.name.value.as_str(), call.name.position());
+        let arguments = call.arguments.iter().map(|one| self.bind_expr(&one.value));
+        let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let undefined = || undefined_function(&call_text(name, &types), position);
+        let json = arguments.pop().ok_or_else(undefined)?;
+        let base = arguments.pop();
+        if !arguments.is_empty() || base.is_some() == definition.is_some() {
+            return Err(undefined());
+        }
+        let json = self.coerce(json, rows.json.into(), CastContext::Implicit)?;
+        let json = json.ok_or_else(undefined)?;
+        let (description, base) = match (definition, base) {
+            (Some(definition), _) => (definition, null(DataType::Record)),
+            (None, Some(base)) => (row_type_of(name, &base)?, base.expr),
+            (None, None) => return Err(undefined()),
+        };
+        let of = description.of;
+        let row = of.map_or(DataType::Record, DataType::Composite);
+        let description = Datum::Nested(Nested::Record(Arc::new(description)));
+        let mut values = vec![Expr::Constant { value: description, data_type: row }, base, json];
+        if !rows.is_set {
+            let made = internal(" populate", values, row);
+            let expr = match of {
+                Some(of) => self.checked_row(made, of)?,
+                None => made,
+            };
+            return Ok(Typed::new(expr, row, position));
+        }
+        if of.is_some_and(|of| of.has_domains()) {
+            let what = format!("{name} of a type with attributes of domains");
+            let hint = "Use the type that the domain is over.";
+            return Err(Error::not_supported(what, hint).at(position));
+        }
+        let array = row.array().unwrap_or(row);
+        values.push(Expr::constant(Datum::text(name), DataType::Text));
+        Ok(Typed::new(internal(" populate all", values, array), array, position))
+    }
+
+    /// Binds a call in FROM; returns the function, and the columns of its rows over their value.
+    pub(super) fn json_rows_in_from(
+        &mut self,
+        call: &FunctionCall,
+        rows: JsonRows,
+        function: &TableFunction,
+    ) -> Result<(SetFunction, Vec<OutputColumn>)> {
+        let name = call.name.name.value.as_str();
+        let defined = self.defined_columns(function)?;
+        if rows.is_record && defined.is_empty() {
+            return Err(definitions_missing(call.name.position()));
+        }
+        let definition = rows.is_record.then(|| Record {
+            of: None,
+            fields: defined
+                .iter()
+                .map(|column| (Arc::from(column.name.as_str()), column.sql_type.base))
+                .collect(),
+            values: Vec::new(),
+        });
+        let value = self.json_rows(call, rows, definition)?;
+        let is_anonymous = value.base().element().unwrap_or(value.base()) == DataType::Record;
+        let columns = match (is_anonymous, function.definitions.first()) {
+            (true, None) => return Err(definitions_missing(call.name.position())),
+            (false, Some((first, _))) => return Err(definitions_needless(first.position)),
+            (true, Some(_)) => defined,
+            (false, None) => Vec::new(),
+        };
+        let function = match rows.is_set {
+            true => unnested(name, value),
+            false => SetFunction {
+                columns: vec![OutputColumn {
+                    name: name.to_owned(),
+                    sql_type: value.sql_type,
+                    origin: None,
+                }],
+                call: SetCall::Value(value.expr),
+            },
+        };
+        Ok((function, columns))
+    }
+
+    /// Returns the columns of a column definition list.
+    pub(super) fn defined_columns(&self, function: &TableFunction) -> Result<Vec<OutputColumn>> {
+        let mut columns: Vec<OutputColumn> = Vec::with_capacity(function.definitions.len());
+        for (name, type_name) in &function.definitions {
+            if columns.iter().any(|column| column.name == name.value) {
+                let message = format!("column name \"{}\" specified more than once", name.value);
+                let error = Error::new(sqlstate::DUPLICATE_COLUMN, message);
+                return Err(error.at(name.position));
+            }
+            let sql_type = self.catalog.type_named(type_name, self.search_path())?;
+            columns.push(OutputColumn { name: name.value.clone(), sql_type, origin: None });
+        }
+        Ok(columns)
+    }
+
+    /// Returns the values of the columns of a row: of its type, or of a column definition list.
+    pub(super) fn columns_of_row(
+        &mut self,
+        row: &Typed,
+        defined: Vec<OutputColumn>,
+    ) -> Result<Vec<(OutputColumn, Expr)>> {
+        let attributes = match row.base() {
+            DataType::Composite(of) => of.attributes(),
+            _ => &[],
+        };
+        let own = attributes.iter().map(|one| OutputColumn {
+            name: one.name.to_string(),
+            sql_type: one.sql_type,
+            origin: None,
+        });
+        let is_anonymous = attributes.is_empty();
+        let columns = if is_anonymous { defined } else { own.collect() };
+        let mut values = Vec::with_capacity(columns.len());
+        for (at, column) in columns.into_iter().enumerate() {
+            let field = field_of(row.expr.clone(), at, column.sql_type.base);
+            // What is made for a type fits it already.
+            let value = match column.sql_type.domain.filter(|_| is_anonymous) {
+                Some(oid) => match self.catalog.domain(oid) {
+                    Some(domain) => domain.checked(field, false),
+                    None => field,
+                },
+                None if is_anonymous && column.sql_type.modifier >= 0 => {
+                    let from = column.sql_type.base;
+                    let operand = Box::new(field);
+                    Expr::Cast { operand, from, to: column.sql_type, explicit: false }
+                }
+                None => field,
+            };
+            values.push((column, value));
+        }
+        Ok(values)
+    }
+}
+
+/// Returns the description of the rows that a first argument is one of.
+fn row_type_of(name: &str, base: &Typed) -> Result<Record> {
+    match base.base() {
+        DataType::Composite(of) => Ok(Record::of_type(of, Vec::new())),
+        DataType::Unknown => {
+            let message = "could not determine polymorphic type because input has type unknown";
+            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+        }
+        DataType::Record => match fields_of(&base.expr) {
+            Some((fields, _)) => Ok(Record { of: None, fields, values: Vec::new() }),
+            None => {
+                let message = format!("could not determine row type for result of {name}");
+                Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                    .with_hint("Cast the first argument to a composite type."))
+            }
+        },
+        _ => {
+            let message = format!("first argument of {name} must be a row type");
+            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+/// Returns the function that takes an array of rows apart.
+fn unnested(name: &str, array: Typed) -> SetFunction {
+    let row = array.base().element().unwrap_or(DataType::Record);
+    let signature = types::function::sets::overloads("unnest").first();
+    let function = signature.expect("the function that takes arrays apart is there").id;
+    let column = OutputColumn { name: name.to_owned(), sql_type: row.into(), origin: None };
+    SetFunction {
+        call: SetCall::Set { function, arguments: vec![array.expr] },
+        columns: vec![column],
+    }
+}
+
+/// Returns the error of a function that returns records, in FROM without a list.
+pub(super) fn definitions_missing(position: usize) -> Error {
+    let message = "a column definition list is required for functions returning \"record\"";
+    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+}
+
+/// Returns the error of a list behind another function.
+pub(super) fn definitions_needless(position: usize) -> Error {
+    let message = "a column definition list is only allowed for functions returning \"record\"";
+    Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
+}

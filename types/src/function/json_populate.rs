@@ -1,0 +1,302 @@
+//! Rows from JSON: `json_populate_record`, `json_to_record` and their kin.
+//!
+//! The binder calls ` populate` with a record in front that describes the fields, the row that
+//! gives what the JSON does not have, and the JSON; ` populate all` likewise makes an array of the
+//! rows of a JSON array.
+//!
+//! Source: PostgreSQL's `populate_record_field` and what is around it (jsonfuncs.c).
+
+use std::sync::Arc;
+
+use super::argument::array_datum;
+use super::json_access::{plain, written};
+use super::strings::invalid_parameter;
+use super::{Row, row};
+use crate::context::EvalContext;
+use crate::datatype::DataType::{self, AnyElement, Record as RecordType};
+use crate::datatype::SqlType;
+use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
+use crate::error::{Error, Result, sqlstate};
+use crate::modifier;
+use crate::text::{self, JsonParts, TextStyle, json_parts};
+
+const RECORDS: DataType = DataType::Array(&RecordType);
+
+/// The rows of this family.
+pub(super) const FUNCTIONS: &[Row] = &[
+    row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
+        match Source::of(&a[2]) {
+            None => Ok(a[1].clone()),
+            Some(json) => record(&a[0], &a[1], json, &style(c)),
+        }
+    })
+    .takes_null()
+    .stable(),
+    row(" populate all", &[RecordType, RecordType, AnyElement, AnyElement], RECORDS, all)
+        .takes_null()
+        .stable(),
+];
+
+/// A JSON value of either type.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Json(&'a str),
+    Jsonb(&'a Json),
+}
+
+/// What a JSON value is.
+enum Kind<'a> {
+    Null,
+    String,
+    Other,
+    Array(Vec<Source<'a>>),
+    Object,
+}
+
+impl<'a> Source<'a> {
+    /// Returns the value of an argument; `None` for NULL.
+    fn of(datum: &'a Datum) -> Option<Source<'a>> {
+        match datum {
+            Datum::Nested(Nested::Json(text)) => Some(Source::Json(text)),
+            Datum::Nested(Nested::Jsonb(json)) => Some(Source::Jsonb(json)),
+            _ => None,
+        }
+    }
+
+    fn kind(self) -> Result<Kind<'a>> {
+        Ok(match self {
+            Source::Json(text) => match json_parts(text)? {
+                JsonParts::Null => Kind::Null,
+                JsonParts::String(_) => Kind::String,
+                JsonParts::Other => Kind::Other,
+                JsonParts::Array(all) => Kind::Array(all.into_iter().map(Source::Json).collect()),
+                JsonParts::Object(_) => Kind::Object,
+            },
+            Source::Jsonb(json) => match json {
+                Json::Null => Kind::Null,
+                Json::String(_) => Kind::String,
+                Json::Bool(_) | Json::Number(_) => Kind::Other,
+                Json::Array(all) => Kind::Array(all.iter().map(Source::Jsonb).collect()),
+                Json::Object(_) => Kind::Object,
+            },
+        })
+    }
+
+    /// Returns the values of an object by key; of several of one key the last.
+    fn members(self, keys: &[&str]) -> Result<Vec<Option<Source<'a>>>> {
+        match self {
+            Source::Json(text) => {
+                let JsonParts::Object(pairs) = json_parts(text)? else {
+                    return Ok(vec![None; keys.len()]);
+                };
+                let member = |key: &&str| pairs.iter().rfind(|(name, _)| **name == **key);
+                let value = |key| member(key).map(|(_, value)| Source::Json(value));
+                Ok(keys.iter().map(value).collect())
+            }
+            Source::Jsonb(Json::Object(pairs)) => {
+                let member = |key: &&str| pairs.iter().find(|(name, _)| **name == **key);
+                let value = |key| member(key).map(|(_, value)| Source::Jsonb(value));
+                Ok(keys.iter().map(value).collect())
+            }
+            Source::Jsonb(_) => Ok(vec![None; keys.len()]),
+        }
+    }
+
+    /// Returns the text of the value, a string without its quotes.
+    fn plain(self) -> Result<Datum> {
+        match self {
+            Source::Json(text) => plain(Some(text)),
+            Source::Jsonb(json) => Ok(written(Some(json))),
+        }
+    }
+
+    /// Returns the value as JSON text.
+    fn json(self) -> String {
+        match self {
+            Source::Json(text) => text.to_owned(),
+            Source::Jsonb(json) => {
+                let value = Datum::Nested(Nested::Jsonb(Arc::new(json.clone())));
+                let mut out = Vec::new();
+                text::write(&value, DataType::Jsonb, &TextStyle::default(), &mut out);
+                String::from_utf8_lossy(&out).into_owned()
+            }
+        }
+    }
+}
+
+/// Where a value is, for hints.
+struct Place<'a> {
+    key: &'a str,
+    subscripts: Vec<usize>,
+}
+
+fn style(context: &EvalContext) -> TextStyle {
+    TextStyle {
+        time_zone: context.time_zone.clone(),
+        now: Some(context.transaction_timestamp),
+        system: context.system.clone(),
+        ..TextStyle::default()
+    }
+}
+
+fn described(datum: &Datum) -> Result<&Record> {
+    match datum {
+        Datum::Nested(Nested::Record(record)) => Ok(record),
+        _ => Err(Error::new("XX000", "a record is wanted")),
+    }
+}
+
+/// Returns the row that an object describes.
+fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle) -> Result<Datum> {
+    let description = described(description)?;
+    let call = |what: &str| invalid_parameter(format!("cannot call populate_composite on {what}"));
+    match json.kind()? {
+        Kind::Object => {}
+        Kind::Array(_) => return Err(call("an array")),
+        Kind::Null | Kind::String | Kind::Other => return Err(call("a scalar")),
+    }
+    let keys: Vec<&str> = description.fields.iter().map(|(name, _)| &**name).collect();
+    let members = json.members(&keys)?;
+    let before = match base {
+        Datum::Null => vec![Datum::Null; keys.len()],
+        base => described(base)?.values.clone(),
+    };
+    let mut values = Vec::with_capacity(keys.len());
+    for (at, (member, before)) in members.into_iter().zip(before).enumerate() {
+        let Some(member) = member else {
+            values.push(before);
+            continue;
+        };
+        let to = match description.of {
+            Some(of) => of.attributes()[at].sql_type,
+            None => description.fields[at].1.into(),
+        };
+        let mut place = Place { key: keys[at], subscripts: Vec::new() };
+        values.push(value(member, to, &mut place, style)?);
+    }
+    let fields = Arc::clone(&description.fields);
+    let made = Record { of: description.of, fields, values };
+    Ok(Datum::Nested(Nested::Record(Arc::new(made))))
+}
+
+fn value(json: Source<'_>, to: SqlType, place: &mut Place<'_>, style: &TextStyle) -> Result<Datum> {
+    let kind = json.kind()?;
+    match (to.base, &kind) {
+        (_, Kind::Null) => return Ok(Datum::Null),
+        (DataType::Json, _) => return Ok(Datum::Nested(Nested::Json(Arc::new(json.json())))),
+        (DataType::Jsonb, _) => return text::parse(&json.json(), DataType::Jsonb, style),
+        (DataType::Composite(of), Kind::Object | Kind::Array(_) | Kind::Other) => {
+            let description = Datum::Nested(Nested::Record(Arc::new(Record::of_type(of, vec![]))));
+            return record(&description, &Datum::Null, json, style);
+        }
+        (DataType::Array(element), Kind::Array(_)) => {
+            let mut found = Elements::default();
+            let to = SqlType::new(*element, to.modifier);
+            found.add((json, 0), to, place, style)?;
+            return found.array();
+        }
+        (DataType::Array(_), Kind::Object | Kind::Other) => return Err(no_array(place)),
+        _ => {}
+    }
+    let Datum::Text(plain) = json.plain()? else { return Ok(Datum::Null) };
+    let value = text::parse(&plain, to.base, style)?;
+    if to.modifier < 0 { Ok(value) } else { modifier::apply(value, to, false) }
+}
+
+/// The elements of an array that is read.
+#[derive(Default)]
+struct Elements {
+    values: Vec<Datum>,
+    /// Lengths of the levels, as the first of each says.
+    lengths: Vec<usize>,
+    /// The level that values stand on, once it is known.
+    deepest: Option<usize>,
+}
+
+impl Elements {
+    fn add(
+        &mut self,
+        (json, depth): (Source<'_>, usize),
+        to: SqlType,
+        place: &mut Place<'_>,
+        style: &TextStyle,
+    ) -> Result<()> {
+        let Kind::Array(parts) = json.kind()? else { return Err(no_array(place)) };
+        match self.lengths.get(depth) {
+            Some(length) if *length != parts.len() => return Err(ragged()),
+            Some(_) => {}
+            None => self.lengths.push(parts.len()),
+        }
+        for (at, part) in parts.into_iter().enumerate() {
+            place.subscripts.push(at);
+            let is_array = matches!(part.kind()?, Kind::Array(_));
+            let goes_deeper = match self.deepest {
+                Some(deepest) => depth < deepest,
+                None => is_array && !matches!(to.base, DataType::Json | DataType::Jsonb),
+            };
+            if goes_deeper {
+                self.add((part, depth + 1), to, place, style)?;
+            } else if is_array && !matches!(to.base, DataType::Json | DataType::Jsonb) {
+                return Err(ragged());
+            } else {
+                self.deepest = Some(depth);
+                self.values.push(value(part, to, place, style)?);
+            }
+            place.subscripts.pop();
+        }
+        Ok(())
+    }
+
+    fn array(self) -> Result<Datum> {
+        if self.values.is_empty() {
+            return Ok(array_datum(Array::default()));
+        }
+        let dimension = |length| Dimension { lower: 1, length };
+        let dimensions = self.lengths.into_iter().map(dimension).collect();
+        Ok(array_datum(Array { dimensions, elements: self.values }))
+    }
+}
+
+fn no_array(place: &Place<'_>) -> Error {
+    let hint = match place.subscripts.as_slice() {
+        [] => format!("See the value of key \"{}\".", place.key),
+        some => {
+            let subscripts: String = some.iter().map(|one| format!("[{one}]")).collect();
+            format!("See the array element {subscripts} of key \"{}\".", place.key)
+        }
+    };
+    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected JSON array").with_hint(hint)
+}
+
+fn ragged() -> Error {
+    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "malformed JSON array")
+        .with_detail("Multidimensional arrays must have sub-arrays with matching dimensions.")
+}
+
+/// Returns the rows that an array of objects describes; the last argument is the name of the
+/// function that was called.
+fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
+    let function = arguments[3].as_str().unwrap_or_default();
+    let parts = match (json.kind()?, json) {
+        (Kind::Array(parts), _) => parts,
+        (kind, source) => {
+            let what = match (kind, source) {
+                (_, Source::Jsonb(_)) => "a non-array",
+                (Kind::Object, _) => "an object",
+                _ => "a scalar",
+            };
+            return Err(invalid_parameter(format!("cannot call {function} on {what}")));
+        }
+    };
+    let style = style(context);
+    let mut rows = Vec::with_capacity(parts.len());
+    for part in parts {
+        if !matches!(part.kind()?, Kind::Object) {
+            let message = format!("argument of {function} must be an array of objects");
+            return Err(invalid_parameter(message));
+        }
+        rows.push(record(&arguments[0], &arguments[1], part, &style)?);
+    }
+    Ok(array_datum(Array::from_elements(rows)))
+}
