@@ -51,17 +51,7 @@ impl Binder<'_> {
         if call.star && !types::function::overloads(name).iter().any(nullary) {
             return self.function(name, Vec::new(), position);
         }
-        if call.star || call.distinct || call.filter.is_some() || !call.order_by.is_empty() {
-            let what = match call {
-                FunctionCall { star: true, .. } => format!("{name}(*) specified"),
-                FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),
-                FunctionCall { within_group: true, .. } => "WITHIN GROUP specified".to_owned(),
-                _ if !call.order_by.is_empty() => "ORDER BY specified".to_owned(),
-                _ => "FILTER specified".to_owned(),
-            };
-            let message = format!("{what}, but {name} is not an aggregate function");
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
-        }
+        check_plain(call)?;
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
             return Ok(self.current_schema(position));
         }
@@ -409,6 +399,23 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
         }
         _ => None,
     }
+}
+
+/// Refuses what only calls of aggregates have.
+fn check_plain(call: &FunctionCall) -> Result<()> {
+    let name = &call.name.name.value;
+    let what = match call {
+        FunctionCall { star: true, .. } => format!("{name}(*) specified"),
+        FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),
+        FunctionCall { within_group: true, order_by, .. } if !order_by.is_empty() => {
+            "WITHIN GROUP specified".to_owned()
+        }
+        _ if !call.order_by.is_empty() => "ORDER BY specified".to_owned(),
+        _ if call.filter.is_some() => "FILTER specified".to_owned(),
+        _ => return Ok(()),
+    };
+    let message = format!("{what}, but {name} is not an aggregate function");
+    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(call.name.position()))
 }
 
 fn sql_value_name(function: SqlValueFunction) -> &'static str {

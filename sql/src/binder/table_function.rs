@@ -23,14 +23,7 @@ impl Binder<'_> {
         &mut self,
         function: &TableFunction,
     ) -> Result<(Rows, Scope)> {
-        if let Some((first, _)) = function.definitions.first()
-            && function.ordinality
-        {
-            let message = "WITH ORDINALITY cannot be used with a column definition list";
-            return Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                .with_hint("Put the column definition list inside ROWS FROM().")
-                .at(first.position));
-        }
+        check_ordinality(function)?;
         if let [call] = function.calls.as_slice()
             && function.definitions.is_empty()
         {
@@ -57,6 +50,18 @@ impl Binder<'_> {
         for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
             *argument = rows.place(argument.clone(), &level.subqueries);
         }
+        self.function_rows(function, rows, functions, defined)
+    }
+
+    /// Returns the rows of functions, and what their columns are called: a row of a type has its
+    /// columns, one of a column definition list those of `defined`.
+    fn function_rows(
+        &mut self,
+        function: &TableFunction,
+        mut rows: Rows,
+        functions: Vec<SetFunction>,
+        defined: Vec<Vec<OutputColumn>>,
+    ) -> Result<(Rows, Scope)> {
         let is_single = matches!(functions.as_slice(), [one] if one.columns.len() == 1);
         let mut columns: Vec<OutputColumn> = Vec::new();
         let mut values = Vec::new();
@@ -182,6 +187,18 @@ impl Binder<'_> {
         let name = name.clone();
         let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
+    }
+}
+
+fn check_ordinality(function: &TableFunction) -> Result<()> {
+    match function.definitions.first() {
+        Some((first, _)) if function.ordinality => {
+            let message = "WITH ORDINALITY cannot be used with a column definition list";
+            Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                .with_hint("Put the column definition list inside ROWS FROM().")
+                .at(first.position))
+        }
+        _ => Ok(()),
     }
 }
 
