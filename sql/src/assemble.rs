@@ -254,6 +254,7 @@ fn index(
         table_name: table.name.clone(),
         store_table: record.descriptor.id,
         unique: record.unique,
+        nulls_not_distinct: *record.nulls_not_distinct,
         keys,
         key_names: record.keys.iter().map(|key| key.expression.clone()).collect(),
         include: record.include.iter().map(|column| *column as usize).collect(),

@@ -9,6 +9,7 @@ use types::expr::EvalContext;
 
 use crate::attach::Coprocessors;
 use crate::binder::NoSystem;
+use crate::catalog::name::is_temporary;
 use crate::catalog::record::CoprocessorRecord;
 use crate::ddl::{Changes, Ddl};
 use crate::engine::Engine;
@@ -57,28 +58,41 @@ impl Engine {
         for table in catalog.tables() {
             engine.attach_observers(table, &catalog)?;
         }
+        engine.drop_left_temporary()?;
         Ok(engine)
+    }
+
+    /// Drops what was temporary in sessions that a crash has ended.
+    fn drop_left_temporary(&self) -> Result<()> {
+        let catalog = self.catalog();
+        let names = catalog.schemas().map(|schema| schema.name.clone());
+        let left: Vec<String> = names.filter(|name| is_temporary(name)).collect();
+        self.define(|ddl| left.iter().try_for_each(|schema| ddl.drop_temporary(schema)))
     }
 
     /// Creates the tables that coprocessors of the server write to.
     fn prepare_server_targets(&self) -> Result<()> {
+        let catalog = self.catalog();
+        self.define(|ddl| {
+            catalog.tables().into_iter().try_for_each(|table| ddl.prepare_server_targets(table))
+        })
+    }
+
+    /// Changes the catalog in a transaction of its own.
+    fn define(&self, change: impl FnOnce(&mut Ddl<'_>) -> Result<()>) -> Result<()> {
         let transaction = Arc::new(self.store().begin(TransactionOptions::default()));
         transaction.begin_statement();
         let mut changes = Changes::default();
-        let prepared = self.catalog().tables().into_iter().try_for_each(|table| {
-            let eval = EvalContext::default();
-            let mut ddl = Ddl {
-                engine: self,
-                transaction: &transaction,
-                changes: &mut changes,
-                eval,
-                path: Arc::default(),
-                system: Box::new(NoSystem),
-                notices: Vec::new(),
-            };
-            ddl.prepare_server_targets(table)
+        let changed = change(&mut Ddl {
+            engine: self,
+            transaction: &transaction,
+            changes: &mut changes,
+            eval: EvalContext::default(),
+            path: Arc::default(),
+            system: Box::new(NoSystem),
+            notices: Vec::new(),
         });
-        let committed = prepared.and_then(|()| {
+        let committed = changed.and_then(|()| {
             let _publishing = self.publishing.lock();
             transaction.commit()?.durable.wait()?;
             Ok(())

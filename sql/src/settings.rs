@@ -232,9 +232,31 @@ pub struct Description<'s> {
 pub struct Settings {
     values: Arc<Vec<Arc<str>>>,
     style: TextStyle,
+    /// The schema of the session's temporary things; empty without a session.
+    temp_schema: Arc<str>,
 }
 
 impl Settings {
+    /// Gives the session a schema for temporary things, which need not be there.
+    pub fn set_temp_schema(&mut self, name: &str) {
+        self.temp_schema = Arc::from(name);
+    }
+
+    /// Returns the schema of the session's temporary things.
+    pub fn temp_schema(&self) -> &str {
+        &self.temp_schema
+    }
+
+    /// Returns where names without a schema are looked for.
+    pub fn search_path(&self) -> SearchPath {
+        let user = self.value("session_authorization");
+        let path = SearchPath::parse(self.value("search_path"), user).unwrap_or_default();
+        match self.temp_schema() {
+            "" => path,
+            temp => path.with_temp(temp),
+        }
+    }
+
     /// Returns the defaults for a user of a server that admits statements like that, and bears so
     /// much with coprocessors.
     pub fn new(
@@ -245,6 +267,7 @@ impl Settings {
         let mut settings = Settings {
             values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
             style: TextStyle::default(),
+            temp_schema: Arc::from(""),
         };
         let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
         let of_server = [

@@ -38,7 +38,7 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::advisory::SessionLocks;
 use crate::attach::Coprocessors;
 use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
-use crate::catalog::name::{ObjectName, SearchPath};
+use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
@@ -518,8 +518,7 @@ fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
             "cells needs the name of a table",
         ));
     };
-    let user = source.settings.value("session_authorization");
-    let path = SearchPath::parse(source.settings.value("search_path"), user)?;
+    let path = source.settings.search_path();
     let Some(Relation::Table(table)) = source.catalog.find_text(name, &path)? else {
         let message = format!("relation \"{name}\" does not exist");
         return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
@@ -574,8 +573,7 @@ fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
 pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> SessionConstants {
     let version = format!("PostgreSQL {}", settings.value("server_version"));
     let mut constants = SessionConstants::new();
-    let path = SearchPath::parse(settings.value("search_path"), user).unwrap_or_default();
-    constants.set_search_path(Arc::new(path));
+    constants.set_search_path(Arc::new(settings.search_path()));
     for name in ["current_user", "session_user", "user", "current_role"] {
         constants.insert(name, text(user));
     }

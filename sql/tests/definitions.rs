@@ -102,3 +102,80 @@ fn a_writer_that_waited_for_a_new_column_writes_it() {
     assert_eq!(waiting.join().unwrap(), "ok\n");
     assert_eq!(server.run("a", "SELECT * FROM t"), "2|6\n");
 }
+
+#[test]
+fn materialized_views_and_keys_are_there_after_a_restart() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one'), (2, 'two')");
+    server.run("a", "ALTER TABLE t ADD PRIMARY KEY (a)");
+    server.run("a", "CREATE TABLE u (a int REFERENCES t DEFERRABLE INITIALLY DEFERRED)");
+    server
+        .run("a", "CREATE TABLE n (a int UNIQUE NULLS NOT DISTINCT); INSERT INTO n VALUES (NULL)");
+    server.run("a", "CREATE MATERIALIZED VIEW m AS SELECT * FROM t; INSERT INTO t VALUES (3)");
+    server.run("a", "CREATE UNIQUE INDEX ON m (a)");
+    server.run("a", "CREATE MATERIALIZED VIEW empty AS SELECT a FROM m WITH NO DATA");
+    server.restart();
+    assert_eq!(server.run("a", "SELECT * FROM m ORDER BY a"), "1|one\n2|two\n");
+    assert!(server.run("a", "SELECT * FROM empty").contains("55000"));
+    assert!(server.run("a", "INSERT INTO t VALUES (1)").contains("23505"));
+    assert!(server.run("a", "INSERT INTO n VALUES (NULL)").contains("23505"));
+    server.run("a", "BEGIN");
+    assert_eq!(server.run("a", "INSERT INTO u VALUES (9)"), "ok\n");
+    assert!(server.run("a", "COMMIT").contains("23503"));
+    assert_eq!(server.run("a", "REFRESH MATERIALIZED VIEW CONCURRENTLY m"), "ok\n");
+    assert_eq!(server.run("a", "REFRESH MATERIALIZED VIEW empty"), "ok\n");
+    server.restart();
+    assert_eq!(server.run("a", "SELECT count(*) FROM empty"), "3\n");
+    assert!(server.run("a", "DROP TABLE t").contains("materialized view empty depends on"));
+}
+
+#[test]
+fn readers_of_a_materialized_view_go_on_while_it_is_refreshed() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (a int); INSERT INTO t VALUES (1)");
+    server.run("a", "CREATE MATERIALIZED VIEW m AS SELECT * FROM t; INSERT INTO t VALUES (2)");
+    server.run("a", "BEGIN; REFRESH MATERIALIZED VIEW m");
+    assert_eq!(server.run("b", "SELECT count(*) FROM m"), "1\n");
+    assert_eq!(server.run("a", "SELECT count(*) FROM m"), "2\n");
+    server.run("a", "COMMIT");
+    assert_eq!(server.run("b", "SELECT count(*) FROM m"), "2\n");
+}
+
+#[test]
+fn deferred_references_and_what_others_do_meanwhile() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2)");
+    server.run("a", "CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)");
+    // The key comes by another transaction.
+    server.run("a", "BEGIN; INSERT INTO c VALUES (3)");
+    let mut other = server.session();
+    let waiting =
+        std::thread::spawn(move || crate::server::answer(&mut other, "INSERT INTO p VALUES (3)"));
+    assert_eq!(waiting.join().unwrap(), "ok\n");
+    assert_eq!(server.run("a", "COMMIT"), "ok\n");
+    // It goes, and another one has referred to it by then.
+    server.run("a", "BEGIN; DELETE FROM c; INSERT INTO c VALUES (1)");
+    assert_eq!(server.run("a", "COMMIT"), "ok\n");
+    server.run("a", "BEGIN");
+    assert_eq!(server.run("a", "DELETE FROM p WHERE id = 1"), "ok\n");
+    assert!(server.run("a", "COMMIT").contains("23503"));
+    assert_eq!(server.run("b", "SELECT count(*) FROM p"), "3\n");
+}
+
+#[test]
+fn temporary_tables_go_with_their_sessions_and_with_the_server() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TEMP TABLE x (a serial PRIMARY KEY); INSERT INTO x DEFAULT VALUES");
+    server.run("b", "CREATE TEMP TABLE x (b text); CREATE TEMP VIEW y AS SELECT b FROM x");
+    let there = "SELECT count(*) FROM pg_class WHERE relname IN ('x', 'y')";
+    assert_eq!(server.run("c", there), "3\n");
+    assert!(server.run("c", "SELECT * FROM x").contains("42P01"));
+    server.end("a");
+    assert_eq!(server.run("c", there), "2\n");
+    server.restart();
+    assert_eq!(server.run("c", there), "0\n");
+    assert_eq!(
+        server.run("c", "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pg_temp%'"),
+        "0\n"
+    );
+}

@@ -56,6 +56,11 @@ impl Server {
         Session::open(self.engine(), SessionOptions { user: "bennu".to_owned() })
     }
 
+    /// Ends a session.
+    pub(crate) fn end(&mut self, session: &str) {
+        self.sessions.remove(session);
+    }
+
     /// Runs SQL in a session, one message, and returns what a client would be shown.
     pub(crate) fn run(&mut self, session: &str, text: &str) -> String {
         if !self.sessions.contains_key(session) {

@@ -153,18 +153,20 @@ impl Connection {
             };
             match next {
                 Ok(Next::Message) => {}
-                Ok(Next::End) => return,
-                Err(failure) => break failure,
+                Ok(Next::End) => break None,
+                Err(failure) => break Some(failure),
             }
         };
-        // What the session holds is let go before the client is told.
+        // What the session holds is let go before the client is told; that may take a while.
         let Connection { channel, session, portals, .. } = self;
         drop(portals);
         let _ = run(Duration::Long, move || {
             drop(session);
             Ok(())
         });
-        end(channel, failure).await;
+        if let Some(failure) = failure {
+            end(channel, failure).await;
+        }
     }
 
     /// Returns the next message; nothing if the client has left.

@@ -114,15 +114,15 @@ impl<'s> EntryWriter<'s> {
             return Ok(salted(layout, &[&prefix, primary_key]));
         }
         let mut key = layout.encode_key(&self.values)?;
-        if self.spec.unique && self.has_null_key() {
+        if self.spec.unique && self.is_apart() {
             key.extend_from_slice(without_salt(&self.spec.base_layout, base_key));
         }
         Ok(key)
     }
 
-    /// Returns whether an index key of the row taken up last is NULL.
-    pub(super) fn has_null_key(&self) -> bool {
-        self.values[..self.spec.keys.len()].iter().any(|value| matches!(value, Datum::Null))
+    /// Returns whether the row taken up last collides with none: an index key is NULL.
+    pub(super) fn is_apart(&self) -> bool {
+        self.spec.are_apart(&self.values[..self.spec.keys.len()])
     }
 
     /// Returns the packed value of the row taken up last.
@@ -135,7 +135,7 @@ impl<'s> EntryWriter<'s> {
     /// Returns the put of a new entry for the row taken up last.
     pub(super) fn put(&self, key: Vec<u8>, timestamp: Option<Timestamp>) -> Result<Mutation> {
         let mutation = put(key, self.value()?, timestamp);
-        Ok(if self.spec.unique && !self.has_null_key() {
+        Ok(if self.spec.unique && !self.is_apart() {
             mutation.expect_absent()
         } else {
             Mutation { locking: Locking::Covered, ..mutation }
@@ -250,7 +250,7 @@ fn index_values(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<Datum>> {
 fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
     let mut key = spec.layout.encode_key(values)?;
     let (keys, rest) = values.split_at(spec.keys.len());
-    if spec.unique && keys.iter().any(|value| matches!(value, Datum::Null)) {
+    if spec.unique && spec.are_apart(keys) {
         let primary_key = &rest[..spec.base_layout.key.len()];
         key.extend_from_slice(&spec.base_layout.encode_key_prefix(primary_key)?);
     }
@@ -276,8 +276,8 @@ pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutati
     let values = index_values(spec, base_row)?;
     let key = row_key_of(spec, &values)?;
     let mutation = put(key, spec.layout.pack(0, &values)?, None);
-    let has_null = values[..spec.keys.len()].iter().any(|value| matches!(value, Datum::Null));
-    Ok(Some(if spec.unique && !has_null {
+    let is_apart = spec.are_apart(&values[..spec.keys.len()]);
+    Ok(Some(if spec.unique && !is_apart {
         mutation.expect_absent()
     } else {
         Mutation { locking: Locking::Covered, ..mutation }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use store::TableId;
+use types::Datum;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
 
@@ -30,7 +31,7 @@ pub use verify::{IndexDifference, check};
 /// * Not unique: the row key is the index keys followed by the primary key.
 /// * Unique: the row key is the index keys; primary key and included columns are packed. If an
 ///   index key is NULL, the encoded primary key is appended to the row key, because NULLs do not
-///   collide;
+///   collide, but where they are not distinct;
 ///   `RowLayout::decode_key` ignores bytes after the last key column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSpec {
@@ -42,6 +43,8 @@ pub struct IndexSpec {
     pub store_table: TableId,
     /// No two rows agree in all index keys, unless one is NULL.
     pub unique: bool,
+    /// Nor if one is NULL.
+    pub nulls_not_distinct: bool,
     /// The index keys, over the base row in table order; a plain column for most.
     pub keys: Vec<Expr>,
     /// Names of the keys, for messages: `Key (mail)=(a@x) already exists.`
@@ -55,6 +58,11 @@ pub struct IndexSpec {
 }
 
 impl IndexSpec {
+    /// Returns whether rows with these keys do not collide, because one of them is NULL.
+    pub fn are_apart(&self, keys: &[Datum]) -> bool {
+        !self.nulls_not_distinct && keys.iter().any(Datum::is_null)
+    }
+
     /// Returns the base table's columns that the index holds: for each, its position in the base
     /// table and in the index's layout. A functional key holds no column.
     pub fn covered_columns(&self) -> Vec<(usize, usize)> {

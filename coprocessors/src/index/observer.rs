@@ -109,7 +109,7 @@ impl IndexObserver {
     ) -> Mutation {
         let mut mutation = Mutation::new(key);
         mutation.edits.push(Edit::DeleteRow { timestamp });
-        if !self.spec.unique || writer.has_null_key() {
+        if !self.spec.unique || writer.is_apart() {
             mutation.locking = Locking::Covered;
         }
         mutation

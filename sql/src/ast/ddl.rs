@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP, as written.
 
+use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::sequence::Identity;
@@ -23,6 +24,20 @@ pub struct CreateTable {
     pub options: Vec<TableOption>,
     /// `SPLIT ON`: each point gives values of the leading key columns.
     pub splits: Vec<Vec<Expr>>,
+    /// `ON COMMIT`, if written.
+    pub on_commit: Option<OnCommit>,
+}
+
+/// What COMMIT does to the rows of a temporary table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum OnCommit {
+    /// Nothing.
+    #[default]
+    PreserveRows,
+    /// They go.
+    DeleteRows,
+    /// The table goes.
+    Drop,
 }
 
 /// `LIKE t [INCLUDING …] [EXCLUDING …]`
@@ -64,6 +79,7 @@ impl CreateTable {
             likes: Vec::new(),
             options: Vec::new(),
             splits: Vec::new(),
+            on_commit: None,
         }
     }
 }
@@ -101,6 +117,8 @@ pub struct CreateTableAs {
     pub with_data: bool,
     /// What is made.
     pub made: Made,
+    /// `ON COMMIT`, if written.
+    pub on_commit: Option<OnCommit>,
 }
 
 /// What a query makes.
@@ -144,88 +162,6 @@ pub struct ColumnDefinition {
     pub identity: Option<Identity>,
     /// `GENERATED ALWAYS AS (…) STORED`
     pub generated: Option<SourceExpr>,
-}
-
-/// A constraint.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TableConstraint {
-    /// `CONSTRAINT name`
-    pub name: Option<Ident>,
-    /// What it demands.
-    pub kind: ConstraintKind,
-    /// When it is checked.
-    pub deferral: Deferral,
-    /// Where it stands.
-    pub position: usize,
-}
-
-/// What a constraint demands.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ConstraintKind {
-    /// `PRIMARY KEY (…)`
-    PrimaryKey(Vec<KeyColumn>),
-    /// `UNIQUE (…)`
-    Unique(Vec<KeyColumn>),
-    /// `CHECK (…)`
-    Check(SourceExpr),
-    /// `FOREIGN KEY (…) REFERENCES …`
-    ForeignKey(ForeignKey),
-}
-
-/// `FOREIGN KEY (…) REFERENCES …`, or `REFERENCES …` of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignKey {
-    /// The referencing columns.
-    pub columns: Vec<Ident>,
-    /// The referenced table.
-    pub table: TableName,
-    /// Its columns; none for those of its primary key.
-    pub referenced: Vec<Ident>,
-    /// `MATCH FULL`
-    pub match_full: bool,
-    /// `ON DELETE …`
-    pub on_delete: ReferentialAction,
-    /// `ON UPDATE …`
-    pub on_update: ReferentialAction,
-}
-
-/// When a constraint is checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
-pub enum Deferral {
-    /// `NOT DEFERRABLE`: when a statement ends.
-    #[default]
-    Never,
-    /// `DEFERRABLE INITIALLY IMMEDIATE`: likewise, unless SET CONSTRAINTS says otherwise.
-    Immediate,
-    /// `DEFERRABLE INITIALLY DEFERRED`: when the transaction ends, unless it says otherwise.
-    Deferred,
-}
-
-/// What becomes of rows that refer to one that goes, or gets another key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
-pub enum ReferentialAction {
-    /// They forbid it, at the end of the statement.
-    #[default]
-    NoAction,
-    /// They forbid it.
-    Restrict,
-    /// They go, or get the other key, too.
-    Cascade,
-    /// Their columns become NULL.
-    SetNull,
-    /// Their columns get their defaults.
-    SetDefault,
-}
-
-/// A column of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyColumn {
-    /// The column.
-    pub name: ColumnName,
-    /// Its direction.
-    pub order: SortOrder,
-    /// Where NULLs go, if written.
-    pub nulls: Option<NullsOrder>,
 }
 
 /// An option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.
@@ -397,6 +333,8 @@ pub struct CreateIndex {
     pub keys: Vec<IndexKey>,
     /// `INCLUDE (…)`
     pub include: Vec<ColumnName>,
+    /// `NULLS NOT DISTINCT`
+    pub nulls_not_distinct: bool,
     /// `WHERE …`
     pub predicate: Option<SourceExpr>,
     /// Options, as of a table.

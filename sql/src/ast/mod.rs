@@ -20,19 +20,22 @@ pub mod enumeration;
 mod expr;
 pub mod query;
 pub mod dml;
+pub mod constraint;
 pub mod ddl;
 pub mod sequence;
 pub mod session;
 pub mod window;
 pub mod with;
 
+pub use constraint::{
+    ConstraintKind, Deferral, ForeignKey, KeyColumn, ReferentialAction, TableConstraint, UniqueKey,
+};
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, CommentOn, CommentSubject, ConstraintKind, CreateIndex, CreateSchema,
-    CreateTable, CreateTableAs, CreateView, Deferral, Drop, ForeignKey, IndexKey, KeyColumn,
-    LikeParts, LikeTable, Made, NewName, ObjectKind, OptionValue, QuotaChange, QuotaOwner,
-    ReferentialAction, Refresh, RegionAction, Rename, RenameSchema, TableChange, TableConstraint,
-    TableOption, Truncate,
+    ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema, CreateTable,
+    CreateTableAs, CreateView, Drop, IndexKey, LikeParts, LikeTable, Made, NewName, ObjectKind,
+    OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Rename, RenameSchema,
+    TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -76,6 +79,9 @@ pub struct Ident {
     /// 1-based character offset.
     pub position: usize,
 }
+
+/// The schema that what is temporary is in, as statements name it.
+pub const TEMP: &str = "pg_temp";
 
 /// The name of a table, index or other relation.
 #[derive(Debug, Clone, PartialEq, Eq)]

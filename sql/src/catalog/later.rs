@@ -14,7 +14,7 @@ use bincode::{BorrowDecode, Decode, Encode};
 use store::codec;
 use store::codec::Damage;
 
-use crate::ast::Deferral;
+use crate::ast::{Deferral, OnCommit};
 use crate::catalog::record::TableRecord;
 use crate::error::{Error, Result, sqlstate};
 
@@ -76,6 +76,10 @@ enum Addition {
     Materialized { populated: bool },
     /// When a foreign key is checked, by its position.
     ForeignKey { position: u32, deferral: Deferral },
+    /// What COMMIT does to the rows of a temporary table.
+    OnCommit(OnCommit),
+    /// An index whose NULLs are not distinct, by its position.
+    NullsNotDistinct { position: u32 },
 }
 
 /// Returns the bytes of a table's record.
@@ -121,10 +125,18 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
             additions.push(Addition::Materialized { populated });
         }
     }
+    if *record.on_commit != OnCommit::PreserveRows {
+        additions.push(Addition::OnCommit(*record.on_commit));
+    }
     for (position, key) in (0..).zip(&record.foreign_keys) {
         if *key.deferral != Deferral::Never {
             let deferral = *key.deferral;
             additions.push(Addition::ForeignKey { position, deferral });
+        }
+    }
+    for (position, index) in (0..).zip(&record.indexes) {
+        if *index.nulls_not_distinct {
+            additions.push(Addition::NullsNotDistinct { position });
         }
     }
     additions
@@ -136,6 +148,10 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         Addition::Materialized { populated } => {
             record.kind.0 = TableKind::Materialized { populated };
         }
+        Addition::NullsNotDistinct { position } => {
+            record.indexes.get_mut(position as usize)?.nulls_not_distinct.0 = true;
+        }
+        Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::ForeignKey { position, deferral } => {
             record.foreign_keys.get_mut(position as usize)?.deferral.0 = deferral;
         }
@@ -174,6 +190,7 @@ mod tests {
                 split: store::descriptor::SplitOptions::default(),
             },
             kind: Later::default(),
+            on_commit: Later::default(),
         }
     }
 

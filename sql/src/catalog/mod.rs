@@ -129,9 +129,9 @@ impl Catalog {
     /// comes to.
     pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<Relation<'_>> {
         match &name.schema {
-            Some(schema) => self.relation(&schema.value, &name.name.value),
+            Some(schema) => self.relation(path.schema(&schema.value)?, &name.name.value),
             None => {
-                let mut schemas = path.schemas().iter();
+                let mut schemas = path.of_relations();
                 schemas.find_map(|schema| self.relation(schema, &name.name.value))
             }
         }
@@ -143,7 +143,7 @@ impl Catalog {
     ///
     /// 42601 if it is neither.
     pub fn find_text(&self, text: &str, path: &SearchPath) -> Result<Option<Relation<'_>>> {
-        let mut schemas = path.schemas().iter();
+        let mut schemas = path.of_relations();
         if let Some(found) = schemas.find_map(|schema| self.relation(schema, text)) {
             return Ok(Some(found));
         }
@@ -175,7 +175,7 @@ impl Catalog {
     /// Returns the name of an object as it is to be written: without its schema if the search path
     /// finds it so.
     pub fn shown_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
-        let known = path.schemas().iter().find(|one| self.relation(one, name).is_some());
+        let known = path.of_relations().find(|one| self.relation(one, name).is_some());
         match known.is_some_and(|known| known == schema) {
             true => name.to_owned(),
             false => format!("{schema}.{name}"),

@@ -2,11 +2,20 @@
 
 use std::fmt;
 
+pub use crate::ast::TEMP;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 /// The schema that every new database has.
 pub const PUBLIC: &str = "public";
+
+/// What the names of such schemas begin with; the number of the session follows.
+pub const TEMP_PREFIX: &str = "pg_temp_";
+
+/// Returns whether a schema is one of temporary things.
+pub fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMP_PREFIX)
+}
 
 /// The full name of a table, index, view or sequence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
@@ -49,11 +58,13 @@ impl fmt::Display for ObjectName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
     schemas: Vec<String>,
+    /// The schema of the session's temporary things.
+    temp: Option<String>,
 }
 
 impl Default for SearchPath {
     fn default() -> SearchPath {
-        SearchPath { schemas: vec![PUBLIC.to_owned()] }
+        SearchPath { schemas: vec![PUBLIC.to_owned()], temp: None }
     }
 }
 
@@ -70,12 +81,44 @@ impl SearchPath {
                 .with_detail("List syntax is invalid.")
         })?;
         let known = |name: String| if name == "$user" { user.to_owned() } else { name };
-        Ok(SearchPath { schemas: schemas.into_iter().map(known).collect() })
+        Ok(SearchPath { schemas: schemas.into_iter().map(known).collect(), temp: None })
     }
 
     /// Returns the path of these schemas.
     pub fn of(schemas: Vec<String>) -> SearchPath {
-        SearchPath { schemas }
+        SearchPath { schemas, temp: None }
+    }
+
+    /// Returns the path of a session whose temporary things are in a schema of this name.
+    #[must_use]
+    pub fn with_temp(mut self, temp: &str) -> SearchPath {
+        for schema in self.schemas.iter_mut().filter(|schema| *schema == TEMP) {
+            temp.clone_into(schema);
+        }
+        self.temp = Some(temp.to_owned());
+        self
+    }
+
+    /// Returns the schema of the session's temporary things.
+    pub fn temp(&self) -> Option<&str> {
+        self.temp.as_deref()
+    }
+
+    /// Returns the schemas that relations are looked for in, first to last: what is temporary comes
+    /// first, unless the path says otherwise.
+    pub fn of_relations(&self) -> impl Iterator<Item = &String> {
+        let first = self.temp.iter().filter(|temp| !self.schemas.contains(temp));
+        first.chain(&self.schemas)
+    }
+
+    /// Returns the name of a schema that a statement gives; `None` for what is temporary of another
+    /// session.
+    pub fn schema<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        match &self.temp {
+            Some(temp) if name == TEMP => Some(temp),
+            Some(temp) if is_temporary(name) && name != temp => None,
+            _ => Some(name),
+        }
     }
 
     /// Returns the schemas, first to last.

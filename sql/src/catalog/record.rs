@@ -17,6 +17,7 @@ use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
+use crate::ast::OnCommit;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::{Later, TableKind};
 use crate::error::{Error, Result, sqlstate};
@@ -173,6 +174,8 @@ pub struct TableRecord {
     pub descriptor: TableDescriptor,
     /// What it is to statements.
     pub kind: Later<TableKind>,
+    /// What COMMIT does to its rows, if it is temporary.
+    pub on_commit: Later<OnCommit>,
 }
 
 /// A column.
@@ -250,6 +253,8 @@ pub struct IndexRecord {
     pub salt_buckets: u8,
     /// Id and rules of the table that holds the index.
     pub descriptor: TableDescriptor,
+    /// NULLs are as good as equal.
+    pub nulls_not_distinct: Later<bool>,
 }
 
 /// A key of an index.

@@ -52,6 +52,14 @@ pub enum RelationId {
 }
 
 impl Schema {
+    /// Returns the numbers of its tables.
+    pub fn tables(&self) -> impl Iterator<Item = u32> {
+        self.relations.values().filter_map(|id| match id {
+            RelationId::Table(table) => Some(*table),
+            _ => None,
+        })
+    }
+
     /// Returns an empty schema.
     pub fn of_record(record: SchemaRecord) -> Schema {
         Schema { oid: record.oid, name: record.name, relations: AHashMap::new() }

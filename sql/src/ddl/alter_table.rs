@@ -15,6 +15,7 @@ use crate::ast;
 use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
 use crate::catalog::Relation;
+use crate::catalog::later::Later;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::drop_not_null;
@@ -367,12 +368,12 @@ fn unique_index(
     catalog: &crate::catalog::Catalog,
     record: &TableRecord,
     constraint: &TableConstraint,
-    key: &[ast::KeyColumn],
+    key: &ast::UniqueKey,
     id: TableId,
 ) -> Result<IndexRecord> {
-    let mut keys = Vec::with_capacity(key.len());
-    let mut columns: Vec<&str> = Vec::with_capacity(key.len());
-    for written in key {
+    let mut keys = Vec::with_capacity(key.columns.len());
+    let mut columns: Vec<&str> = Vec::with_capacity(key.columns.len());
+    for written in &key.columns {
         let ident = &written.name.name;
         let column = record.column_index(&ident.value).ok_or_else(|| {
             let message = format!("column \"{}\" named in key does not exist", ident.value);
@@ -411,6 +412,7 @@ fn unique_index(
         include: Vec::new(),
         salt_buckets: 0,
         descriptor,
+        nulls_not_distinct: Later(key.nulls_not_distinct),
     })
 }
 

@@ -8,6 +8,7 @@ use crate::ast;
 use crate::ast::SortOrder;
 use crate::binder::{self, Names};
 use crate::catalog::Catalog;
+use crate::catalog::later::Later;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
 use crate::ddl::create_table::{self, index_descriptor, nulls_first};
 use crate::ddl::name;
@@ -89,6 +90,7 @@ pub fn record(
         include: include(statement, table)?,
         salt_buckets: options.salt_buckets,
         descriptor,
+        nulls_not_distinct: Later(statement.nulls_not_distinct),
     })
 }
 

@@ -90,6 +90,7 @@ pub fn record(
             split: options.split.clone(),
         },
         kind: Later::default(),
+        on_commit: Later(statement.on_commit.unwrap_or_default()),
     };
     let layout = assemble::base_layout(catalog, &record)?;
     set_value_layouts(&mut record, &layout)?;
@@ -344,7 +345,7 @@ fn unique_constraints(
 ) -> Result<()> {
     for constraint in &statement.constraints {
         let ConstraintKind::Unique(key) = &constraint.kind else { continue };
-        let keys = key_records(catalog, key, &record.columns)?;
+        let keys = key_records(catalog, &key.columns, &record.columns)?;
         let column_names: Vec<&str> =
             keys.iter().map(|key| record.columns[key.column as usize].name.as_str()).collect();
         let index_name = match &constraint.name {
@@ -379,6 +380,7 @@ fn unique_constraints(
             include: Vec::new(),
             salt_buckets: 0,
             descriptor,
+            nulls_not_distinct: Later(key.nulls_not_distinct),
         });
     }
     Ok(())

@@ -15,6 +15,7 @@ use crate::catalog::later::Later;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
+use crate::ddl::temporary::check_reference;
 use crate::ddl::{Ddl, lock_table, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{Reference, missing, violated};
@@ -45,6 +46,7 @@ impl Ddl<'_> {
     ) -> Result<ForeignKey> {
         let catalog = self.changes.catalog(self.engine);
         let referenced = self.referenced_record(&catalog, record, written)?;
+        check_reference(&record.schema, &referenced.schema)?;
         let columns = self.key_columns(record, &written.columns)?;
         let (columns_there, index) = match written.referenced.as_slice() {
             [] => (primary_key(&referenced)?, None),

@@ -6,7 +6,7 @@ use crate::ast;
 use crate::ast::{
     ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Ident,
     IndexKey, KeyColumn, LikeParts, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
-    TableConstraint, TableOption, TypeName,
+    TableConstraint, TableOption, TypeName, UniqueKey,
 };
 use crate::catalog::comment::Subject;
 use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
@@ -209,6 +209,8 @@ impl Source<'_> {
                 let (order, nulls) = direction(one.descending, one.nulls_first);
                 key.push(KeyColumn { name, order, nulls });
             }
+            let nulls_not_distinct = *index.nulls_not_distinct;
+            let key = UniqueKey { columns: key, nulls_not_distinct };
             into.push(self.constraint(None, ConstraintKind::Unique(key)));
         }
         Ok(())
@@ -249,6 +251,7 @@ impl Source<'_> {
             table: table.clone(),
             keys,
             include: include.collect(),
+            nulls_not_distinct: *index.nulls_not_distinct,
             predicate: None,
             options: salted.into_iter().collect(),
             splits: Vec::new(),

@@ -18,6 +18,7 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
+use crate::ddl::temporary::refuse_materialized;
 use crate::ddl::{Ddl, lock_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -31,6 +32,7 @@ impl Ddl<'_> {
         definition: ViewDefinition,
         populated: bool,
     ) -> Result<Option<Arc<Table>>> {
+        refuse_materialized(&self.changes.catalog(self.engine), &definition)?;
         let Some(created) = self.create_table(table)? else { return Ok(None) };
         self.change_record(created.oid, |_, record| {
             record.kind.0 = TableKind::Materialized { populated };

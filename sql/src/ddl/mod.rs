@@ -36,6 +36,7 @@ mod truncate;
 mod sequence;
 mod view;
 mod materialized;
+mod temporary;
 mod coprocessor;
 mod split_options;
 mod quota;
@@ -51,7 +52,7 @@ use crate::assemble;
 use crate::ast;
 use crate::binder::{Names, SystemCatalog};
 use crate::catalog::later::encode_table;
-use crate::catalog::name::SearchPath;
+use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{
     CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
 };
@@ -213,6 +214,10 @@ impl Ddl<'_> {
             return Ok(None);
         }
         self.check_row_type_name(&catalog, &schema, &statement.name.name.value)?;
+        if statement.on_commit.is_some() && !is_temporary(&schema) {
+            let message = "ON COMMIT can only be used on temporary tables";
+            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+        }
         let (expanded, indexes);
         let mut statement = statement;
         let likes = statement.likes.clone();
@@ -340,7 +345,11 @@ impl Ddl<'_> {
     }
 
     /// Returns the schema that something of this name is to be created in.
-    fn creation_schema(&self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
+    fn creation_schema(&mut self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
+        let is_own = |schema: &str| schema == TEMP || self.path.temp() == Some(schema);
+        if name.schema.as_ref().is_some_and(|schema| is_own(&schema.value)) {
+            return self.temporary_schema();
+        }
         let Some(schema) = &name.schema else {
             let current = catalog.current_schema(&self.path).map(str::to_owned);
             return current.ok_or_else(|| {

@@ -7,7 +7,7 @@ use store::transaction::LockMode;
 
 use crate::ast;
 use crate::ast::{NewName, ObjectKind};
-use crate::catalog::name::ObjectName;
+use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::takes_from;
@@ -37,6 +37,10 @@ impl Ddl<'_> {
             }
             NewName::Schema(schema) => ObjectName::new(&schema.value, &old.name),
         };
+        if new.schema != old.schema && [&new, &old].iter().any(|name| is_temporary(&name.schema)) {
+            let message = "cannot move objects into or out of temporary schemas";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
         if new == old && matches!(statement.to, NewName::Schema(_)) {
             return Ok(());
         }

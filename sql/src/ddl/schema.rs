@@ -46,7 +46,7 @@ impl Ddl<'_> {
         self.store_schema(&catalog, Schema { relations: held.unwrap_or_default(), ..renamed })
     }
 
-    fn store_schema(&mut self, catalog: &Catalog, schema: Schema) -> Result<()> {
+    pub(super) fn store_schema(&mut self, catalog: &Catalog, schema: Schema) -> Result<()> {
         let row =
             Mutation::new(schema_key(schema.oid)).put(0, Vec::new(), encode(&schema.record()));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;

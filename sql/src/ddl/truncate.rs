@@ -74,7 +74,7 @@ impl Ddl<'_> {
 
     /// Puts empty tables of the store in the place of a table's and its indexes'. The table's lock
     /// is held.
-    fn empty(&mut self, table: &Table) -> Result<()> {
+    pub(super) fn empty(&mut self, table: &Table) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
         self.store_emptied(table, record)

@@ -196,7 +196,8 @@ impl<'a> ConflictWriter<'a> {
         Ok(None)
     }
 
-    /// Looks for a row with the same values in a unique index. NULLs are never the same.
+    /// Looks for a row with the same values in a unique index. NULLs are not the same, unless the
+    /// index says so.
     fn by_index(
         &mut self,
         index: &Index,
@@ -204,7 +205,7 @@ impl<'a> ConflictWriter<'a> {
         context: &Context,
     ) -> Result<Option<Existing>> {
         let spec = &index.spec;
-        for part in &spec.keys {
+        for part in spec.keys.iter().filter(|_| !spec.nulls_not_distinct) {
             if part.eval_row(values, &context.eval)?.is_null() {
                 return Ok(None);
             }

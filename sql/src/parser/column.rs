@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    ColumnDefinition, ConstraintKind, CreateTable, KeyColumn, SortOrder, TableConstraint,
+    ColumnDefinition, ConstraintKind, CreateTable, KeyColumn, SortOrder, TableConstraint, UniqueKey,
 };
 
 impl Cursor<'_> {
@@ -104,7 +104,9 @@ impl Cursor<'_> {
             (key.order, key.nulls) = self.direction()?;
             Some(ConstraintKind::PrimaryKey(vec![key]))
         } else if self.take_word("unique") {
-            Some(ConstraintKind::Unique(vec![own_key()]))
+            let nulls_not_distinct = self.nulls_not_distinct()?;
+            let columns = vec![own_key()];
+            Some(ConstraintKind::Unique(UniqueKey { columns, nulls_not_distinct }))
         } else if self.take_word("check") {
             Some(ConstraintKind::Check(self.check_expr()?))
         } else if self.is_word("references") {

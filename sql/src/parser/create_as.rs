@@ -4,6 +4,7 @@ use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
+use super::ddl::temporary as temporary_name;
 use super::error::{ParseError, Result};
 use crate::ast::{CreateTableAs, Made, Query, Refresh, Statement, TableName};
 
@@ -21,7 +22,7 @@ pub(super) enum Into {
 impl Cursor<'_> {
     /// Returns whether what follows the name of a table makes it one from a query.
     pub(super) fn begins_table_as(&self) -> bool {
-        if self.is_word("as") || self.is_words(&["with"]) {
+        if self.is_word("as") || self.is_words(&["with"]) || self.is_words(&["on", "commit"]) {
             return true;
         }
         // A list of bare names.
@@ -44,6 +45,7 @@ impl Cursor<'_> {
             true => self.parenthesized(Self::option)?,
             false => Vec::new(),
         };
+        let on_commit = self.on_commit()?;
         self.expect_words(&["as"])?;
         if self.is_word("execute") {
             return Err(ParseError::unsupported("CREATE TABLE … AS EXECUTE", self.position())
@@ -59,6 +61,7 @@ impl Cursor<'_> {
             query,
             with_data,
             made: Made::Table,
+            on_commit,
         })))
     }
 
@@ -92,6 +95,7 @@ impl Cursor<'_> {
             query: Box::new(Statement::Query(Box::new(source.query.clone()))),
             with_data,
             made: Made::MaterializedView(Box::new(source)),
+            on_commit: None,
         })))
     }
 
@@ -134,6 +138,7 @@ impl Cursor<'_> {
             query: Box::new(query),
             with_data: true,
             made: Made::Into,
+            on_commit: None,
         })))
     }
 
@@ -165,10 +170,6 @@ impl Cursor<'_> {
         if !matches!(self.into, Into::AllowedAt(at) if at == select) {
             return Err(ParseError::syntax("SELECT ... INTO is not allowed here", position));
         }
-        if *temporary {
-            return Err(ParseError::unsupported("a temporary table", position)
-                .with_hint("Create a permanent one and drop it."));
-        }
         if *unlogged {
             return Err(ParseError::unsupported("an unlogged table", position)
                 .with_hint("Use WITH (durability = 'SKIP_WAL')."));
@@ -179,7 +180,8 @@ impl Cursor<'_> {
         if !parts.is_empty() {
             return Err(ParseError::unsupported("a cross-database reference", position));
         }
-        self.into = Into::Found(TableName { schema, name });
+        let name = TableName { schema, name };
+        self.into = Into::Found(if *temporary { temporary_name(name)? } else { name });
         Ok(())
     }
 }

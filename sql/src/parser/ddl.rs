@@ -6,8 +6,9 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Expr, IndexKey, KeyColumn,
-    NullsOrder, OptionValue, SortOrder, SourceExpr, Statement, TableConstraint, TableOption,
+    ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Expr, Ident, IndexKey,
+    KeyColumn, NullsOrder, OnCommit, OptionValue, SortOrder, SourceExpr, Statement, TEMP,
+    TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 /// The words that start a constraint of a table.
@@ -41,8 +42,10 @@ impl Cursor<'_> {
                 return self.create_index(true);
             }
             "immutable" => ("CREATE IMMUTABLE TABLE", "Use WITH (immutable_rows = true)."),
+            "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
+                return self.create_temporary();
+            }
             "local" => ("CREATE LOCAL INDEX", "Create a global index: CREATE INDEX."),
-            "temp" | "temporary" => ("a temporary table", "Create a permanent one and drop it."),
             "unlogged" => ("an unlogged table", "Use WITH (durability = 'SKIP_WAL')."),
             other => {
                 let construct = format!("CREATE {}", other.to_uppercase());
@@ -53,6 +56,52 @@ impl Cursor<'_> {
             }
         };
         Err(ParseError::unsupported(what, position).with_hint(hint))
+    }
+
+    /// Takes `[LOCAL | GLOBAL] TEMP[ORARY]`.
+    fn takes_temporary(&mut self) -> bool {
+        let words = ["temp", "temporary"];
+        words.into_iter().any(|word| {
+            self.take_words(&["local", word])
+                || self.take_words(&["global", word])
+                || self.take_word(word)
+        })
+    }
+
+    /// Reads what follows the word TEMPORARY: it is put into schema `pg_temp`.
+    fn create_temporary(&mut self) -> Result<Statement> {
+        let mut statement = match self.peek_word().as_str() {
+            "table" => self.create_table()?,
+            "view" => self.create_view(false)?,
+            "sequence" => self.create_sequence()?,
+            _ => return Err(self.unexpected()),
+        };
+        let name = match &mut statement {
+            Statement::CreateTable(create) => &mut create.name,
+            Statement::CreateTableAs(create) => &mut create.name,
+            Statement::CreateView(create) => &mut create.name,
+            Statement::CreateSequence(create) => &mut create.name,
+            _ => return Err(self.unexpected()),
+        };
+        *name = temporary(name.clone())?;
+        Ok(statement)
+    }
+
+    /// Reads `[ON COMMIT …]`.
+    pub(super) fn on_commit(&mut self) -> Result<Option<OnCommit>> {
+        if !self.take_words(&["on", "commit"]) {
+            return Ok(None);
+        }
+        let on_commit = if self.take_words(&["preserve", "rows"]) {
+            OnCommit::PreserveRows
+        } else if self.take_words(&["delete", "rows"]) {
+            OnCommit::DeleteRows
+        } else if self.take_word("drop") {
+            OnCommit::Drop
+        } else {
+            return Err(self.unexpected());
+        };
+        Ok(Some(on_commit))
     }
 
     // ---- tables ----
@@ -98,6 +147,10 @@ impl Cursor<'_> {
             }
         }
         self.tail(&mut table.options, &mut table.splits)?;
+        table.on_commit = self.on_commit()?;
+        if !self.at_end() {
+            return Err(self.unexpected());
+        }
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
@@ -107,10 +160,9 @@ impl Cursor<'_> {
         let kind = if self.take_words(&["primary", "key"]) {
             ConstraintKind::PrimaryKey(self.parenthesized(Self::key_column)?)
         } else if self.take_word("unique") {
-            if self.is_word("nulls") {
-                return Err(ParseError::unsupported("UNIQUE NULLS …", self.position()));
-            }
-            ConstraintKind::Unique(self.parenthesized(Self::key_column)?)
+            let nulls_not_distinct = self.nulls_not_distinct()?;
+            let columns = self.parenthesized(Self::key_column)?;
+            ConstraintKind::Unique(UniqueKey { columns, nulls_not_distinct })
         } else if self.take_word("check") {
             ConstraintKind::Check(self.check_expr()?)
         } else if self.take_words(&["foreign", "key"]) {
@@ -195,6 +247,16 @@ impl Cursor<'_> {
         Err(ParseError::unsupported(construct, self.position()))
     }
 
+    /// Reads `[NULLS [NOT] DISTINCT]`.
+    pub(super) fn nulls_not_distinct(&mut self) -> Result<bool> {
+        if !self.take_word("nulls") {
+            return Ok(false);
+        }
+        let not_distinct = self.take_word("not");
+        self.expect_words(&["distinct"])?;
+        Ok(not_distinct)
+    }
+
     fn key_column(&mut self) -> Result<KeyColumn> {
         let name: ColumnName = self.column_name()?;
         let (order, nulls) = self.direction()?;
@@ -253,7 +315,9 @@ impl Cursor<'_> {
             } else if self.is_word("async") {
                 return Err(ParseError::unsupported("ASYNC", self.position())
                     .with_hint("Leave it out: the index is built by the statement."));
-            } else if self.is_word("tablespace") || self.is_words(&["on", "commit"]) {
+            } else if self.is_words(&["on", "commit"]) {
+                return Ok(());
+            } else if self.is_word("tablespace") {
                 return Err(ParseError::unsupported("this clause", self.position()));
             } else if matches!(self.peek(), Token::Word(_)) && !self.at_end() {
                 let option = self.option()?;
@@ -349,13 +413,12 @@ impl Cursor<'_> {
             table,
             keys,
             include,
+            nulls_not_distinct: false,
             predicate: None,
             options: Vec::new(),
             splits: Vec::new(),
         };
-        if self.is_word("nulls") {
-            return Err(ParseError::unsupported("NULLS [NOT] DISTINCT", self.position()));
-        }
+        index.nulls_not_distinct = self.nulls_not_distinct()?;
         if self.take_word("with") {
             index.options = self.parenthesized(Self::option)?;
         }
@@ -377,6 +440,22 @@ impl Cursor<'_> {
         match self.peek() {
             Token::Comma | Token::RParen => Ok(IndexKey { source, operator_class, order, nulls }),
             _ => Err(self.unexpected()),
+        }
+    }
+}
+
+/// Returns the name of something temporary: in schema `pg_temp`.
+pub(super) fn temporary(name: TableName) -> Result<TableName> {
+    match &name.schema {
+        Some(schema) if schema.value != TEMP => Err(ParseError::new(
+            sqlstate::INVALID_TABLE_DEFINITION,
+            "cannot create temporary relation in non-temporary schema",
+            schema.position,
+        )),
+        Some(_) => Ok(name),
+        None => {
+            let schema = Ident { value: TEMP.to_owned(), position: name.name.position };
+            Ok(TableName { schema: Some(schema), ..name })
         }
     }
 }

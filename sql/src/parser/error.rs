@@ -28,6 +28,8 @@ pub mod sqlstate {
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
     /// `undefined_object`: a type that does not exist
     pub const UNDEFINED_OBJECT: &str = "42704";
+    /// `invalid_table_definition`
+    pub const INVALID_TABLE_DEFINITION: &str = "42P16";
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: &str = "42P02";
     /// `invalid_parameter_value`

@@ -18,6 +18,7 @@ mod prepared;
 mod referential;
 mod regions;
 mod sequences;
+mod temporary;
 mod transaction;
 mod utility;
 
@@ -38,7 +39,7 @@ use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
-use crate::catalog::name::SearchPath;
+use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -170,10 +171,12 @@ impl Session {
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
         let store = engine.store();
-        let settings =
+        let mut settings =
             Settings::new(&options.user, store.admission_options(), store.coprocessor_limits());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
-        let sequences = SessionSequences::new(engine);
+        settings.set_temp_schema(&format!("{TEMP_PREFIX}{process_id}"));
+        let mut sequences = SessionSequences::new(engine);
+        sequences.set_search_path(Arc::new(settings.search_path()));
         let search_path = Arc::clone(settings.shared_value("search_path"));
         let stop = Arc::default();
         let who = (process_id, options.user.as_str());
@@ -469,8 +472,7 @@ impl Session {
             return;
         }
         self.search_path = Arc::clone(value);
-        let user = self.settings.value("session_authorization");
-        let path = Arc::new(SearchPath::parse(value, user).unwrap_or_default());
+        let path = Arc::new(self.settings.search_path());
         self.constants.set_search_path(Arc::clone(&path));
         self.sequences.set_search_path(path);
         self.shared_sequences = Sequences(Some(Arc::new(self.sequences.clone())));
@@ -696,7 +698,7 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<Option<DurableTicket>> {
-        if let Err(error) = self.settle_late(true) {
+        if let Err(error) = self.settle_late(true).and_then(|()| self.end_temporary()) {
             self.rollback();
             return Err(error);
         }
@@ -725,6 +727,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.rollback();
+        self.drop_temporary();
         self.locks.release_all(Level::Session);
         self.engine.sessions.end(self.process_id);
     }

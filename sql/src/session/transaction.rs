@@ -217,6 +217,11 @@ impl Open {
         }
     }
 
+    /// Returns whether it has written to a table, or may.
+    pub(crate) fn has_locked(&self, table: TableId) -> bool {
+        self.locked_tables.contains(&table)
+    }
+
     /// Returns how many savepoints there are.
     pub(crate) fn savepoint_count(&self) -> usize {
         self.savepoints.len()

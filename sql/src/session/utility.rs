@@ -219,7 +219,10 @@ impl Session {
                     &SystemNames::of(&system),
                     &constants,
                 )?;
-                ddl.create_view(create, definition)
+                match ddl.place_view(&catalog, create, &definition) {
+                    Some(placed) => ddl.create_view(&placed, definition),
+                    None => ddl.create_view(create, definition),
+                }
             }
             Statement::Type(statement) => ddl.change_types(statement),
             Statement::Function(statement) => ddl.change_functions(statement),
@@ -337,6 +340,7 @@ impl Session {
         self.statements.clear();
         self.plans.clear();
         self.sequences.discard();
+        self.drop_temporary();
         self.locks.release_all(Level::Session);
         Ok(())
     }

@@ -250,6 +250,9 @@ pub(super) fn index(
     if !include.is_empty() {
         text.push_str(&format!(" INCLUDE ({})", include.join(", ")));
     }
+    if nulls_not_distinct(relation) {
+        text.push_str(" NULLS NOT DISTINCT");
+    }
     Some(if pretty { bare_casts(&text) } else { text })
 }
 
@@ -267,11 +270,19 @@ pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: boo
         ConstraintKind::Check { pretty: text, .. } if pretty => format!("CHECK ({text})"),
         ConstraintKind::Check { text, .. } => format!("CHECK (({text}))"),
         ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
-        ConstraintKind::Unique(_) => format!("UNIQUE ({})", names()),
+        ConstraintKind::Unique(index) => {
+            let of = objects.relation(*index).is_some_and(nulls_not_distinct);
+            format!("UNIQUE {}({})", if of { "NULLS NOT DISTINCT " } else { "" }, names())
+        }
         ConstraintKind::ForeignKey(key) => {
             format!("FOREIGN KEY ({}) REFERENCES {}", names(), references(objects, key))
         }
     }
+}
+
+/// Returns whether NULLs collide in an index.
+pub(super) fn nulls_not_distinct(relation: &Relation) -> bool {
+    matches!(&relation.kind, Kind::Index(_, index) if index.spec.nulls_not_distinct)
 }
 
 /// Returns what follows REFERENCES of a foreign key.

@@ -5,6 +5,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::Deferral;
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
+use crate::catalog::name::is_temporary;
 use crate::catalog::record::IdentityRecord;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE_NAME, ForeignKey, Kind, OWNER_NAME, Objects,
@@ -134,6 +135,9 @@ fn is_view(relation: &Relation) -> bool {
 
 fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
     let kind = match () {
+        () if is_temporary(objects.namespace(relation.schema)) && is_table(relation) => {
+            "LOCAL TEMPORARY"
+        }
         () if is_table(relation) => "BASE TABLE",
         () if is_view(relation) => "VIEW",
         () => return None,
@@ -478,7 +482,10 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
     let (kind, nulls) = match &constraint.kind {
         ConstraintKind::Check { .. } => ("CHECK", Datum::Null),
         ConstraintKind::PrimaryKey(_) => ("PRIMARY KEY", Datum::Null),
-        ConstraintKind::Unique(_) => ("UNIQUE", yes_or_no(true)),
+        ConstraintKind::Unique(index) => {
+            let index = objects.relation(*index);
+            ("UNIQUE", yes_or_no(!index.is_some_and(definition::nulls_not_distinct)))
+        }
         ConstraintKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
     };
     let deferral = match &constraint.kind {

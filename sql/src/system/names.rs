@@ -20,7 +20,7 @@ use crate::system::views::{Viewer, roles};
 /// Returns the schemas in which a name without one is looked for.
 fn searched(viewer: &Viewer<'_>, objects: &Objects) -> Vec<u32> {
     let path = viewer.search_path();
-    let named = path.schemas().iter().filter_map(|name| objects.namespace_named(name));
+    let named = path.of_relations().filter_map(|name| objects.namespace_named(name));
     let mut schemas: Vec<u32> = named.map(|namespace| namespace.oid).collect();
     if !schemas.contains(&PG_CATALOG) {
         schemas.insert(0, PG_CATALOG);
@@ -58,7 +58,9 @@ pub(super) fn relation<'o>(
     };
     let found = match &name.schema {
         Some(schema) => {
-            let schema = objects.namespace_named(&schema.value).ok_or_else(|| {
+            let path = viewer.search_path();
+            let own = path.schema(&schema.value).unwrap_or(&schema.value);
+            let schema = objects.namespace_named(own).ok_or_else(|| {
                 let message = format!("schema \"{}\" does not exist", schema.value);
                 Error::new(sqlstate::INVALID_SCHEMA_NAME, message)
             })?;

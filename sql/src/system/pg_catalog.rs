@@ -10,6 +10,7 @@ use types::{DataType, Datum};
 use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
+use crate::catalog::name;
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
@@ -46,7 +47,7 @@ pub(super) const UTF8: i32 = 6;
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
     Some(match shape.name {
         "pg_class" => {
-            let row = |relation| class(shape, relation, catalog);
+            let row = |relation| class(shape, relation, (objects, catalog));
             objects.relations.iter().map(row).collect()
         }
         "pg_attribute" => attributes(shape, objects),
@@ -81,7 +82,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
     })
 }
 
-fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
+fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Catalog)) -> Row {
     let rows = |table: &Table| {
         let statistics = catalog.statistics(table.id);
         statistics.map_or(-1.0, |statistics| statistics.rows as f32)
@@ -108,6 +109,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
     };
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
+    let is_temporary = name::is_temporary(objects.namespace(relation.schema));
     shape.row([
         ("oid", oid(relation.oid)),
         ("relname", text(&relation.name)),
@@ -118,7 +120,7 @@ fn class(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Row {
         ("relfilenode", oid(if matches!(kind, 'v' | 'c') { 0 } else { relation.oid })),
         ("reltuples", Datum::Float4(rows)),
         ("relhasindex", Datum::Bool(has_index)),
-        ("relpersistence", char('p')),
+        ("relpersistence", char(if is_temporary { 't' } else { 'p' })),
         ("relkind", char(kind)),
         ("relnatts", int2(relation.columns.len())),
         ("relchecks", int2(checks)),
@@ -351,6 +353,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indnatts", int2(keys.len() + included.len())),
         ("indnkeyatts", int2(keys.len())),
         ("indisunique", Datum::Bool(unique)),
+        ("indnullsnotdistinct", Datum::Bool(definition::nulls_not_distinct(relation))),
         ("indisprimary", Datum::Bool(is_primary)),
         ("indimmediate", Datum::Bool(true)),
         ("indisvalid", Datum::Bool(true)),

@@ -57,8 +57,7 @@ pub(super) struct Viewer<'s> {
 impl Viewer<'_> {
     /// Returns where the session looks for names without a schema.
     pub(super) fn search_path(&self) -> SearchPath {
-        let user = self.settings.value("session_authorization");
-        SearchPath::parse(self.settings.value("search_path"), user).unwrap_or_default()
+        self.settings.search_path()
     }
 }
 

@@ -181,6 +181,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     let key = |expr| bound(expr, &columns, None);
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {
+        nulls_not_distinct: false,
         name: name.clone(),
         table_name: table.name.clone(),
         store_table: id,

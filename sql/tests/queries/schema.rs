@@ -197,6 +197,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let split_points = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
     let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], split_points);
     let spec = IndexSpec {
+        nulls_not_distinct: false,
         name: name.clone(),
         table_name: table.name.clone(),
         store_table: id,

@@ -1,0 +1,96 @@
+//! Constraints of tables, as written.
+
+use super::expr::SourceExpr;
+use super::query::{NullsOrder, SortOrder};
+use super::{ColumnName, Ident, TableName};
+
+/// A constraint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableConstraint {
+    /// `CONSTRAINT name`
+    pub name: Option<Ident>,
+    /// What it demands.
+    pub kind: ConstraintKind,
+    /// When it is checked.
+    pub deferral: Deferral,
+    /// Where it stands.
+    pub position: usize,
+}
+
+/// What a constraint demands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConstraintKind {
+    /// `PRIMARY KEY (…)`
+    PrimaryKey(Vec<KeyColumn>),
+    /// `UNIQUE (…)`
+    Unique(UniqueKey),
+    /// `CHECK (…)`
+    Check(SourceExpr),
+    /// `FOREIGN KEY (…) REFERENCES …`
+    ForeignKey(ForeignKey),
+}
+
+/// `UNIQUE [NULLS [NOT] DISTINCT] (…)`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UniqueKey {
+    /// The columns.
+    pub columns: Vec<KeyColumn>,
+    /// `NULLS NOT DISTINCT`
+    pub nulls_not_distinct: bool,
+}
+
+/// `FOREIGN KEY (…) REFERENCES …`, or `REFERENCES …` of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// The referencing columns.
+    pub columns: Vec<Ident>,
+    /// The referenced table.
+    pub table: TableName,
+    /// Its columns; none for those of its primary key.
+    pub referenced: Vec<Ident>,
+    /// `MATCH FULL`
+    pub match_full: bool,
+    /// `ON DELETE …`
+    pub on_delete: ReferentialAction,
+    /// `ON UPDATE …`
+    pub on_update: ReferentialAction,
+}
+
+/// When a constraint is checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Deferral {
+    /// `NOT DEFERRABLE`: when a statement ends.
+    #[default]
+    Never,
+    /// `DEFERRABLE INITIALLY IMMEDIATE`: likewise, unless SET CONSTRAINTS says otherwise.
+    Immediate,
+    /// `DEFERRABLE INITIALLY DEFERRED`: when the transaction ends, unless it says otherwise.
+    Deferred,
+}
+
+/// What becomes of rows that refer to one that goes, or gets another key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum ReferentialAction {
+    /// They forbid it, at the end of the statement.
+    #[default]
+    NoAction,
+    /// They forbid it.
+    Restrict,
+    /// They go, or get the other key, too.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+    /// Their columns get their defaults.
+    SetDefault,
+}
+
+/// A column of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// The column.
+    pub name: ColumnName,
+    /// Its direction.
+    pub order: SortOrder,
+    /// Where NULLs go, if written.
+    pub nulls: Option<NullsOrder>,
+}

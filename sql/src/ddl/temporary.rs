@@ -1,0 +1,112 @@
+//! Temporary tables, views and sequences: what is in a schema of the session's own.
+//!
+//! The schema is made with the first thing in it, called after the session
+//! ([`SearchPath::temp`](crate::catalog::name::SearchPath::temp)), and goes with the session; one
+//! that a crash has left behind goes when the store is opened. For the rest its tables are tables
+//! like others.
+
+use ahash::AHashMap;
+
+use crate::ast;
+use crate::ast::OnCommit;
+use crate::binder::ViewDefinition;
+use crate::catalog::Catalog;
+use crate::catalog::name::{TEMP, is_temporary};
+use crate::catalog::schema::Schema;
+use crate::ddl::Ddl;
+use crate::ddl::dependency::Object;
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Returns the session's schema of temporary things, which is made if need be.
+    pub(super) fn temporary_schema(&mut self) -> Result<String> {
+        let Some(name) = self.path.temp().map(str::to_owned) else {
+            let hint = "Use a session of the server.";
+            return Err(Error::not_supported("a temporary table here", hint));
+        };
+        let catalog = self.lock_catalog()?;
+        if catalog.schema(&name).is_none() {
+            let oid = self.next_id()?;
+            self.write_next_id(oid + 1)?;
+            let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
+            self.store_schema(&catalog, schema)?;
+        }
+        Ok(name)
+    }
+
+    /// Drops a schema of temporary things with all that is in it.
+    pub fn drop_temporary(&mut self, schema: &str) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        if catalog.schema(schema).is_none() {
+            return Ok(());
+        }
+        self.drop_objects(&[Object::Schema(schema.to_owned())], true)?;
+        self.notices.clear();
+        Ok(())
+    }
+
+    /// Does to temporary tables what they say that COMMIT does.
+    pub fn end_temporary(&mut self, tables: &[u32]) -> Result<()> {
+        for &oid in tables {
+            let catalog = self.lock_catalog()?;
+            let Some(table) = catalog.table(oid).cloned() else { continue };
+            match *self.record_of(&catalog, &table)?.on_commit {
+                OnCommit::PreserveRows => {}
+                OnCommit::DeleteRows => self.empty(&table)?,
+                OnCommit::Drop => {
+                    self.drop_objects(&[Object::Table(oid)], true)?;
+                    self.notices.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A view of temporary things is temporary.
+    pub fn place_view(
+        &mut self,
+        catalog: &Catalog,
+        statement: &ast::CreateView,
+        definition: &ViewDefinition,
+    ) -> Option<ast::CreateView> {
+        if statement.name.schema.is_some() || !reads_temporary(catalog, definition) {
+            return None;
+        }
+        let mut placed = statement.clone();
+        let name = &statement.name.name;
+        let schema = ast::Ident { value: TEMP.to_owned(), position: name.position };
+        self.note(
+            sqlstate::SUCCESSFUL_COMPLETION,
+            format!("view \"{}\" will be a temporary view", name.value),
+        );
+        placed.name.schema = Some(schema);
+        Some(placed)
+    }
+}
+
+/// Refuses to keep rows of what is temporary.
+pub(super) fn refuse_materialized(catalog: &Catalog, definition: &ViewDefinition) -> Result<()> {
+    if !reads_temporary(catalog, definition) {
+        return Ok(());
+    }
+    let message = "materialized views must not use temporary tables or views";
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+}
+
+fn reads_temporary(catalog: &Catalog, definition: &ViewDefinition) -> bool {
+    definition.relations.iter().any(|one| {
+        let table = catalog.table(one.oid).map(|table| &table.schema);
+        let schema = table.or_else(|| catalog.view(one.oid).map(|view| &view.schema));
+        schema.is_some_and(|schema| is_temporary(schema))
+    })
+}
+
+/// What is temporary refers to what is, and the rest to the rest.
+pub(super) fn check_reference(from: &str, to: &str) -> Result<()> {
+    let message = match (is_temporary(from), is_temporary(to)) {
+        (true, false) => "constraints on temporary tables may reference only temporary tables",
+        (false, true) => "constraints on permanent tables may reference only permanent tables",
+        _ => return Ok(()),
+    };
+    Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
+}

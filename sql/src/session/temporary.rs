@@ -1,0 +1,47 @@
+//! What becomes of a session's temporary tables: at each COMMIT, and when the session ends.
+
+use crate::ast::OnCommit;
+use crate::error::Result;
+use crate::session::Session;
+
+impl Session {
+    /// Does to temporary tables what they say that COMMIT does, as part of the transaction.
+    pub(super) fn end_temporary(&mut self) -> Result<()> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let catalog = open.changes.catalog(&self.engine);
+        let Some(schema) = catalog.schema(self.settings.temp_schema()) else { return Ok(()) };
+        let is_due = |oid: &u32| {
+            let Some(record) = catalog.record(*oid) else { return false };
+            match *record.on_commit {
+                OnCommit::PreserveRows => false,
+                OnCommit::DeleteRows => open.has_locked(record.descriptor.id),
+                OnCommit::Drop => true,
+            }
+        };
+        let mut due: Vec<u32> = schema.tables().filter(is_due).collect();
+        due.sort_unstable();
+        if due.is_empty() {
+            return Ok(());
+        }
+        self.in_ddl("COMMIT", |ddl| ddl.end_temporary(&due))
+    }
+
+    /// Drops all that is temporary. A failure leaves it to the next start.
+    pub(super) fn drop_temporary(&mut self) {
+        let schema = self.settings.temp_schema().to_owned();
+        if schema.is_empty() || self.engine.catalog().schema(&schema).is_none() {
+            return;
+        }
+        self.stop.begin_statement();
+        let dropped = self
+            .settings
+            .set("lock_timeout", Some("10s"))
+            .and_then(|()| self.settings.set("default_transaction_read_only", Some("off")))
+            .and_then(|()| self.in_ddl("DISCARD TEMP", |ddl| ddl.drop_temporary(&schema)))
+            .and_then(|()| self.commit().map(|_| ()));
+        if let Err(error) = dropped {
+            self.rollback();
+            tracing::warn!(%schema, %error, "could not drop the temporary tables of a session");
+        }
+    }
+}
