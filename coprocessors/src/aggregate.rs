@@ -22,7 +22,7 @@ use std::sync::Arc;
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::Position;
 use store::{Scan, TimeRange};
-use types::aggregate::{Aggregate, Groups, PartialGroups};
+use types::aggregate::{Aggregate, GroupPart, Groups, PlentyGroups};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
@@ -59,7 +59,7 @@ pub struct AggregateRequest {
 #[derive(Debug, Clone, Default)]
 pub struct AggregateResponse {
     /// What was gathered of them.
-    pub groups: PartialGroups,
+    pub groups: GroupPart,
     /// Rows that were read for it, before the filter.
     pub rows_scanned: u64,
 }
@@ -113,16 +113,17 @@ impl Endpoint for AggregateEndpoint {
 struct RegionState<'a> {
     request: &'a AggregateRequest,
     decoder: FilteredDecoder,
-    groups: Groups,
+    groups: PlentyGroups,
     rows_scanned: u64,
 }
 
 impl<'a> RegionState<'a> {
     fn new(request: &'a AggregateRequest) -> types::Result<RegionState<'a>> {
         let (columns, filter) = (&request.columns, request.filter.as_ref());
+        let groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
         Ok(RegionState {
             decoder: FilteredDecoder::new(&request.layout, columns, filter)?,
-            groups: Groups::new(&request.group_by, &request.aggregates, &request.context),
+            groups: PlentyGroups::new(groups),
             request,
             rows_scanned: 0,
         })
@@ -142,8 +143,9 @@ impl<'a> RegionState<'a> {
         self.groups.byte_count() > PAGE_BYTES
     }
 
-    fn into_response(self) -> AggregateResponse {
-        AggregateResponse { groups: self.groups.into_partial(), rows_scanned: self.rows_scanned }
+    fn into_response(mut self) -> AggregateResponse {
+        let groups = self.groups.take(&self.request.context);
+        AggregateResponse { groups, rows_scanned: self.rows_scanned }
     }
 }
 
@@ -196,7 +198,9 @@ mod tests {
         responses: impl IntoIterator<Item = AggregateResponse>,
     ) -> types::Result<Batch> {
         let mut groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
-        responses.into_iter().try_for_each(|response| groups.merge(&response.groups))?;
+        responses
+            .into_iter()
+            .try_for_each(|response| groups.merge(&response.groups.into_groups()))?;
         groups.finish(0..groups.group_count())
     }
 
@@ -204,7 +208,7 @@ mod tests {
     fn groups_of_several_regions_meet() {
         let request = request(true);
         let one = region(&request, &[(1, Some(7), 10), (2, None, 20), (3, Some(7), 5)]);
-        assert_eq!((one.groups.group_count, one.rows_scanned), (2, 3));
+        assert_eq!((one.groups.clone().into_groups().group_count, one.rows_scanned), (2, 3));
         let two = region(&request, &[(4, None, 2), (5, Some(8), 1)]);
         let batch = merge(&request, vec![one, AggregateResponse::default(), two]).unwrap();
         let mut rows: Vec<String> =

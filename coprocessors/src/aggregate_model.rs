@@ -100,7 +100,11 @@ fn ask(transaction: &Transaction, request: &AggregateRequest) -> Batch {
         &ranges,
         &AggregateEndpoint,
         request,
-        |response| groups.merge(&response.groups).map_err(|error| value_error("merge", error)),
+        |response| {
+            groups
+                .merge(&response.groups.into_groups())
+                .map_err(|error| value_error("merge", error))
+        },
     );
     called.unwrap();
     groups.finish(0..groups.group_count()).unwrap()
@@ -240,7 +244,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
         |page| {
             pages += 1;
             largest = largest.max(page.rows_scanned);
-            groups.merge(&page.groups).map_err(|error| value_error("merge", error))
+            groups.merge(&page.groups.into_groups()).map_err(|error| value_error("merge", error))
         },
     );
     called.unwrap();

@@ -601,6 +601,33 @@ impl Vector {
         }
     }
 
+    /// Appends a row of `other`, which has the same representation.
+    ///
+    /// # Panics
+    ///
+    /// If the representation differs: the caller mixed up columns.
+    #[inline]
+    pub fn push_row(&mut self, other: &Vector, row: usize) {
+        if other.is_null(row) {
+            return self.push_null();
+        }
+        macro_rules! push {
+            ($($variant:ident)*) => {
+                match (&mut self.data, &other.data) {
+                    $((VectorData::$variant(to), VectorData::$variant(from)) => {
+                        to.push(from[row].clone());
+                    })*
+                    (VectorData::Text(to), VectorData::Text(from))
+                    | (VectorData::Bytea(to), VectorData::Bytea(from)) => to.push(from.get(row)),
+                    (to, _) => mixed_up(to, "push of a row of another vector"),
+                }
+            };
+        }
+        push!(Bool Int2 Int4 Int8 Float4 Float8 Numeric Date Time Timestamp Timestamptz Interval
+            Uuid Nested);
+        self.mark_valid();
+    }
+
     /// Appends some rows of `other`, which has the same representation.
     ///
     /// # Panics

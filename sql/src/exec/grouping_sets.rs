@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use types::aggregate::GroupPart;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
@@ -82,11 +83,12 @@ impl GroupingSets {
     fn call_regions(&mut self) -> Result<()> {
         let node = Arc::clone(&self.node);
         let Node::RegionAggregate(regions) = &node.input else { return Ok(()) };
-        region_aggregate::call(regions, &self.context, |mut part| {
+        region_aggregate::call(regions, &self.context, |part| {
+            let mut part = part.into_groups();
             let keys = std::mem::take(&mut part.keys);
             for (set, groups) in node.sets.iter().zip(&mut self.groups) {
                 part.keys = set.iter().map(|&key| keys[key].clone()).collect();
-                groups.merge(&part)?;
+                groups.merge(GroupPart::Whole(part.clone()))?;
             }
             Ok(())
         })

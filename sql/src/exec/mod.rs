@@ -27,6 +27,7 @@ mod widened;
 mod project_set;
 mod pairs;
 mod partitions;
+mod cut_groups;
 mod spilling_groups;
 mod hash_join;
 mod lookup_join;

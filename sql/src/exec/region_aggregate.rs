@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest};
 use store::TimeRange;
 use types::Batch;
-use types::aggregate::PartialGroups;
+use types::aggregate::GroupPart;
 
 use crate::error::Result;
 use crate::exec::feed::endpoint_ranges;
@@ -30,7 +30,7 @@ impl RegionAggregate {
     fn answers(&self) -> Result<SpillingGroups> {
         let (node, context) = (&self.node, &self.context);
         let mut groups = SpillingGroups::new(&node.group_by, &node.aggregates, context);
-        call(node, context, |part| groups.merge(&part))?;
+        call(node, context, |part| groups.merge(part))?;
         Ok(groups)
     }
 }
@@ -39,7 +39,7 @@ impl RegionAggregate {
 pub(super) fn call(
     node: &RegionAggregateNode,
     context: &Arc<Context>,
-    mut add: impl FnMut(PartialGroups) -> Result<()>,
+    mut add: impl FnMut(GroupPart) -> Result<()>,
 ) -> Result<()> {
     context.check()?;
     let request = AggregateRequest {

@@ -1,9 +1,10 @@
 //! Groups that need not fit into memory.
 //!
 //! ```text
-//!   rows, parts of answers -> groups --more than work_mem--> partitions by key, on disk
-//!   at the end: groups                 -> batches
-//!               partition after partition -> groups -> batches
+//!   rows, parts of answers -> groups --many--> partitions in memory --too many--> on disk
+//!   at the end: groups                                  -> batches
+//!               partitions in memory, by region threads -> batches
+//!               partition on disk after partition       -> groups -> ...
 //! ```
 //!
 //! What is set aside are the groups with the states of their aggregates, so that many rows of one
@@ -11,21 +12,31 @@
 
 use std::sync::Arc;
 
-use types::aggregate::{Aggregate, Groups, PartialGroups, PartialStates, key_hashes};
+use types::aggregate::{
+    Aggregate, GroupPart, Groups, PartialGroups, PartialStates, PlentyGroups, key_hashes,
+};
 use types::expr::Expr;
 use types::vector::{BATCH_ROWS, VectorData};
-use types::{Batch, DataType, Datum, Vector};
+use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::cut_groups::{CutParts, MergedParts};
 use crate::exec::partitions::{LEVEL_MAX, Partitions};
 use crate::exec::{Context, memory};
 use crate::spill::SpillFile;
+
+/// Groups beyond so many bytes are cut: a table of them does not stay in the processor's caches.
+pub(super) const WHOLE_BYTES: usize = 4 << 20;
 
 /// See the module.
 pub(super) struct SpillingGroups {
     shape: Shape,
     context: Arc<Context>,
-    groups: Groups,
+    groups: PlentyGroups,
+    /// Those that were cut, all of the rows at hand.
+    cut: CutParts,
+    /// Merges them, once all was read.
+    merged: Option<MergedParts>,
     /// How often the rows at hand were cut before.
     level: u32,
     /// What was set aside of the rows at hand.
@@ -84,7 +95,9 @@ impl SpillingGroups {
                 key_types: group_by.iter().map(Expr::data_type).collect(),
             },
             context: Arc::clone(context),
-            groups: Groups::new(group_by, aggregates, &context.eval),
+            groups: PlentyGroups::new(Groups::new(group_by, aggregates, &context.eval)),
+            cut: CutParts::new(group_by, aggregates, context),
+            merged: None,
             level: 0,
             aside: None,
             pending: Vec::new(),
@@ -99,14 +112,21 @@ impl SpillingGroups {
     }
 
     /// Adds what was gathered of other rows.
-    pub(super) fn merge(&mut self, part: &PartialGroups) -> Result<()> {
-        self.groups.merge(part)?;
+    pub(super) fn merge(&mut self, part: GroupPart) -> Result<()> {
+        match part {
+            GroupPart::Whole(part) => self.groups.merge(&part)?,
+            GroupPart::Cut(part) => self.cut.push(part),
+        }
         self.keep_small()
     }
 
-    /// Sets the groups aside if they have become too many.
+    /// Cuts the groups if they have become many, and sets all aside if they have become too many.
     fn keep_small(&mut self) -> Result<()> {
         let bytes = self.groups.byte_count();
+        if bytes > WHOLE_BYTES && self.groups.may_be_cut() {
+            self.cut_groups()?;
+        }
+        let bytes = self.groups.byte_count() + self.cut.byte_count();
         if bytes <= self.context.work_mem {
             return Ok(());
         }
@@ -115,11 +135,29 @@ impl SpillingGroups {
             return memory::check(bytes, self.context.work_mem);
         }
         self.context.check()?;
+        if self.cut.merge_early(self.context.work_mem)? {
+            return Ok(());
+        }
         self.set_aside()
     }
 
+    fn cut_groups(&mut self) -> Result<()> {
+        match self.groups.take(&self.context.eval) {
+            GroupPart::Cut(part) => self.cut.push(part),
+            GroupPart::Whole(part) => self.groups.merge(&part)?,
+        }
+        Ok(())
+    }
+
     fn set_aside(&mut self) -> Result<()> {
-        let part = self.groups.take_partial(&self.context.eval);
+        let part = self.groups.take(&self.context.eval).into_groups();
+        self.set_part_aside(&part)?;
+        let parts = self.cut.take();
+        parts.into_iter().try_for_each(|part| self.set_part_aside(&part))
+    }
+
+    fn set_part_aside(&mut self, part: &PartialGroups) -> Result<()> {
+        self.context.check()?;
         let keys: Vec<&Vector> = part.keys.iter().collect();
         let hashes = key_hashes(&keys, &self.shape.key_types, part.group_count);
         let (shape, level) = (&self.shape, self.level);
@@ -130,10 +168,9 @@ impl SpillingGroups {
                 .map(|number| (number, Partitions::new(&shape.row_types(number), level)))
                 .collect(),
         });
-        let types = shape.state_types();
         let groups: Vec<u32> = (0..part.group_count as u32).collect();
         for some in groups.chunks(BATCH_ROWS) {
-            let batch = states_batch(shape, &part, some, &types);
+            let batch = states_batch(shape, part, some);
             let hashes = &hashes[some[0] as usize..][..some.len()];
             aside.states.add(&batch, hashes, &self.context)?;
         }
@@ -166,24 +203,36 @@ impl SpillingGroups {
                     0
                 }
             };
-            let to = self.groups.group_count().min(from + BATCH_ROWS);
+            if let Some(merged) = &mut self.merged {
+                if let Some(batch) = merged.next()? {
+                    return Ok(Some(batch));
+                }
+                self.merged = None;
+            }
+            let groups = self.groups.groups();
+            let to = groups.group_count().min(from + BATCH_ROWS);
             self.next = Some(to);
             if from < to {
-                let batch = self.groups.finish(from..to)?;
-                memory::check(self.groups.byte_count(), self.context.work_mem)?;
+                let batch = groups.finish(from..to)?;
+                memory::check(groups.byte_count(), self.context.work_mem)?;
                 return Ok(Some(batch));
             }
             let Some((level, partition)) = self.pending.pop() else { return Ok(None) };
             let eval = &self.context.eval;
-            self.groups = Groups::new(&self.shape.group_by, &self.shape.aggregates, eval);
+            let groups = Groups::new(&self.shape.group_by, &self.shape.aggregates, eval);
+            self.groups = PlentyGroups::new(groups);
             (self.level, self.next) = (level, None);
             self.read(&partition)?;
         }
     }
 
-    /// Ends the rows at hand: if any were set aside, the rest goes there, too.
+    /// Ends the rows at hand: if any were set aside or cut, the rest is, too.
     fn end_rows(&mut self) -> Result<()> {
         if self.aside.is_none() {
+            if !self.groups.tells_all() || !self.cut.is_empty() {
+                let rest = self.groups.take(&self.context.eval);
+                self.merged = Some(self.cut.finish(rest));
+            }
             return Ok(());
         }
         self.set_aside()?;
@@ -213,7 +262,7 @@ impl SpillingGroups {
             let mut reader = file.reader()?;
             while let Some(batch) = reader.next_batch()? {
                 let part = part_of_states(&self.shape, batch);
-                self.merge(&part)?;
+                self.merge(GroupPart::Whole(part))?;
             }
         }
         for (number, file) in &partition.rows {
@@ -229,7 +278,7 @@ impl SpillingGroups {
                     self.shape.aggregates.iter().map(none).collect();
                 let rows = std::iter::once(numbers).chain(columns).collect();
                 partials[*number] = PartialStates::Rows(rows);
-                self.merge(&PartialGroups { keys, partials, group_count })?;
+                self.merge(GroupPart::Whole(PartialGroups { keys, partials, group_count }))?;
             }
         }
         Ok(())
@@ -237,16 +286,12 @@ impl SpillingGroups {
 }
 
 /// Returns the keys and states of some groups.
-fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32], types: &[DataType]) -> Batch {
+fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32]) -> Batch {
     let mut columns: Vec<Arc<Vector>> =
         part.keys.iter().map(|key| Arc::new(key.take(groups))).collect();
     for (aggregate, partial) in shape.aggregates.iter().zip(&part.partials) {
-        let PartialStates::States(states) = partial else { continue };
-        let width = aggregate.partial_types().len();
-        for place in 0..width {
-            let mut column = Vector::new(types[columns.len()], groups.len());
-            groups.iter().for_each(|&group| column.push(&states[group as usize * width + place]));
-            columns.push(Arc::new(column));
+        if let (false, PartialStates::States(states)) = (aggregate.keeps_rows(), partial) {
+            columns.extend(states.iter().map(|column| Arc::new(column.take(groups))));
         }
     }
     Batch { columns, row_count: groups.len() }
@@ -255,16 +300,14 @@ fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32], types: &[Da
 /// Returns what a batch of [`states_batch`] says.
 fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
     let group_count = batch.row_count;
-    let mut columns = batch.columns.into_iter();
-    let keys = columns.by_ref().take(shape.key_types.len()).map(Arc::unwrap_or_clone).collect();
-    let partial = |aggregate: &Aggregate| {
-        if aggregate.keeps_rows() {
-            return PartialStates::Rows(no_rows(aggregate));
+    let mut columns = batch.columns.into_iter().map(Arc::unwrap_or_clone);
+    let keys = columns.by_ref().take(shape.key_types.len()).collect();
+    let partial = |aggregate: &Aggregate| match aggregate.keeps_rows() {
+        true => PartialStates::Rows(no_rows(aggregate)),
+        false => {
+            let width = aggregate.partial_types().len();
+            PartialStates::States(columns.by_ref().take(width).collect())
         }
-        let width = aggregate.partial_types().len();
-        let of_aggregate: Vec<Arc<Vector>> = columns.by_ref().take(width).collect();
-        let state = |group: usize| of_aggregate.iter().map(move |column| column.datum(group));
-        PartialStates::States((0..group_count).flat_map(state).collect::<Vec<Datum>>())
     };
     let partials = shape.aggregates.iter().map(partial).collect();
     PartialGroups { keys, partials, group_count }

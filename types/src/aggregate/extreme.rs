@@ -185,6 +185,11 @@ impl Accumulator for Extreme {
         self.update(&[group], &[&single])
     }
 
+    fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
+        // The best of some rows is a value like any.
+        self.update(groups, &[&columns[0]])
+    }
+
     fn finish(&self, group: usize) -> Result<Datum> {
         Ok(self.value(group))
     }

@@ -229,11 +229,12 @@ impl Keys {
     /// Numbers a new group with the key of a row.
     fn push(&mut self, keys: &[&Vector], row: usize) -> u32 {
         for (stored, column) in self.columns.iter_mut().zip(keys) {
-            let value = column.datum(row);
-            if let Datum::Numeric(_) | Datum::Nested(_) = &value {
-                self.heap_bytes += value.heap_bytes();
-            }
-            stored.push(&value);
+            self.heap_bytes += match &column.data {
+                VectorData::Numeric(values) => values[row].heap_bytes(),
+                VectorData::Nested(values) => values[row].heap_bytes(),
+                _ => 0,
+            };
+            stored.push_row(column, row);
         }
         let group = u32::try_from(self.group_count).expect("groups are numbered in 32 bits");
         self.group_count += 1;
@@ -244,6 +245,9 @@ impl Keys {
 /// Returns a number for each row, the same one for equal keys, in this process: what spreads rows
 /// over partitions.
 pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) -> Vec<u64> {
+    if !key_types.is_empty() && key_types.iter().all(|data_type| is_fixed(*data_type)) {
+        return fixed_hashes(keys, row_count);
+    }
     let hasher = RandomState::with_seeds(0x9e37, 0x79b9, 0x7f4a, 0x7c15);
     let mut key = Vec::new();
     let hash = |row| {
@@ -254,6 +258,30 @@ pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) ->
         hasher.hash_one(key.as_slice())
     };
     (0..row_count).map(hash).collect()
+}
+
+/// Returns [`key_hashes`] of columns of fixed width.
+fn fixed_hashes(keys: &[&Vector], row_count: usize) -> Vec<u64> {
+    /// Bits of no number that is likely to be a key.
+    const NULL: u64 = 0x6a09_e667_f3bc_c908;
+    let mut hashes = vec![0; row_count];
+    let mut bits = vec![0; row_count];
+    for key in keys {
+        for_each_bits(key, |row, value| bits[row] = value);
+        if let Some(validity) = &key.validity {
+            let nulls = bits.iter_mut().zip(validity).filter(|(_, valid)| !**valid);
+            nulls.for_each(|(bits, _)| *bits = NULL);
+        }
+        hashes.iter_mut().zip(&bits).for_each(|(hash, bits)| *hash = mixed(*hash ^ bits));
+    }
+    hashes
+}
+
+/// Returns bits of which each depends on all of `bits` (the end of MurmurHash3).
+fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let bits = (bits ^ (bits >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    bits ^ (bits >> 33)
 }
 
 /// Returns whether values of a type are at most 64 bits.

@@ -34,6 +34,50 @@ pub struct PartialGroups {
     pub group_count: usize,
 }
 
+impl PartialGroups {
+    /// Returns no groups with the same columns, none of which are those of kept rows.
+    pub(super) fn emptied(&self) -> PartialGroups {
+        let none = |columns: &[Vector]| columns.iter().map(|column| column.take(&[])).collect();
+        let partials = self.partials.iter().map(|partial| match partial {
+            PartialStates::States(columns) => PartialStates::States(none(columns)),
+            PartialStates::Rows(columns) => PartialStates::Rows(none(columns)),
+        });
+        PartialGroups { keys: none(&self.keys), partials: partials.collect(), group_count: 0 }
+    }
+
+    /// Appends some groups of others with the same columns, whose aggregates keep no rows. A key
+    /// may come twice then.
+    pub(super) fn append_rows(&mut self, other: &PartialGroups, groups: Range<usize>) {
+        let append = |to: &mut [Vector], from: &[Vector]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| to.append_rows(from, groups.clone()));
+        };
+        append(&mut self.keys, &other.keys);
+        for (to, from) in self.partials.iter_mut().zip(&other.partials) {
+            if let (PartialStates::States(to), PartialStates::States(from)) = (to, from) {
+                append(to, from);
+            }
+        }
+        self.group_count += groups.len();
+    }
+
+    /// Takes all groups out and keeps the memory.
+    pub fn clear(&mut self) {
+        let partials = self.partials.iter_mut().flat_map(|partial| match partial {
+            PartialStates::States(columns) | PartialStates::Rows(columns) => columns,
+        });
+        self.keys.iter_mut().chain(partials).for_each(Vector::clear);
+        self.group_count = 0;
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        let partials = self.partials.iter().flat_map(|partial| match partial {
+            PartialStates::States(columns) | PartialStates::Rows(columns) => columns,
+        });
+        self.keys.iter().chain(partials).map(Vector::byte_count).sum()
+    }
+}
+
 impl Groups {
     /// Returns the groups of no rows; without group keys there is one.
     pub fn new(group_by: &[Expr], aggregates: &[Aggregate], context: &EvalContext) -> Groups {
@@ -106,10 +150,42 @@ impl Groups {
         self.table.as_ref().map_or(0, GroupTable::byte_count) + states.sum::<usize>()
     }
 
+    /// Returns the rows of a batch as groups, each in one of its own: a key may come twice. For
+    /// rows of which hardly any two are of one group, and aggregates that keep no rows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Groups::feed`].
+    pub fn each_alone(&self, batch: &Batch, context: &EvalContext) -> Result<PartialGroups> {
+        let keys = self.group_by.iter().map(|key| key.eval_column(batch, context));
+        let keys =
+            keys.map(|key| key.map(Arc::unwrap_or_clone)).collect::<Result<Vec<Vector>>>()?;
+        let group_count = batch.row_count;
+        let numbers: Vec<u32> = (0..group_count as u32).collect();
+        let partial = |aggregate: &Aggregate| {
+            let mut states = AggregateStates::new(aggregate, context);
+            states.resize(group_count);
+            states.feed(&numbers, batch, context)?;
+            Ok(states.into_partial(group_count))
+        };
+        let partials = self.aggregates.iter().map(partial).collect::<Result<Vec<_>>>()?;
+        Ok(PartialGroups { keys, partials, group_count })
+    }
+
+    /// Returns whether an aggregate keeps rows up to the end.
+    pub fn keeps_rows(&self) -> bool {
+        self.aggregates.iter().any(Aggregate::keeps_rows)
+    }
+
     /// Returns what was gathered, and begins anew.
     pub fn take_partial(&mut self, context: &EvalContext) -> PartialGroups {
         let fresh = Groups::new(&self.group_by, &self.aggregates, context);
         std::mem::replace(self, fresh).into_partial()
+    }
+
+    /// Returns the types of the keys.
+    pub fn key_types(&self) -> Vec<DataType> {
+        self.group_by.iter().map(Expr::data_type).collect()
     }
 
     /// Returns what was gathered.

@@ -13,9 +13,12 @@ mod gather;
 mod group_table;
 mod groups;
 mod kept;
+mod narrow_sum;
+mod partition;
 mod ordered;
 mod pairs;
 mod percentile;
+mod plenty;
 mod resolve;
 mod sketch;
 mod sum;
@@ -25,6 +28,7 @@ mod states;
 mod tests;
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -40,12 +44,15 @@ pub use group_table::{GroupTable, key_hashes};
 pub use groups::{Groups, PartialGroups};
 pub use ordered::Hypothetical;
 pub use pairs::PairStatistic;
+pub use partition::{CutGroups, GroupPart, PARTITION_COUNT};
+pub use plenty::PlentyGroups;
 pub use resolve::{Resolved, resolve, resolve_ordered};
 pub use states::{AggregateStates, PartialStates};
 
 use bits::{AnyValue, BitStrings, Bits};
 use extreme::{Extreme, Truth};
 use gather::{Arrays, JsonTexts, JsonValues, Strings};
+use narrow_sum::NarrowSum;
 use ordered::{Question, Sorted, Standings};
 use pairs::PairMoments;
 use percentile::Percentiles;
@@ -263,8 +270,40 @@ pub trait Accumulator: Send {
     /// Adds a state that [`Accumulator::partial`] returned.
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()>;
 
+    /// Returns the states of groups `0..group_count`, a column for each of `types`, which are those
+    /// of [`Aggregate::partial_types`]. Aggregates that large numbers of groups are likely to have
+    /// do so without a datum in between.
+    fn partial_columns(&self, group_count: usize, types: &[DataType]) -> Vec<Vector> {
+        let column = |data_type: &DataType| Vector::new(*data_type, group_count);
+        let mut columns: Vec<Vector> = types.iter().map(column).collect();
+        for group in 0..group_count {
+            let partial = self.partial(group);
+            columns.iter_mut().zip(&partial).for_each(|(column, datum)| column.push(datum));
+        }
+        columns
+    }
+
+    /// Adds states that [`Accumulator::partial_columns`] returned: row `i` to group `groups[i]`.
+    fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
+        let mut state = PartialState::new();
+        for (row, group) in groups.iter().enumerate() {
+            state.clear();
+            state.extend(columns.iter().map(|column| column.datum(row)));
+            self.merge(*group as usize, &state)?;
+        }
+        Ok(())
+    }
+
     /// Returns the result of a group.
     fn finish(&self, group: usize) -> Result<Datum>;
+
+    /// Appends the results of some groups to a vector of their type.
+    fn finish_all(&self, groups: Range<usize>, results: &mut Vector) -> Result<()> {
+        for group in groups {
+            results.push(&self.finish(group)?);
+        }
+        Ok(())
+    }
 
     /// Returns the bytes held.
     fn byte_count(&self) -> usize;
@@ -289,7 +328,8 @@ impl Aggregate {
                     }
                     DataType::Numeric => Box::new(NumericSum::new(average)),
                     DataType::Interval => Box::new(IntervalSum::new(average)),
-                    _ => Box::new(IntegerSum::new(argument, average)),
+                    DataType::Int2 | DataType::Int4 => Box::new(NarrowSum::new(average)),
+                    _ => Box::new(IntegerSum::new(average)),
                 }
             }
             AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),
@@ -423,11 +463,6 @@ impl Aggregate {
         self.arguments.len().saturating_sub(self.order_by.len())
     }
 
-    /// Returns the number of datums in a partial state.
-    pub fn partial_width(&self) -> usize {
-        self.partial_types().len()
-    }
-
     /// Returns the types of the datums in a partial state. Any of them may be NULL.
     pub fn partial_types(&self) -> Vec<DataType> {
         let argument = self.argument_type();
@@ -436,6 +471,7 @@ impl Aggregate {
             AggregateKind::Sum | AggregateKind::Avg => match argument {
                 DataType::Float4 | DataType::Float8 => vec![DataType::Int8, DataType::Float8],
                 DataType::Interval => vec![DataType::Int8, DataType::Interval],
+                DataType::Int2 | DataType::Int4 => vec![DataType::Int8; 2],
                 _ => vec![DataType::Int8, DataType::Numeric],
             },
             AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => vec![argument],

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use super::kept::{Kept, group_numbers};
 use super::{Accumulator, Aggregate};
-use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::{EvalContext, Expr};
 use crate::vector::{Batch, Vector};
@@ -32,8 +31,8 @@ pub struct AggregateStates {
 /// The states of all groups as one part of the rows has them.
 #[derive(Debug, Clone)]
 pub enum PartialStates {
-    /// One after the other; each takes [`Aggregate::partial_types`].
-    States(Vec<Datum>),
+    /// Column by column, of [`Aggregate::partial_types`]; no columns where there are none.
+    States(Vec<Vector>),
     /// Of aggregates that keep rows ([`Aggregate::keeps_rows`]): these, of
     /// [`Aggregate::kept_types`].
     Rows(Vec<Vector>),
@@ -102,10 +101,8 @@ impl AggregateStates {
         match self.kept {
             Some(kept) => PartialStates::Rows(kept.into_columns()),
             None => {
-                let width = self.aggregate.partial_width();
-                let mut states = Vec::with_capacity(group_count * width);
-                (0..group_count).for_each(|group| states.extend(self.accumulator.partial(group)));
-                PartialStates::States(states)
+                let types = self.aggregate.partial_types();
+                PartialStates::States(self.accumulator.partial_columns(group_count, &types))
             }
         }
     }
@@ -117,13 +114,9 @@ impl AggregateStates {
     /// Overflow of a state; `XX001` for a state that is none.
     pub fn merge(&mut self, partial: &PartialStates, groups: &[u32]) -> Result<()> {
         match partial {
-            PartialStates::States(states) => {
-                let width = self.aggregate.partial_width().max(1);
-                for (state, group) in states.chunks_exact(width).zip(groups) {
-                    self.accumulator.merge(*group as usize, state)?;
-                }
-                Ok(())
-            }
+            // Nothing was gathered.
+            PartialStates::States(columns) if columns.is_empty() => Ok(()),
+            PartialStates::States(columns) => self.accumulator.merge_columns(groups, columns),
             PartialStates::Rows(columns) => {
                 let groups: Vec<u32> =
                     group_numbers(&columns[0]).map(|group| groups[group]).collect();
@@ -142,9 +135,7 @@ impl AggregateStates {
             kept.feed(self.accumulator.as_mut())?;
         }
         let mut results = Vector::new(self.aggregate.data_type, groups.len());
-        for group in groups {
-            results.push(&self.accumulator.finish(group)?);
-        }
+        self.accumulator.finish_all(groups, &mut results)?;
         Ok(results)
     }
 

@@ -1,7 +1,10 @@
 //! `count`, `sum` and `avg`.
 //!
-//! Integers add up in 128 bits, which no number of rows can exceed. A sum is NULL until a value
-//! comes, so a count goes with each.
+//! Bigints add up in 128 bits, which no number of rows can exceed; narrower integers have a state
+//! of their own ([`narrow_sum`](super::narrow_sum)). A sum is NULL until a value comes, so a count
+//! goes with each.
+
+use std::ops::Range;
 
 use smallvec::smallvec;
 
@@ -71,6 +74,16 @@ pub(super) fn partial_count(datum: &Datum) -> i64 {
     }
 }
 
+/// Returns a column without NULLs.
+pub(super) fn all_valid(data: VectorData) -> Vector {
+    Vector { data, validity: None }
+}
+
+/// Returns the numbers of a column of states.
+pub(super) fn expect_bigints(column: &Vector) -> &[i64] {
+    column.as_i64_slice().expect("states of this aggregate are bigints")
+}
+
 pub(super) fn overflow() -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
@@ -116,8 +129,24 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+        vec![all_valid(VectorData::Int8(self.counts[..group_count].to_vec()))]
+    }
+
+    fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
+        for (group, count) in groups.iter().zip(expect_bigints(&columns[0])) {
+            self.counts[*group as usize] += count;
+        }
+        Ok(())
+    }
+
     fn finish(&self, group: usize) -> Result<Datum> {
         Ok(Datum::Int8(self.counts[group]))
+    }
+
+    fn finish_all(&self, groups: Range<usize>, results: &mut Vector) -> Result<()> {
+        self.counts[groups].iter().for_each(|count| results.push_i64(*count));
+        Ok(())
     }
 
     fn byte_count(&self) -> usize {
@@ -125,85 +154,22 @@ impl Accumulator for Count {
     }
 }
 
-/// What becomes of a sum of integers at the end.
-enum Outcome {
-    /// `sum(int2)`, `sum(int4)`
-    Bigint,
-    /// `sum(int8)`
-    Numeric,
-    /// `avg(int)`
-    Average,
-}
-
-/// The sum of a group of integers.
+/// The sum of a group of bigints.
 #[derive(Clone, Copy, Default)]
 struct Total {
     sum: i128,
     count: i64,
 }
 
-/// `sum` and `avg` of integers.
+/// `sum` and `avg` of bigint; narrower integers: [`NarrowSum`](super::narrow_sum::NarrowSum).
 pub(super) struct IntegerSum {
     totals: Vec<Total>,
-    outcome: Outcome,
+    average: bool,
 }
 
 impl IntegerSum {
-    pub(super) fn new(argument: DataType, average: bool) -> IntegerSum {
-        let outcome = match argument {
-            _ if average => Outcome::Average,
-            DataType::Int8 => Outcome::Numeric,
-            _ => Outcome::Bigint,
-        };
-        IntegerSum { totals: Vec::new(), outcome }
-    }
-
-    fn add<T: Copy + Into<i64>>(
-        &mut self,
-        groups: &[u32],
-        values: &[T],
-        validity: Option<&[bool]>,
-    ) {
-        if let ([total], None) = (self.totals.as_mut_slice(), validity) {
-            total.sum += values.iter().map(|value| i128::from((*value).into())).sum::<i128>();
-            total.count += values.len() as i64;
-            return;
-        }
-        let totals = &mut self.totals;
-        each_valid(groups, values, validity, |group, value| {
-            let total = &mut totals[group];
-            total.sum += i128::from((*value).into());
-            total.count += 1;
-        });
-    }
-
-    /// Adds the values of a single group that fit 32 bits, whose sum over a batch fits 64.
-    fn add_narrow<T: Copy + Into<i64>>(
-        &mut self,
-        groups: &[u32],
-        values: &[T],
-        validity: Option<&[bool]>,
-    ) {
-        const CHUNK: usize = 1 << 20;
-        let [total] = self.totals.as_mut_slice() else {
-            return self.add(groups, values, validity);
-        };
-        match validity {
-            None => {
-                for chunk in values.chunks(CHUNK) {
-                    total.sum += i128::from(chunk.iter().map(|v| (*v).into()).sum::<i64>());
-                }
-                total.count += values.len() as i64;
-            }
-            Some(validity) => {
-                for (chunk, valid) in values.chunks(CHUNK).zip(validity.chunks(CHUNK)) {
-                    let pairs = chunk.iter().zip(valid);
-                    let kept = pairs.map(|(v, valid)| (*v).into() * i64::from(*valid));
-                    total.sum += i128::from(kept.sum::<i64>());
-                    total.count += valid.iter().map(|valid| i64::from(*valid)).sum::<i64>();
-                }
-            }
-        }
+    pub(super) fn new(average: bool) -> IntegerSum {
+        IntegerSum { totals: Vec::new(), average }
     }
 }
 
@@ -215,12 +181,20 @@ impl Accumulator for IntegerSum {
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
         let argument = expect_argument(arguments);
         let validity = argument.validity.as_deref();
-        match &argument.data {
-            VectorData::Int2(values) => self.add_narrow(groups, values, validity),
-            VectorData::Int4(values) => self.add_narrow(groups, values, validity),
-            VectorData::Int8(values) => self.add(groups, values, validity),
-            other => unexpected(other),
+        let VectorData::Int8(values) = &argument.data else {
+            unexpected(&argument.data);
+        };
+        if let ([total], None) = (self.totals.as_mut_slice(), validity) {
+            total.sum += values.iter().map(|value| i128::from(*value)).sum::<i128>();
+            total.count += values.len() as i64;
+            return Ok(());
         }
+        let totals = &mut self.totals;
+        each_valid(groups, values, validity, |group, value| {
+            let total = &mut totals[group];
+            total.sum += i128::from(*value);
+            total.count += 1;
+        });
         Ok(())
     }
 
@@ -238,20 +212,33 @@ impl Accumulator for IntegerSum {
         Ok(())
     }
 
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+        let totals = &self.totals[..group_count];
+        let counts = totals.iter().map(|total| total.count).collect();
+        let sums = totals.iter().map(|total| Numeric::from_i128(total.sum)).collect();
+        vec![all_valid(VectorData::Int8(counts)), all_valid(VectorData::Numeric(sums))]
+    }
+
+    fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
+        let (counts, sums) = (expect_bigints(&columns[0]), columns[1].as_numeric_slice());
+        for ((group, count), sum) in groups.iter().zip(counts).zip(sums.unwrap_or_default()) {
+            let total = &mut self.totals[*group as usize];
+            total.count += count;
+            total.sum += sum.to_i128().ok_or_else(overflow)?;
+        }
+        Ok(())
+    }
+
     fn finish(&self, group: usize) -> Result<Datum> {
         let Total { sum, count } = self.totals[group];
         if count == 0 {
             return Ok(Datum::Null);
         }
-        match self.outcome {
-            Outcome::Bigint => i64::try_from(sum).map(Datum::Int8).map_err(|_| {
-                Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
-            }),
-            Outcome::Numeric => Ok(Datum::Numeric(Numeric::from_i128(sum))),
-            Outcome::Average => {
-                Numeric::from_i128(sum).checked_div(&Numeric::from(count)).map(Datum::Numeric)
-            }
+        let sum = Numeric::from_i128(sum);
+        if self.average {
+            return sum.checked_div(&Numeric::from(count)).map(Datum::Numeric);
         }
+        Ok(Datum::Numeric(sum))
     }
 
     fn byte_count(&self) -> usize {
@@ -429,6 +416,21 @@ impl Accumulator for FloatSum {
             Datum::Float8(sum) => self.add(group, *sum),
             _ => Ok(()),
         }
+    }
+
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+        let counts = VectorData::Int8(self.counts[..group_count].to_vec());
+        let sums = VectorData::Float8(self.sums[..group_count].to_vec());
+        vec![all_valid(counts), all_valid(sums)]
+    }
+
+    fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
+        let (counts, sums) = (expect_bigints(&columns[0]), columns[1].as_f64_slice());
+        for ((group, count), sum) in groups.iter().zip(counts).zip(sums.unwrap_or_default()) {
+            self.counts[*group as usize] += count;
+            self.add(*group as usize, *sum)?;
+        }
+        Ok(())
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {

@@ -1,0 +1,241 @@
+//! Many groups in memory, cut into partitions by their keys, and the merge of these.
+//!
+//! Parts of an answer come cut ([`CutGroups`]). Nothing is merged until all have come, or until
+//! they take too much memory; then region threads merge a partition each, whose groups the
+//! processor's caches hold.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::read_ahead::{Bounds, Producer, Take};
+use store::transaction::ReadAhead;
+use types::aggregate::{Aggregate, CutGroups, GroupPart, Groups, PARTITION_COUNT, PartialGroups};
+use types::expr::Expr;
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType};
+
+use crate::error::{Error, Result};
+use crate::exec::Context;
+
+/// Groups gathered of several parts, before they are merged into a partition's.
+const GATHERED_GROUPS: usize = 16_384;
+/// Batches of a partition that wait for the session.
+const BATCHES_AHEAD: usize = 64;
+/// Bytes of all batches that wait for it.
+const BYTES_AHEAD: usize = 16 << 20;
+
+/// Groups that were cut.
+pub(super) struct CutParts {
+    shape: Arc<Shape>,
+    context: Arc<Context>,
+    /// As they came.
+    parts: Vec<CutGroups>,
+    part_bytes: usize,
+    /// Those that came before, merged: each partition's.
+    merged: Vec<PartialGroups>,
+    merged_bytes: usize,
+}
+
+/// What is computed.
+struct Shape {
+    group_by: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+}
+
+/// The groups of all partitions, merged and finished, in batches.
+pub(super) struct MergedParts {
+    ahead: ReadAhead<Partition>,
+}
+
+impl CutParts {
+    /// Returns no groups.
+    pub(super) fn new(
+        group_by: &[Expr],
+        aggregates: &[Aggregate],
+        context: &Arc<Context>,
+    ) -> CutParts {
+        let (group_by, aggregates) = (group_by.to_vec(), aggregates.to_vec());
+        CutParts {
+            shape: Arc::new(Shape { group_by, aggregates }),
+            context: Arc::clone(context),
+            parts: Vec::new(),
+            part_bytes: 0,
+            merged: Vec::new(),
+            merged_bytes: 0,
+        }
+    }
+
+    /// Adds groups.
+    pub(super) fn push(&mut self, part: CutGroups) {
+        self.part_bytes += part.byte_count();
+        self.parts.push(part);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.merged.is_empty()
+    }
+
+    /// Returns the bytes held.
+    pub(super) fn byte_count(&self) -> usize {
+        self.part_bytes + self.merged_bytes
+    }
+
+    /// Merges what has come. Returns whether that has made room: half of `bytes_max`.
+    pub(super) fn merge_early(&mut self, bytes_max: usize) -> Result<bool> {
+        // What is merged already would not become less.
+        if self.part_bytes < self.merged_bytes {
+            return Ok(false);
+        }
+        let mut ahead = self.merge(Outcome::Groups);
+        let mut merged = Vec::with_capacity(PARTITION_COUNT);
+        while let Some((_, made)) = ahead.next(Take::InOrder)? {
+            if let Made::Groups(groups) = made {
+                merged.push(groups);
+            }
+        }
+        self.merged_bytes = merged.iter().map(PartialGroups::byte_count).sum();
+        self.merged = merged;
+        Ok(self.byte_count() <= bytes_max / 2)
+    }
+
+    /// Takes out all groups. A key may come several times.
+    pub(super) fn take(&mut self) -> Vec<PartialGroups> {
+        (self.part_bytes, self.merged_bytes) = (0, 0);
+        let parts = std::mem::take(&mut self.parts).into_iter();
+        let parts = parts.map(|part| GroupPart::Cut(part).into_groups());
+        parts.chain(std::mem::take(&mut self.merged)).collect()
+    }
+
+    /// Merges all groups, and these.
+    pub(super) fn finish(&mut self, rest: GroupPart) -> MergedParts {
+        let types: Vec<DataType> = self.shape.group_by.iter().map(Expr::data_type).collect();
+        self.push(match rest {
+            GroupPart::Whole(groups) => CutGroups::new(&groups, &types),
+            GroupPart::Cut(cut) => cut,
+        });
+        MergedParts { ahead: self.merge(Outcome::Batches) }
+    }
+
+    /// Begins to merge all groups, which are taken out.
+    fn merge(&mut self, outcome: Outcome) -> ReadAhead<Partition> {
+        let stopped: Arc<AtomicBool> = Arc::default();
+        let parts = Arc::new(std::mem::take(&mut self.parts));
+        let mut merged = std::mem::take(&mut self.merged).into_iter();
+        (self.part_bytes, self.merged_bytes) = (0, 0);
+        let partitions: Vec<Partition> = (0..PARTITION_COUNT)
+            .map(|number| Partition {
+                number,
+                before: merged.next().unwrap_or_default(),
+                parts: Arc::clone(&parts),
+                shape: Arc::clone(&self.shape),
+                context: Arc::clone(&self.context),
+                stopped: Arc::clone(&stopped),
+                outcome,
+                groups: None,
+                next: 0,
+            })
+            .collect();
+        let threads = self.context.transaction.parallelism().map_or(1, |found| found.threads);
+        let bounds = Bounds { items: BATCHES_AHEAD, bytes: BYTES_AHEAD, parts: threads + 1 };
+        self.context.transaction.read_ahead(partitions, bounds, &stopped)
+    }
+}
+
+impl MergedParts {
+    /// Returns the next groups: their keys, then the results of the aggregates.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>> {
+        Ok(match self.ahead.next(Take::Any)? {
+            Some((_, Made::Batch(batch))) => Some(batch),
+            Some((_, Made::Groups(_))) | None => None,
+        })
+    }
+}
+
+/// What a merge makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Groups that others can be added to.
+    Groups,
+    /// Finished ones.
+    Batches,
+}
+
+/// A partition that is merged.
+struct Partition {
+    number: usize,
+    /// Groups that were merged before.
+    before: PartialGroups,
+    parts: Arc<Vec<CutGroups>>,
+    shape: Arc<Shape>,
+    context: Arc<Context>,
+    /// Nobody wants the answer any more.
+    stopped: Arc<AtomicBool>,
+    outcome: Outcome,
+    /// What became of them.
+    groups: Option<Groups>,
+    /// The next group to yield.
+    next: usize,
+}
+
+/// What comes of a partition.
+enum Made {
+    Groups(PartialGroups),
+    Batch(Batch),
+}
+
+impl Partition {
+    fn merge(&mut self) -> Result<Groups> {
+        let (shape, eval) = (&self.shape, &self.context.eval);
+        let mut groups = Groups::new(&shape.group_by, &shape.aggregates, eval);
+        groups.merge(&std::mem::take(&mut self.before))?;
+        let mut gathered = PartialGroups::default();
+        for part in self.parts.iter() {
+            part.append_to(self.number, &mut gathered);
+            if gathered.group_count >= GATHERED_GROUPS {
+                groups.merge(&gathered)?;
+                gathered.clear();
+                self.context.check()?;
+                if self.stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+        groups.merge(&gathered)?;
+        Ok(groups)
+    }
+}
+
+impl Producer for Partition {
+    type Item = Made;
+    type Error = Error;
+
+    fn next(&mut self) -> Result<Option<Made>> {
+        self.context.check()?;
+        if self.groups.is_none() {
+            if self.next > 0 {
+                return Ok(None);
+            }
+            let groups = self.merge()?;
+            if self.outcome == Outcome::Groups {
+                self.next = 1;
+                return Ok(Some(Made::Groups(groups.into_partial())));
+            }
+            self.groups = Some(groups);
+        }
+        let Some(groups) = &mut self.groups else { return Ok(None) };
+        let from = self.next;
+        self.next = groups.group_count().min(from + BATCH_ROWS);
+        if from == self.next {
+            self.groups = None;
+            return Ok(None);
+        }
+        Ok(Some(Made::Batch(groups.finish(from..self.next)?)))
+    }
+
+    fn byte_count(made: &Made) -> usize {
+        match made {
+            Made::Groups(groups) => groups.byte_count(),
+            Made::Batch(batch) => batch.columns.iter().map(|column| column.byte_count()).sum(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Many groups, cut into partitions by the hashes of their keys.
+//!
+//! ```text
+//!   groups of some rows  --cut-->  partition 0 | partition 1 | ... | partition 63
+//!   groups of others     --cut-->  partition 0 | partition 1 | ... | partition 63
+//!                                       |             |
+//!                                     merged        merged ...
+//! ```
+//!
+//! Equal keys are in one partition, so that each can be merged by itself: by different threads, in
+//! a hash table that the processor's caches hold.
+
+use super::group_table::key_hashes;
+use super::groups::PartialGroups;
+use super::states::PartialStates;
+use crate::datatype::DataType;
+use crate::vector::Vector;
+
+/// How many partitions there are.
+pub const PARTITION_COUNT: usize = 64;
+/// The bits of a hash that choose one: the highest, which no hash table uses first, nor partitions
+/// on disk.
+const SHIFT: u32 = u64::BITS - PARTITION_COUNT.trailing_zeros();
+
+/// What was gathered of some rows.
+#[derive(Debug, Clone)]
+pub enum GroupPart {
+    /// Few groups, or ones with aggregates that keep rows.
+    Whole(PartialGroups),
+    /// Many groups. A key may come twice.
+    Cut(CutGroups),
+}
+
+impl Default for GroupPart {
+    fn default() -> GroupPart {
+        GroupPart::Whole(PartialGroups::default())
+    }
+}
+
+impl GroupPart {
+    /// Returns the groups, in any order.
+    pub fn into_groups(self) -> PartialGroups {
+        match self {
+            GroupPart::Whole(groups) => groups,
+            GroupPart::Cut(cut) => cut.groups,
+        }
+    }
+}
+
+/// Groups in the order of their partitions. None of their aggregates keeps rows.
+#[derive(Debug, Clone)]
+pub struct CutGroups {
+    groups: PartialGroups,
+    /// Where each partition ends.
+    ends: Vec<u32>,
+}
+
+impl CutGroups {
+    /// Cuts groups whose keys are of these types.
+    ///
+    /// # Panics
+    ///
+    /// If an aggregate keeps rows.
+    pub fn new(groups: &PartialGroups, key_types: &[DataType]) -> CutGroups {
+        let keys: Vec<&Vector> = groups.keys.iter().collect();
+        let hashes = key_hashes(&keys, key_types, groups.group_count);
+        let mut counts = [0; PARTITION_COUNT];
+        hashes.iter().for_each(|hash| counts[(hash >> SHIFT) as usize] += 1);
+        let mut start = 0;
+        let mut next = counts.map(|count: u32| {
+            let first = start;
+            start += count;
+            first
+        });
+        let mut order = vec![0; groups.group_count];
+        for (group, hash) in (0u32..).zip(&hashes) {
+            let place = &mut next[(hash >> SHIFT) as usize];
+            order[*place as usize] = group;
+            *place += 1;
+        }
+        // Behind its last group each partition ends.
+        let ends = next.to_vec();
+        let take = |columns: &[Vector]| columns.iter().map(|column| column.take(&order)).collect();
+        let partials = groups.partials.iter().map(|partial| match partial {
+            PartialStates::States(columns) => PartialStates::States(take(columns)),
+            PartialStates::Rows(_) => unreachable!("rows that are kept are not cut"),
+        });
+        let partials = partials.collect();
+        let group_count = groups.group_count;
+        CutGroups {
+            groups: PartialGroups { keys: take(&groups.keys), partials, group_count },
+            ends,
+        }
+    }
+
+    /// Appends the groups of a partition to `out`, which is new or of the same shape.
+    pub fn append_to(&self, partition: usize, out: &mut PartialGroups) {
+        let start = if partition == 0 { 0 } else { self.ends[partition - 1] as usize };
+        let rows = start..self.ends[partition] as usize;
+        if rows.is_empty() {
+            return;
+        }
+        if out.keys.is_empty() {
+            *out = self.groups.emptied();
+        }
+        out.append_rows(&self.groups, rows);
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        self.groups.byte_count()
+    }
+}

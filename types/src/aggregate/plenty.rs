@@ -1,0 +1,212 @@
+//! Groups of rows that may have hardly any in common.
+//!
+//! A hash table of groups saves work where many rows are of one group. Where they are not, each row
+//! is a group of its own here, and is merged with others only once all of a partition are together
+//! ([`partition`](super::partition)).
+
+use super::groups::{Groups, PartialGroups};
+use super::partition::{CutGroups, GroupPart};
+use crate::error::Result;
+use crate::expr::EvalContext;
+use crate::vector::Batch;
+
+/// So many groups are told apart before that is given up: their states are in the caches.
+const GROUPS_TOLD_APART: usize = 16_384;
+/// Rows of a group, on average, that make it worth while.
+const ROWS_OF_GROUP: usize = 2;
+/// So many groups are cut.
+const GROUPS_CUT: usize = 4_096;
+
+/// See the module.
+pub struct PlentyGroups {
+    groups: Groups,
+    /// Rows that `groups` has.
+    row_count: usize,
+    /// Whether rows may be groups of their own.
+    may_stand_alone: bool,
+    /// Rows that are.
+    alone: PartialGroups,
+    alone_bytes: usize,
+}
+
+impl PlentyGroups {
+    /// Returns `groups`, which has none yet.
+    pub fn new(groups: Groups) -> PlentyGroups {
+        PlentyGroups {
+            row_count: 0,
+            may_stand_alone: !groups.key_types().is_empty() && !groups.keeps_rows(),
+            groups,
+            alone: PartialGroups::default(),
+            alone_bytes: 0,
+        }
+    }
+
+    /// Adds rows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Groups::feed`].
+    pub fn feed(&mut self, batch: &Batch, context: &EvalContext) -> Result<()> {
+        let count = self.groups.group_count();
+        let tells_little = count >= GROUPS_TOLD_APART && count * ROWS_OF_GROUP > self.row_count;
+        if !self.may_stand_alone || !tells_little {
+            self.row_count += batch.row_count;
+            return self.groups.feed(batch, context);
+        }
+        let rows = self.groups.each_alone(batch, context)?;
+        self.alone_bytes += rows.byte_count();
+        if self.alone.group_count == 0 {
+            self.alone = rows;
+        } else {
+            self.alone.append_rows(&rows, 0..rows.group_count);
+        }
+        Ok(())
+    }
+
+    /// Adds what was gathered of other rows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Groups::merge`].
+    pub fn merge(&mut self, part: &PartialGroups) -> Result<()> {
+        self.groups.merge(part)
+    }
+
+    /// Returns whether [`PlentyGroups::take`] would cut them.
+    pub fn may_be_cut(&self) -> bool {
+        let count = self.groups.group_count() + self.alone.group_count;
+        self.may_stand_alone && count >= GROUPS_CUT
+    }
+
+    /// Returns the bytes held.
+    pub fn byte_count(&self) -> usize {
+        self.groups.byte_count() + self.alone_bytes
+    }
+
+    /// Returns what was gathered, and begins anew.
+    pub fn take(&mut self, context: &EvalContext) -> GroupPart {
+        let may_be_cut = self.may_be_cut();
+        let mut part = self.groups.take_partial(context);
+        let alone = std::mem::take(&mut self.alone);
+        (self.row_count, self.alone_bytes) = (0, 0);
+        if alone.group_count > 0 {
+            part.append_rows(&alone, 0..alone.group_count);
+        }
+        match may_be_cut {
+            true => GroupPart::Cut(CutGroups::new(&part, &self.groups.key_types())),
+            false => GroupPart::Whole(part),
+        }
+    }
+
+    /// Returns the groups that are told apart, to be finished; rows that are not are none of them.
+    pub fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    /// Returns whether all rows are told apart.
+    pub fn tells_all(&self) -> bool {
+        self.alone.group_count == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::aggregate::{Aggregate, AggregateKind, PARTITION_COUNT};
+    use crate::datatype::DataType::{self, Int4, Int8, Text};
+    use crate::datum::Datum;
+    use crate::expr::Expr;
+    use crate::vector::BATCH_ROWS;
+
+    fn aggregate(kind: AggregateKind, argument: Option<Expr>) -> Aggregate {
+        Aggregate {
+            kind,
+            arguments: argument.into_iter().collect(),
+            distinct: false,
+            order_by: Vec::new(),
+            filter: None,
+            data_type: Int8,
+        }
+    }
+
+    /// Gathers `row_count` rows in two parts; returns these, and groups to merge them into. Row `i`
+    /// has key `i % key_count`, NULL for 0, and value `i`.
+    fn parts(key_type: DataType, row_count: i32, key_count: i32) -> (Vec<GroupPart>, Groups) {
+        let context = EvalContext::default();
+        let value = Expr::column(1, Int4);
+        let aggregates =
+            [aggregate(AggregateKind::CountRows, None), aggregate(AggregateKind::Sum, Some(value))];
+        let group_by = [Expr::column(0, key_type)];
+        let groups = || Groups::new(&group_by, &aggregates, &context);
+        let mut plenty = PlentyGroups::new(groups());
+        let mut parts = Vec::new();
+        let rows: Vec<i32> = (0..row_count).collect();
+        for (number, some) in rows.chunks(BATCH_ROWS).enumerate() {
+            let row = |i: &i32| {
+                let key = match i % key_count {
+                    0 => Datum::Null,
+                    key if key_type == Int4 => Datum::Int4(key),
+                    key => Datum::text(key.to_string()),
+                };
+                vec![key, Datum::Int4(*i)]
+            };
+            let rows: Vec<Vec<Datum>> = some.iter().map(row).collect();
+            plenty.feed(&Batch::from_rows(&[key_type, Int4], &rows), &context).unwrap();
+            if number == 40 {
+                parts.push(plenty.take(&context));
+            }
+        }
+        parts.push(plenty.take(&context));
+        (parts, groups())
+    }
+
+    fn check(key_type: DataType, row_count: i32, key_count: i32) {
+        let (parts, _) = parts(key_type, row_count, key_count);
+        let mut found = BTreeMap::new();
+        for partition in 0..PARTITION_COUNT {
+            let (_, mut groups) = self::parts(key_type, 0, 1);
+            let mut all = PartialGroups::default();
+            for part in &parts {
+                let GroupPart::Cut(part) = part else { panic!("many groups are cut") };
+                part.append_to(partition, &mut all);
+            }
+            groups.merge(&all).unwrap();
+            let batch = groups.finish(0..groups.group_count()).unwrap();
+            for row in 0..batch.row_count {
+                let row = batch.row(row);
+                let is_new = found.insert(format!("{:?}", row[0]), row[1..].to_vec()).is_none();
+                assert!(is_new, "{:?} is in two partitions", row[0]);
+            }
+        }
+        assert_eq!(found.len(), key_count as usize);
+        for key in 0..key_count {
+            let name = match (key, key_type) {
+                (0, _) => format!("{:?}", Datum::Null),
+                (_, Int4) => format!("{:?}", Datum::Int4(key)),
+                _ => format!("{:?}", Datum::text(key.to_string())),
+            };
+            let values = (key..row_count).step_by(key_count as usize).map(i64::from);
+            let (count, sum) = (values.clone().count() as i64, values.sum());
+            assert_eq!(found[&name], [Datum::Int8(count), Datum::Int8(sum)], "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_with_little_in_common_meet_in_their_partitions() {
+        check(Int4, 60_000, 35_000);
+        check(Text, 60_000, 35_000);
+    }
+
+    #[test]
+    fn few_groups_stay_whole() {
+        let (parts, mut groups) = parts(Int4, 50_000, 100);
+        assert_eq!(parts.len(), 2);
+        for part in parts {
+            let GroupPart::Whole(part) = part else { panic!("few groups are not cut") };
+            groups.merge(&part).unwrap();
+        }
+        assert_eq!(groups.group_count(), 100);
+    }
+}
