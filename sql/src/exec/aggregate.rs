@@ -2,19 +2,55 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use types::Batch;
+use types::aggregate::{Aggregate, AggregateKind, Groups, PlentyGroups};
+use types::expr::Expr;
 
 use crate::error::Result;
-use crate::exec::spilling_groups::SpillingGroups;
+use crate::exec::spilling_groups::{SpillingGroups, WHOLE_BYTES};
+use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator, build};
 use crate::plan::AggregateNode;
 
 /// See the module.
 pub(super) struct HashAggregate {
-    context: Arc<Context>,
     /// `None` once all rows were read.
     input: Option<Box<dyn Operator>>,
-    groups: SpillingGroups,
+    gathered: Arc<Gathered>,
+    context: Arc<Context>,
+}
+
+/// The groups, of which each thread that makes rows has some of its own.
+struct Gathered {
+    node: Arc<AggregateNode>,
+    /// Those of threads; each is with nobody at the moment.
+    own: Mutex<Vec<PlentyGroups>>,
+    all: Mutex<SpillingGroups>,
+}
+
+impl Gathered {
+    /// Adds what a thread has gathered to the others'.
+    fn add(&self, groups: &mut PlentyGroups, context: &Context) -> Result<()> {
+        let part = groups.take(&context.eval);
+        self.all.lock().merge(part)
+    }
+}
+
+impl Stage for Gathered {
+    fn apply(&self, batch: Batch, context: &Context, _: &mut Vec<Batch>) -> Result<()> {
+        let own = self.own.lock().pop();
+        let mut own = own.unwrap_or_else(|| {
+            let AggregateNode { group_by, aggregates, .. } = &*self.node;
+            PlentyGroups::new(Groups::new(group_by, aggregates, &context.eval))
+        });
+        own.feed(&batch, &context.eval)?;
+        if own.byte_count() > WHOLE_BYTES {
+            self.add(&mut own, context)?;
+        }
+        self.own.lock().push(own);
+        Ok(())
+    }
 }
 
 impl HashAggregate {
@@ -22,20 +58,55 @@ impl HashAggregate {
     pub(super) fn open(node: &Arc<AggregateNode>, context: &Arc<Context>) -> Result<HashAggregate> {
         Ok(HashAggregate {
             input: Some(build(&node.input, context)?),
-            groups: SpillingGroups::new(&node.group_by, &node.aggregates, context),
+            gathered: Arc::new(Gathered {
+                node: Arc::clone(node),
+                own: Mutex::default(),
+                all: Mutex::new(SpillingGroups::new(&node.group_by, &node.aggregates, context)),
+            }),
             context: Arc::clone(context),
         })
+    }
+
+    /// Returns whether parts of the rows may be gathered by different threads: whether the order of
+    /// rows does not show.
+    fn may_be_shared(&self) -> bool {
+        let node = &self.gathered.node;
+        let any_order = |aggregate: &Aggregate| {
+            !aggregate.keeps_rows()
+                && !aggregate.keeps_all()
+                && aggregate.kind != AggregateKind::AnyValue
+        };
+        let expressions = node.aggregates.iter().flat_map(Aggregate::expressions);
+        node.aggregates.iter().all(any_order)
+            && !expressions.chain(&node.group_by).any(Expr::is_volatile)
+    }
+
+    fn read(&mut self, mut input: Box<dyn Operator>) -> Result<()> {
+        let gathered = Arc::clone(&self.gathered) as Arc<dyn Stage>;
+        if self.may_be_shared() && input.takes_stages() && input.attach(&gathered)? {
+            while input.next()?.is_some() {
+                self.context.check()?;
+            }
+            drop(input);
+            let own = std::mem::take(&mut *self.gathered.own.lock());
+            return own
+                .into_iter()
+                .try_for_each(|mut groups| self.gathered.add(&mut groups, &self.context));
+        }
+        let mut all = self.gathered.all.lock();
+        while let Some(batch) = input.next()? {
+            self.context.check()?;
+            all.feed(&batch)?;
+        }
+        Ok(())
     }
 }
 
 impl Operator for HashAggregate {
     fn next(&mut self) -> Result<Option<Batch>> {
-        if let Some(mut input) = self.input.take() {
-            while let Some(batch) = input.next()? {
-                self.context.check()?;
-                self.groups.feed(&batch)?;
-            }
+        if let Some(input) = self.input.take() {
+            self.read(input)?;
         }
-        self.groups.next()
+        self.gathered.all.lock().next()
     }
 }

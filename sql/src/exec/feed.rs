@@ -59,7 +59,7 @@ pub(super) enum Fed {
     /// Some rows, or none yet.
     Rows,
     /// What a [`RowStage`] made of some rows.
-    Batch(Batch),
+    Batches(Vec<Batch>),
     /// There are no more.
     End,
 }
@@ -209,6 +209,11 @@ impl RowFeed {
         })
     }
 
+    /// Returns whether region threads may join in.
+    pub(super) fn may_join(&self) -> bool {
+        self.joining.is_some() && self.rows_read == 0
+    }
+
     /// Replaces the content of `out` by the next rows, at most `row_limit`; region threads give
     /// batches of their own size, which may go beyond the limit of the feed.
     pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<Fed> {
@@ -229,7 +234,7 @@ impl RowFeed {
             }
             Source::Ahead(ahead, take) => match ahead.next(*take)? {
                 None => false,
-                Some((_, PartRows::Batch(batch))) => return Ok(Fed::Batch(batch)),
+                Some((_, PartRows::Batches(batches))) => return Ok(Fed::Batches(batches)),
                 Some((_, PartRows::Cells(cells))) => {
                     out.add_cells(|out| {
                         *out = cells;

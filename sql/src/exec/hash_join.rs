@@ -1,7 +1,8 @@
 //! Hash join: candidates are the right rows with equal keys. NULL keys match nothing.
 //!
-//! The right side is kept in memory. If it does not fit, both sides are cut into partitions on
-//! disk, by the hashes of their keys, and joined partition by partition.
+//! The right side is kept in memory. Where the left one is a scan, region threads pair its rows as
+//! they read them ([`stage`](crate::exec::stage)). If the right side does not fit, both sides are
+//! cut into partitions on disk, by the hashes of their keys, and joined partition by partition.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use types::expr::Expr;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Vector};
 
-use crate::error::Result;
-use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::pairs::{Candidates, JoinParts, PairJoin, RightSide};
 use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
+use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator, build};
 use crate::plan::KeyJoinNode;
 use crate::spill::SpillFile;
@@ -30,9 +32,13 @@ pub(super) struct KeyIndex {
     heads: Vec<u32>,
     /// The right row after each in its group.
     chain: Vec<u32>,
-    /// Groups of the left batch at hand.
+}
+
+/// The keys of a batch.
+pub(super) struct ProbedKeys {
+    /// The group of each row.
     groups: Vec<u32>,
-    /// Whether a key of the left row is NULL.
+    /// Whether a key of each row is NULL.
     has_null: Vec<bool>,
 }
 
@@ -48,6 +54,10 @@ pub(super) struct HashJoin {
     level: u32,
     /// Partitions to come.
     pending: Vec<Partition>,
+    /// The left side, once its rows are paired where they are made.
+    piped: Option<Box<dyn Operator>>,
+    /// Whether that was tried.
+    was_begun: bool,
 }
 
 /// Rows of both sides with some hashes of their keys.
@@ -68,6 +78,8 @@ impl HashJoin {
             running: None,
             level: 0,
             pending: Vec::new(),
+            piped: None,
+            was_begun: false,
         };
         join.run(build(&node.left, context)?, build(&node.right, context)?);
         Ok(join)
@@ -97,22 +109,22 @@ impl HashJoin {
         Ok(true)
     }
 
-    /// Cuts what a join was to have into partitions. `right` was read of its right side.
-    fn cut(&mut self, parts: JoinParts<KeyIndex>, right: Collected) -> Result<()> {
+    /// Cuts what a join was to have into partitions.
+    fn cut(&mut self, join: PairJoin<KeyIndex>) -> Result<()> {
+        let (mut left, side, mut more) = join.into_parts();
+        let right = side.into_rows();
         let (node, context) = (&self.node, &self.context);
         let mut of_right = Partitions::new(&self.right_types, self.level);
         let rows: Vec<u32> = (0..right.row_count as u32).collect();
         for some in rows.chunks(BATCH_ROWS) {
             add(&mut of_right, &right.batch(some), &node.right_keys, context)?;
         }
-        drop((right, parts.candidates));
-        let mut more = parts.right;
+        drop(right);
         while let Some(batch) = more.next()? {
             add(&mut of_right, &batch, &node.right_keys, context)?;
         }
         let mut of_left = Partitions::new(&self.left_types, self.level);
-        let mut more = parts.left;
-        while let Some(batch) = more.next()? {
+        while let Some(batch) = left.next()? {
             add(&mut of_left, &batch, &node.left_keys, context)?;
         }
         let level = self.level + 1;
@@ -133,8 +145,54 @@ fn add(to: &mut Partitions, batch: &Batch, keys: &[Expr], context: &Context) -> 
     to.add(batch, &key_hashes(&keys, &types, batch.row_count), context)
 }
 
+impl HashJoin {
+    /// Reads the right side and has the left one pair its rows with it, if both can be.
+    fn begin(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.was_begun, true)
+            || !RightSide::<KeyIndex>::is_by_left_rows(self.node.kind)
+        {
+            return Ok(());
+        }
+        let Some(mut join) = self.running.take() else { return Ok(()) };
+        if !join.left_takes_stages() || !join.read_right(Some(self.context.work_mem))? {
+            self.running = Some(join);
+            return Ok(());
+        }
+        let (mut left, side, _) = join.into_parts();
+        let side: Arc<dyn Stage> = Arc::new(side);
+        if !left.attach(&side)? {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a step takes no stage any more"));
+        }
+        self.piped = Some(left);
+        Ok(())
+    }
+}
+
 impl Operator for HashJoin {
+    fn takes_stages(&self) -> bool {
+        match &self.piped {
+            Some(_) => true,
+            None => {
+                !self.was_begun
+                    && RightSide::<KeyIndex>::is_by_left_rows(self.node.kind)
+                    && self.running.as_ref().is_some_and(PairJoin::left_takes_stages)
+            }
+        }
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        self.begin()?;
+        match &mut self.piped {
+            Some(left) => left.attach(stage),
+            None => Ok(false),
+        }
+    }
+
     fn next(&mut self) -> Result<Option<Batch>> {
+        self.begin()?;
+        if let Some(left) = &mut self.piped {
+            return left.next();
+        }
         loop {
             let Some(mut join) = self.running.take() else {
                 if self.advance()? {
@@ -145,8 +203,7 @@ impl Operator for HashJoin {
             // What the last level does not cut is one key, or a few.
             let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem);
             if !join.read_right(room)? {
-                let (parts, right) = join.into_parts();
-                self.cut(parts, right)?;
+                self.cut(join)?;
                 continue;
             }
             if let Some(batch) = join.next()? {
@@ -167,39 +224,37 @@ impl KeyIndex {
             table: GroupTable::new(&key_types),
             heads: Vec::new(),
             chain: Vec::new(),
-            groups: Vec::new(),
-            has_null: Vec::new(),
         }
-    }
-
-    /// Computes the keys of a batch, and which rows have a NULL among them.
-    fn keys_of(
-        &mut self,
-        keys: &[Expr],
-        batch: &Batch,
-        context: &Context,
-    ) -> Result<Vec<Arc<Vector>>> {
-        let keys = columns_of(keys, batch, &context.eval)?;
-        self.has_null.clear();
-        self.has_null.resize(batch.row_count, false);
-        for key in &keys {
-            if let Some(validity) = &key.validity {
-                let rows = self.has_null.iter_mut().zip(validity);
-                rows.for_each(|(has_null, valid)| *has_null |= !valid);
-            }
-        }
-        Ok(keys)
     }
 }
 
+/// Computes the keys of a batch, and which rows have a NULL among them.
+fn keys_of(
+    keys: &[Expr],
+    batch: &Batch,
+    context: &Context,
+) -> Result<(Vec<Arc<Vector>>, Vec<bool>)> {
+    let keys = columns_of(keys, batch, &context.eval)?;
+    let mut has_null = vec![false; batch.row_count];
+    for key in &keys {
+        if let Some(validity) = &key.validity {
+            let rows = has_null.iter_mut().zip(validity);
+            rows.for_each(|(has_null, valid)| *has_null |= !valid);
+        }
+    }
+    Ok((keys, has_null))
+}
+
 impl Candidates for KeyIndex {
+    type Probe = ProbedKeys;
+
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
-        let keys = Arc::clone(&self.right_keys);
-        let keys = self.keys_of(&keys, batch, context)?;
+        let (keys, has_null) = keys_of(&self.right_keys, batch, context)?;
         let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
-        self.table.assign(&keys, batch.row_count, &mut self.groups);
+        let mut groups = Vec::new();
+        self.table.assign(&keys, batch.row_count, &mut groups);
         self.heads.resize(self.table.group_count(), END);
-        for (&group, &has_null) in self.groups.iter().zip(&self.has_null) {
+        for (group, has_null) in groups.into_iter().zip(has_null) {
             let row = self.chain.len() as u32;
             let head = &mut self.heads[group as usize];
             if has_null {
@@ -212,20 +267,20 @@ impl Candidates for KeyIndex {
         Ok(())
     }
 
-    fn probe(&mut self, batch: &Batch, context: &Context) -> Result<()> {
-        let keys = Arc::clone(&self.left_keys);
-        let keys = self.keys_of(&keys, batch, context)?;
+    fn probe(&self, batch: &Batch, context: &Context) -> Result<ProbedKeys> {
+        let (keys, has_null) = keys_of(&self.left_keys, batch, context)?;
         let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
-        self.table.find(&keys, batch.row_count, &mut self.groups);
-        Ok(())
+        let mut groups = Vec::new();
+        self.table.find(&keys, batch.row_count, &mut groups);
+        Ok(ProbedKeys { groups, has_null })
     }
 
-    fn first(&self, left_row: usize) -> Option<u32> {
-        if *self.has_null.get(left_row)? {
+    fn first(&self, probe: &ProbedKeys, left_row: usize) -> Option<u32> {
+        if *probe.has_null.get(left_row)? {
             return None;
         }
         // Keys that only the left side has are behind all heads.
-        let head = self.heads.get(self.groups[left_row] as usize)?;
+        let head = self.heads.get(probe.groups[left_row] as usize)?;
         (*head != END).then_some(*head)
     }
 

@@ -26,6 +26,7 @@ use crate::exec::part_reader::RowStage;
 use crate::exec::project::columns_of;
 use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::scan::time_range;
+use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::scan::ScanNode;
 use crate::plan::{LookupJoinNode, Node};
@@ -35,15 +36,21 @@ const GATHERED_ROWS: usize = 256;
 
 /// See the module.
 pub(super) struct LookupJoin {
+    left: Input,
+    lookup: Arc<Lookup>,
+    /// The left batch at hand and its right rows.
+    pairs: Option<PairJoin<KeyIndex>>,
+    was_begun: bool,
+}
+
+/// Finds the right rows of left batches.
+struct Lookup {
     node: Arc<LookupJoinNode>,
     scan: Arc<ScanNode>,
     context: Arc<Context>,
-    left: Box<dyn Operator>,
     table: Arc<TableReader>,
     stage: Arc<RowStage>,
     options: RowOptions,
-    /// The left batch at hand and its right rows.
-    pairs: Option<PairJoin<KeyIndex>>,
 }
 
 impl LookupJoin {
@@ -59,15 +66,19 @@ impl LookupJoin {
             limit: None,
             reverse: false,
         };
-        Ok(LookupJoin {
-            left: build(&node.left, context)?,
+        let lookup = Lookup {
             table: Arc::new(context.reader(scan.path.store_table)?),
             stage,
             options,
             scan: Arc::clone(scan),
             node: Arc::clone(node),
             context: Arc::clone(context),
+        };
+        Ok(LookupJoin {
+            left: Input::new(build(&node.left, context)?),
+            lookup: Arc::new(lookup),
             pairs: None,
+            was_begun: false,
         })
     }
 
@@ -77,7 +88,7 @@ impl LookupJoin {
         if first.row_count >= GATHERED_ROWS {
             return Ok(Some(first));
         }
-        let mut all = Collected::new(&self.node.left_types);
+        let mut all = Collected::new(&self.lookup.node.left_types);
         all.add(&first);
         while all.row_count < GATHERED_ROWS {
             let Some(batch) = self.left.next()? else { break };
@@ -87,6 +98,12 @@ impl LookupJoin {
         Ok(Some(Batch { columns, row_count: all.row_count }))
     }
 
+    fn own_stage(lookup: &Arc<Lookup>) -> Arc<dyn Stage> {
+        Arc::clone(lookup) as Arc<dyn Stage>
+    }
+}
+
+impl Lookup {
     /// Computes the keys of the rows that a batch asks for.
     fn keys(&self, batch: &Batch) -> Result<Keys> {
         let expressions: Vec<_> = self.node.bindings.iter().map(|(_, e)| e.clone()).collect();
@@ -150,8 +167,33 @@ impl LookupJoin {
     }
 }
 
+impl Stage for Lookup {
+    fn apply(&self, batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
+        let mut pairs = self.turn_to(batch)?;
+        while let Some(batch) = pairs.next()? {
+            out.push(batch);
+        }
+        Ok(())
+    }
+}
+
 impl Operator for LookupJoin {
+    fn takes_stages(&self) -> bool {
+        self.left.takes_stages()
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        self.was_begun = true;
+        self.left.attach(|| LookupJoin::own_stage(&self.lookup), stage)
+    }
+
     fn next(&mut self) -> Result<Option<Batch>> {
+        if !std::mem::replace(&mut self.was_begun, true) {
+            self.left.attach_own(|| LookupJoin::own_stage(&self.lookup))?;
+        }
+        if self.left.is_attached() {
+            return self.left.next();
+        }
         loop {
             if let Some(pairs) = &mut self.pairs {
                 if let Some(batch) = pairs.next()? {
@@ -160,7 +202,7 @@ impl Operator for LookupJoin {
                 self.pairs = None;
             }
             let Some(batch) = self.gather()? else { return Ok(None) };
-            self.pairs = Some(self.turn_to(batch)?);
+            self.pairs = Some(self.lookup.turn_to(batch)?);
         }
     }
 }

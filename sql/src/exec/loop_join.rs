@@ -42,16 +42,18 @@ impl Operator for LoopJoin {
 }
 
 impl Candidates for AllRows {
+    type Probe = ();
+
     fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
         self.row_count += batch.row_count as u32;
         Ok(())
     }
 
-    fn probe(&mut self, _batch: &Batch, _context: &Context) -> Result<()> {
+    fn probe(&self, _batch: &Batch, _context: &Context) -> Result<()> {
         Ok(())
     }
 
-    fn first(&self, _left_row: usize) -> Option<u32> {
+    fn first(&self, _probe: &(), _left_row: usize) -> Option<u32> {
         (self.row_count > 0).then_some(0)
     }
 

@@ -1,19 +1,36 @@
 //! A step whose rows and time are counted, for EXPLAIN ANALYZE.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use store::read_figures;
+use store::{ReadFigures, read_figures};
 use types::Batch;
 
 use crate::error::Result;
+use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator};
 use crate::plan::profile::Profile;
 
 struct Measured {
     inner: Box<dyn Operator>,
+    counter: Arc<Counter>,
+    /// Rows are counted where they are made.
+    is_attached: bool,
+}
+
+/// Counts the rows of a step.
+struct Counter {
     step: usize,
     profile: Arc<Profile>,
+}
+
+impl Stage for Counter {
+    fn apply(&self, batch: Batch, _context: &Context, out: &mut Vec<Batch>) -> Result<()> {
+        let rows = batch.row_count as u64;
+        self.profile.add(self.step, rows, Duration::ZERO, ReadFigures::default());
+        out.push(batch);
+        Ok(())
+    }
 }
 
 /// Returns a step that counts what it does, if that is asked for.
@@ -26,7 +43,8 @@ pub(super) fn measured(
         None => inner,
         Some(profile) => {
             profile.open(step);
-            Box::new(Measured { inner, step, profile: Arc::clone(profile) })
+            let counter = Arc::new(Counter { step, profile: Arc::clone(profile) });
+            Box::new(Measured { inner, counter, is_attached: false })
         }
     }
 }
@@ -36,10 +54,27 @@ impl Operator for Measured {
         let (began, before) = (Instant::now(), read_figures());
         let batch = self.inner.next();
         let rows = match &batch {
-            Ok(Some(batch)) => batch.row_count as u64,
+            Ok(Some(batch)) if !self.is_attached => batch.row_count as u64,
             _ => 0,
         };
-        self.profile.add(self.step, rows, began.elapsed(), read_figures() - before);
+        let Counter { step, profile } = &*self.counter;
+        profile.add(*step, rows, began.elapsed(), read_figures() - before);
         batch
+    }
+
+    fn takes_stages(&self) -> bool {
+        self.inner.takes_stages()
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        let (began, before) = (Instant::now(), read_figures());
+        if !self.is_attached {
+            let counter: Arc<dyn Stage> = Arc::clone(&self.counter) as Arc<dyn Stage>;
+            self.is_attached = self.inner.attach(&counter)?;
+        }
+        let attached = self.is_attached && self.inner.attach(stage)?;
+        let Counter { step, profile } = &*self.counter;
+        profile.add(*step, 0, began.elapsed(), read_figures() - before);
+        Ok(attached)
     }
 }

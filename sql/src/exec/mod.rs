@@ -9,6 +9,7 @@
 //! ([`memory`]) a statement fails with 53200.
 
 pub(crate) mod memory;
+mod stage;
 mod measured;
 mod key_range;
 mod range_reader;
@@ -74,6 +75,7 @@ use types::{Batch, Datum};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::measured::measured;
+use crate::exec::stage::Stage;
 use crate::exec::watch::Watch;
 use crate::logical::ApplyKind;
 use crate::plan::profile::Profile;
@@ -179,6 +181,22 @@ pub trait Operator: Send {
     /// Whatever evaluation, the store or a cancellation raises; the operator is not to be used
     /// after that.
     fn next(&mut self) -> Result<Option<Batch>>;
+
+    /// Returns whether [`Operator::attach`] would be of use now: batches are made side by side.
+    fn takes_stages(&self) -> bool {
+        false
+    }
+
+    /// Has each batch put through `stage` by the thread that makes it, before any was taken; what
+    /// comes of it is yielded in its place. Returns `false`, and nothing has changed for who takes
+    /// the batches, if that cannot be.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Operator::next`]: a step below may have to be read for it.
+    fn attach(&mut self, _stage: &Arc<dyn Stage>) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// What a statement that changes data did.

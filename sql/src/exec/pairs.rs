@@ -11,17 +11,21 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator, memory};
 use crate::logical::JoinKind;
 
 /// Which right rows may match a left row.
-pub(super) trait Candidates: Send {
+pub(super) trait Candidates: Send + Sync {
+    /// What is known of a left batch.
+    type Probe: Send;
+
     /// Adds right rows, which are numbered on.
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()>;
-    /// Turns to a left batch.
-    fn probe(&mut self, batch: &Batch, context: &Context) -> Result<()>;
+    /// Looks at a left batch.
+    fn probe(&self, batch: &Batch, context: &Context) -> Result<Self::Probe>;
     /// Returns the first candidate of a row of that batch.
-    fn first(&self, left_row: usize) -> Option<u32>;
+    fn first(&self, probe: &Self::Probe, left_row: usize) -> Option<u32>;
     /// Returns the candidate after `right_row`.
     fn after(&self, right_row: u32) -> Option<u32>;
     /// Returns the bytes held.
@@ -83,76 +87,82 @@ pub(super) struct JoinParts<C> {
     pub(super) right_types: Vec<DataType>,
 }
 
+/// The right rows of a join, and how left rows are paired with them.
+pub(super) struct RightSide<C> {
+    kind: JoinKind,
+    candidates: C,
+    on: Option<Expr>,
+    left_types: Vec<DataType>,
+    right_types: Vec<DataType>,
+    rows: Collected,
+}
+
 /// A running join.
-pub(super) struct PairJoin<C> {
-    parts: JoinParts<C>,
+pub(super) struct PairJoin<C: Candidates> {
+    left: Box<dyn Operator>,
+    right: Box<dyn Operator>,
+    /// As far as it was read.
+    side: RightSide<C>,
     context: Arc<Context>,
-    /// The right side, as far as it was read.
-    right: Collected,
-    /// Whether that is all.
+    /// Whether all of the right side was read.
     has_right: bool,
+    /// Which right rows have a match, if the kind of join asks for it.
     right_matched: Vec<bool>,
     /// Right rows up to here were yielded without a match.
     right_done: usize,
-    probe: Option<Probe>,
+    probe: Option<Probe<C>>,
 }
 
-/// The left batch at hand.
-struct Probe {
+/// A left batch at hand.
+pub(super) struct Probe<C: Candidates> {
     batch: Batch,
+    found: C::Probe,
     matched: Vec<bool>,
     row: usize,
     /// The next candidate of `row`.
     candidate: Option<u32>,
 }
 
-impl<C: Candidates> PairJoin<C> {
-    pub(super) fn new(parts: JoinParts<C>, context: &Arc<Context>) -> PairJoin<C> {
-        PairJoin {
-            right: Collected::new(&parts.right_types),
-            has_right: false,
-            parts,
-            context: Arc::clone(context),
-            right_matched: Vec::new(),
-            right_done: 0,
-            probe: None,
-        }
+impl<C: Candidates> RightSide<C> {
+    /// Turns to a left batch.
+    pub(super) fn begin(&self, batch: Batch, context: &Context) -> Result<Probe<C>> {
+        let found = self.candidates.probe(&batch, context)?;
+        Ok(Probe {
+            matched: vec![false; batch.row_count],
+            row: 0,
+            candidate: self.candidates.first(&found, 0),
+            found,
+            batch,
+        })
     }
 
-    /// Reads the right side, once. Returns whether it fits into so many bytes: if not, the join can
-    /// only be taken apart. `None`: past what a statement may keep at all, it fails.
-    pub(super) fn read_right(&mut self, bytes_max: Option<usize>) -> Result<bool> {
-        while !self.has_right {
-            self.context.check()?;
-            let Some(batch) = self.parts.right.next()? else {
-                self.right_matched = vec![false; self.right.row_count];
-                self.has_right = true;
-                break;
+    /// Returns what the left batch at hand yields next; at its end there is none at hand.
+    pub(super) fn next_of(
+        &self,
+        probe: &mut Option<Probe<C>>,
+        right_matched: &mut [bool],
+        context: &Context,
+    ) -> Result<Option<Batch>> {
+        while let Some(at_hand) = probe {
+            context.check()?;
+            let (left, right) = self.pairs(at_hand);
+            let batch = match left.is_empty() {
+                true => probe.take().and_then(|probe| self.finish(&probe)),
+                false => self.check(at_hand, (&left, &right), right_matched, context)?,
             };
-            self.parts.candidates.add(&batch, &self.context)?;
-            self.right.add(&batch);
-            let bytes = self.right.byte_count() + self.parts.candidates.byte_count();
-            match bytes_max {
-                Some(bytes_max) if bytes > bytes_max => return Ok(false),
-                Some(_) => {}
-                None => memory::check(bytes, self.context.work_mem)?,
+            if batch.is_some() {
+                return Ok(batch);
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
-    /// Takes the join apart: what is left of its sides, and what was read of the right one.
-    pub(super) fn into_parts(self) -> (JoinParts<C>, Collected) {
-        (self.parts, self.right)
-    }
-
-    /// Makes the next pairs of the batch at hand.
-    fn pairs(&mut self) -> (Vec<u32>, Vec<u32>) {
+    /// Makes the next pairs of a batch.
+    fn pairs(&self, probe: &mut Probe<C>) -> (Vec<u32>, Vec<u32>) {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let Some(probe) = &mut self.probe else { return (left, right) };
         // One match is enough for these.
-        let once = matches!(self.parts.kind, JoinKind::Semi | JoinKind::Anti);
-        let unconditional = once && self.parts.on.is_none();
+        let once = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        let unconditional = once && self.on.is_none();
         while left.len() < BATCH_ROWS && probe.row < probe.batch.row_count {
             match probe.candidate.filter(|_| !(once && probe.matched[probe.row])) {
                 Some(candidate) => {
@@ -160,13 +170,13 @@ impl<C: Candidates> PairJoin<C> {
                     right.push(candidate);
                     probe.candidate = match unconditional {
                         true => None,
-                        false => self.parts.candidates.after(candidate),
+                        false => self.candidates.after(candidate),
                     };
                 }
                 None => {
                     probe.row += 1;
                     if probe.row < probe.batch.row_count {
-                        probe.candidate = self.parts.candidates.first(probe.row);
+                        probe.candidate = self.candidates.first(&probe.found, probe.row);
                     }
                 }
             }
@@ -174,11 +184,16 @@ impl<C: Candidates> PairJoin<C> {
         (left, right)
     }
 
-    /// Checks pairs; returns those that match, if the join yields pairs.
-    fn check(&mut self, left: &[u32], right: &[u32]) -> Result<Option<Batch>> {
-        let Some(probe) = &mut self.probe else { return Ok(None) };
-        let yields = !matches!(self.parts.kind, JoinKind::Semi | JoinKind::Anti);
-        if !yields && self.parts.on.is_none() {
+    /// Checks pairs, left rows and right ones; returns those that match, if the join yields pairs.
+    fn check(
+        &self,
+        probe: &mut Probe<C>,
+        (left, right): (&[u32], &[u32]),
+        right_matched: &mut [bool],
+        context: &Context,
+    ) -> Result<Option<Batch>> {
+        let yields = !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        if !yields && self.on.is_none() {
             left.iter().for_each(|&row| probe.matched[row as usize] = true);
             return Ok(None);
         }
@@ -189,17 +204,20 @@ impl<C: Candidates> PairJoin<C> {
             true => Arc::clone(column),
             false => Arc::new(column.take(left)),
         });
-        let columns = columns.chain(self.right.take(right)).collect();
+        let columns = columns.chain(self.rows.take(right)).collect();
         let mut pairs = Batch { columns, row_count: left.len() };
-        let selection = match &self.parts.on {
+        let selection = match &self.on {
             None => None,
-            Some(on) => Some(on.filter_batch(&pairs, &self.context.eval)?),
+            Some(on) => Some(on.filter_batch(&pairs, &context.eval)?),
         };
         let mut mark = |pair: usize| {
             probe.matched[left[pair] as usize] = true;
-            self.right_matched[right[pair] as usize] = true;
+            if let Some(matched) = right_matched.get_mut(right[pair] as usize) {
+                *matched = true;
+            }
         };
         match &selection {
+            _ if self.kind == JoinKind::Inner => {}
             None => (0..left.len()).for_each(&mut mark),
             Some(selection) => selection.iter().for_each(|&pair| mark(pair as usize)),
         }
@@ -212,10 +230,9 @@ impl<C: Candidates> PairJoin<C> {
         Ok((yields && pairs.row_count > 0).then_some(pairs))
     }
 
-    /// What the left batch yields when all its pairs were made.
-    fn finish_probe(&mut self) -> Option<Batch> {
-        let probe = self.probe.take()?;
-        let wanted = match self.parts.kind {
+    /// What a left batch yields when all its pairs were made.
+    fn finish(&self, probe: &Probe<C>) -> Option<Batch> {
+        let wanted = match self.kind {
             JoinKind::Inner | JoinKind::Right => return None,
             JoinKind::Semi => true,
             JoinKind::Left | JoinKind::Full | JoinKind::Anti => false,
@@ -227,18 +244,81 @@ impl<C: Candidates> PairJoin<C> {
             return None;
         }
         let mut batch = probe.batch.take(&rows);
-        if matches!(self.parts.kind, JoinKind::Left | JoinKind::Full) {
-            batch.columns.extend(nulls(&self.parts.right_types, rows.len()));
+        if matches!(self.kind, JoinKind::Left | JoinKind::Full) {
+            batch.columns.extend(nulls(&self.right_types, rows.len()));
         }
         Some(batch)
     }
 
+    /// Returns whether right rows are yielded that have no match.
+    fn yields_right(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+}
+
+impl<C: Candidates> PairJoin<C> {
+    pub(super) fn new(parts: JoinParts<C>, context: &Arc<Context>) -> PairJoin<C> {
+        PairJoin {
+            left: parts.left,
+            right: parts.right,
+            side: RightSide {
+                kind: parts.kind,
+                candidates: parts.candidates,
+                on: parts.on,
+                rows: Collected::new(&parts.right_types),
+                left_types: parts.left_types,
+                right_types: parts.right_types,
+            },
+            has_right: false,
+            context: Arc::clone(context),
+            right_matched: Vec::new(),
+            right_done: 0,
+            probe: None,
+        }
+    }
+
+    /// Reads the right side, once. Returns whether it fits into so many bytes: if not, the join can
+    /// only be taken apart. `None`: past what a statement may keep at all, it fails.
+    pub(super) fn read_right(&mut self, bytes_max: Option<usize>) -> Result<bool> {
+        let side = &mut self.side;
+        while !self.has_right {
+            self.context.check()?;
+            let Some(batch) = self.right.next()? else {
+                if side.yields_right() {
+                    self.right_matched = vec![false; side.rows.row_count];
+                }
+                self.has_right = true;
+                break;
+            };
+            side.candidates.add(&batch, &self.context)?;
+            side.rows.add(&batch);
+            let bytes = side.rows.byte_count() + side.candidates.byte_count();
+            match bytes_max {
+                Some(bytes_max) if bytes > bytes_max => return Ok(false),
+                Some(_) => {}
+                None => memory::check(bytes, self.context.work_mem)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the left side takes stages.
+    pub(super) fn left_takes_stages(&self) -> bool {
+        self.left.takes_stages()
+    }
+
+    /// Takes the join apart, which has yielded nothing: its left side, what was read of the right
+    /// one, and what is left of that.
+    pub(super) fn into_parts(self) -> (Box<dyn Operator>, RightSide<C>, Box<dyn Operator>) {
+        (self.left, self.side, self.right)
+    }
+
     /// Right rows without a match, padded with NULLs.
     fn unmatched_right(&mut self) -> Option<Batch> {
-        let right = &self.right;
-        if !matches!(self.parts.kind, JoinKind::Right | JoinKind::Full) {
+        if !self.side.yields_right() {
             return None;
         }
+        let right = &self.side.rows;
         let mut rows = Vec::new();
         while rows.len() < BATCH_ROWS && self.right_done < right.row_count {
             if !self.right_matched[self.right_done] {
@@ -249,7 +329,7 @@ impl<C: Candidates> PairJoin<C> {
         if rows.is_empty() {
             return None;
         }
-        let columns = nulls(&self.parts.left_types, rows.len()).chain(right.take(&rows)).collect();
+        let columns = nulls(&self.side.left_types, rows.len()).chain(right.take(&rows)).collect();
         Some(Batch { columns, row_count: rows.len() })
     }
 }
@@ -267,24 +347,35 @@ impl<C: Candidates> Operator for PairJoin<C> {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.read_right(None)?;
         loop {
-            self.context.check()?;
-            if self.probe.is_some() {
-                let (left, right) = self.pairs();
-                let batch =
-                    if left.is_empty() { self.finish_probe() } else { self.check(&left, &right)? };
-                if batch.is_some() {
-                    return Ok(batch);
-                }
-                continue;
+            let batch =
+                self.side.next_of(&mut self.probe, &mut self.right_matched, &self.context)?;
+            if batch.is_some() {
+                return Ok(batch);
             }
-            let Some(batch) = self.parts.left.next()? else { return Ok(self.unmatched_right()) };
-            self.parts.candidates.probe(&batch, &self.context)?;
-            self.probe = Some(Probe {
-                matched: vec![false; batch.row_count],
-                row: 0,
-                candidate: self.parts.candidates.first(0),
-                batch,
-            });
+            let Some(batch) = self.left.next()? else { return Ok(self.unmatched_right()) };
+            self.probe = Some(self.side.begin(batch, &self.context)?);
         }
+    }
+}
+
+impl<C> RightSide<C> {
+    /// Returns the rows.
+    pub(super) fn into_rows(self) -> Collected {
+        self.rows
+    }
+
+    /// Returns whether all that is yielded comes of left rows.
+    pub(super) fn is_by_left_rows(kind: JoinKind) -> bool {
+        !matches!(kind, JoinKind::Right | JoinKind::Full)
+    }
+}
+
+impl<C: Candidates> Stage for RightSide<C> {
+    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
+        let mut probe = Some(self.begin(batch, context)?);
+        while let Some(batch) = self.next_of(&mut probe, &mut [], context)? {
+            out.push(batch);
+        }
+        Ok(())
     }
 }

@@ -6,16 +6,17 @@
 use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, Passed, StoredRows};
+use parking_lot::RwLock;
 use store::read_ahead::Producer;
 use store::transaction::TableReader;
 use store::{CellBatch, Get};
-use types::expr::EvalContext;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::range_reader::RangeReader;
+use crate::exec::stage::Stage;
 use crate::plan::scan::{Lookup, ScanNode};
 
 /// Batches that a filter may refuse as a whole before the thread turns to others' work.
@@ -29,8 +30,9 @@ pub(super) struct RowStage {
     decoder: FilteredDecoder,
     /// Where the rows are that index entries name.
     lookup: Option<RowLookup>,
-    /// What its filters know beside the row.
-    eval: EvalContext,
+    context: Arc<Context>,
+    /// What is done with the batches that it yields.
+    after: RwLock<Vec<Arc<dyn Stage>>>,
 }
 
 /// Reads the rows that index entries name.
@@ -52,14 +54,14 @@ pub(super) enum PartRows {
     /// The rows as they are.
     Cells(CellBatch),
     /// What the scan yields.
-    Batch(Batch),
+    Batches(Vec<Batch>),
     /// No row was wanted, for a while.
     Nothing,
 }
 
 impl RowStage {
     /// Prepares what a scan does with its rows.
-    pub(super) fn open(node: &Arc<ScanNode>, context: &Context) -> Result<RowStage> {
+    pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<RowStage> {
         let lookup = match &node.lookup {
             None => None,
             Some(lookup) => Some(RowLookup {
@@ -75,7 +77,8 @@ impl RowStage {
             node: Arc::clone(node),
             decoder: FilteredDecoder::new(&node.path.layout, &node.read, node.filter.as_ref())?,
             lookup,
-            eval: context.eval.clone(),
+            context: Arc::clone(context),
+            after: RwLock::default(),
         })
     }
 
@@ -87,14 +90,14 @@ impl RowStage {
     /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found.
     /// `None`: no row is wanted.
     pub(super) fn wanted(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
-        let passed = self.decoder.decode(rows, &self.eval)?;
+        let passed = self.decoder.decode(rows, &self.context.eval)?;
         let (Some(passed), Some(lookup)) = (passed.as_ref(), &self.lookup) else {
             return Ok(passed);
         };
         let gets = self.gets(&passed.batch, lookup)?;
         rows.clear();
         rows.add_cells(|cells| lookup.table.multi_get(&gets, cells))?;
-        Ok(lookup.decoder.decode(rows, &self.eval)?)
+        Ok(lookup.decoder.decode(rows, &self.context.eval)?)
     }
 
     /// Returns what reads the rows that index entries name.
@@ -118,6 +121,26 @@ impl RowStage {
     }
 }
 
+impl RowStage {
+    /// Has what the scan yields put through `stage` from now on.
+    pub(super) fn attach(&self, stage: &Arc<dyn Stage>) {
+        self.after.write().push(Arc::clone(stage));
+    }
+
+    /// Returns the columns that the scan yields of these rows, put through the attached stages.
+    pub(super) fn staged(&self, wanted: &Batch) -> Result<Vec<Batch>> {
+        let mut batches = vec![self.output(wanted)];
+        for stage in self.after.read().iter() {
+            let mut next = Vec::with_capacity(batches.len());
+            for batch in batches {
+                stage.apply(batch, &self.context, &mut next)?;
+            }
+            batches = next;
+        }
+        Ok(batches)
+    }
+}
+
 impl Producer for PartReader {
     type Item = PartRows;
     type Error = Error;
@@ -134,8 +157,10 @@ impl Producer for PartReader {
             if !self.reader.next(BATCH_ROWS, &mut rows)? {
                 return Ok(None);
             }
-            if let Some(wanted) = stage.wanted(&mut rows)? {
-                return Ok(Some(PartRows::Batch(stage.output(&wanted.batch))));
+            let Some(wanted) = stage.wanted(&mut rows)? else { continue };
+            let batches = stage.staged(&wanted.batch)?;
+            if !batches.is_empty() {
+                return Ok(Some(PartRows::Batches(batches)));
             }
         }
         Ok(Some(PartRows::Nothing))
@@ -144,8 +169,9 @@ impl Producer for PartReader {
     fn byte_count(rows: &PartRows) -> usize {
         match rows {
             PartRows::Cells(cells) => cells.byte_count(),
-            PartRows::Batch(batch) => {
-                batch.columns.iter().map(|column: &Arc<Vector>| column.byte_count()).sum()
+            PartRows::Batches(batches) => {
+                let columns = batches.iter().flat_map(|batch| &batch.columns);
+                columns.map(|column: &Arc<Vector>| column.byte_count()).sum()
             }
             PartRows::Nothing => 0,
         }

@@ -6,6 +6,7 @@ use types::expr::{EvalContext, Expr};
 use types::{Batch, Vector};
 
 use crate::error::Result;
+use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::ProjectNode;
 
@@ -13,7 +14,7 @@ use crate::plan::ProjectNode;
 pub(super) struct Project {
     node: Arc<ProjectNode>,
     context: Arc<Context>,
-    input: Box<dyn Operator>,
+    input: Input,
 }
 
 /// Computes one column; a column as it is costs nothing.
@@ -40,15 +41,39 @@ pub(super) fn columns_of(
 impl Project {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
-        let input = build(&node.input, context)?;
+        let input = Input::new(build(&node.input, context)?);
         Ok(Project { node: Arc::clone(node), context: Arc::clone(context), input })
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.node.expressions.iter().any(Expr::is_volatile)
+    }
+}
+
+impl Stage for ProjectNode {
+    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
+        let columns = columns_of(&self.expressions, &batch, &context.eval)?;
+        out.push(Batch { columns, row_count: batch.row_count });
+        Ok(())
     }
 }
 
 impl Operator for Project {
     fn next(&mut self) -> Result<Option<Batch>> {
         let Some(batch) = self.input.next()? else { return Ok(None) };
+        if self.input.is_attached() {
+            return Ok(Some(batch));
+        }
         let columns = columns_of(&self.node.expressions, &batch, &self.context.eval)?;
         Ok(Some(Batch { columns, row_count: batch.row_count }))
+    }
+
+    fn takes_stages(&self) -> bool {
+        !self.is_volatile() && self.input.takes_stages()
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        let own = || Arc::clone(&self.node) as Arc<dyn Stage>;
+        Ok(!self.is_volatile() && self.input.attach(own, stage)?)
     }
 }

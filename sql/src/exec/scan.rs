@@ -11,6 +11,7 @@
 //! the others; those that are not checked only of the rows that pass. With a row goal batches begin
 //! small and grow, so that a LIMIT does not read a thousand rows for one.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{EPOCH_MICROSECONDS, StoredRows};
@@ -23,6 +24,7 @@ use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::lock::lock_rows;
 use crate::exec::part_reader::RowStage;
 use crate::exec::range_reader::RowOptions;
+use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::ScanNode;
@@ -37,6 +39,8 @@ pub(super) struct TableScan {
     feed: RowFeed,
     stage: Arc<RowStage>,
     rows: StoredRows,
+    /// Made and not yielded yet.
+    ready: VecDeque<Batch>,
     batch_rows: usize,
     /// Rows still wanted.
     left: Option<u64>,
@@ -96,21 +100,25 @@ impl TableScan {
             context: Arc::clone(context),
             stage,
             rows: StoredRows::new(),
+            ready: VecDeque::new(),
             batch_rows,
             left,
         })
     }
 
-    /// Makes a batch of what the feed gave. `None`: nothing is left of it.
-    fn process(&mut self) -> Result<Option<Batch>> {
-        let Some(wanted) = self.stage.wanted(&mut self.rows)? else { return Ok(None) };
+    /// Makes batches of what the feed gave, if anything is left of it.
+    fn process(&mut self) -> Result<Vec<Batch>> {
+        let Some(wanted) = self.stage.wanted(&mut self.rows)? else { return Ok(Vec::new()) };
         let mut batch = wanted.batch;
         if let Some(lock) = &self.node.lock {
             let keys = self.rows.row_keys(wanted.selection.as_deref())?;
             let limit = self.left.unwrap_or(u64::MAX);
             batch = lock_rows(&self.node, lock, &keys, limit, &self.context)?;
         }
-        Ok((batch.row_count > 0).then(|| self.stage.output(&batch)))
+        match batch.row_count {
+            0 => Ok(Vec::new()),
+            _ => self.stage.staged(&batch),
+        }
     }
 }
 
@@ -121,21 +129,35 @@ impl Operator for TableScan {
             if self.left == Some(0) {
                 return Ok(None);
             }
-            let batch = match self.feed.next(self.batch_rows, &mut self.rows)? {
-                Fed::End => return Ok(None),
-                Fed::Batch(batch) => Some(batch),
-                Fed::Rows if self.rows.is_empty() => None,
-                Fed::Rows => self.process()?,
-            };
-            if self.left.is_some() {
-                self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
-            }
-            if let Some(batch) = batch {
+            if let Some(batch) = self.ready.pop_front() {
                 if let Some(left) = &mut self.left {
                     *left = left.saturating_sub(batch.row_count as u64);
                 }
                 return Ok(Some(batch));
             }
+            let batches = match self.feed.next(self.batch_rows, &mut self.rows)? {
+                Fed::End => return Ok(None),
+                Fed::Batches(batches) => batches,
+                Fed::Rows if self.rows.is_empty() => Vec::new(),
+                Fed::Rows => self.process()?,
+            };
+            if self.left.is_some() {
+                self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
+            }
+            self.ready.extend(batches);
         }
+    }
+
+    /// With a row goal few rows are read, and it is for the session to say when it has enough.
+    fn takes_stages(&self) -> bool {
+        self.left.is_none() && self.feed.may_join()
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        if !self.takes_stages() {
+            return Ok(false);
+        }
+        self.stage.attach(stage);
+        Ok(true)
     }
 }
