@@ -1,6 +1,6 @@
 //! INSERT, UPSERT, UPDATE and DELETE, as written.
 
-use super::expr::Expr;
+use super::expr::{Expr, Subscript};
 use super::query::{Hint, Query, SelectItem, TableRef};
 use super::sequence::Overriding;
 use super::with::With;
@@ -16,7 +16,7 @@ pub struct Insert {
     /// `AS alias`
     pub alias: Option<Ident>,
     /// The target columns; empty for all in their order.
-    pub columns: Vec<ColumnName>,
+    pub columns: Vec<TargetColumn>,
     /// `OVERRIDING … VALUE`
     pub overriding: Option<Overriding>,
     /// The rows.
@@ -33,7 +33,7 @@ pub struct Upsert {
     /// The table.
     pub table: TableName,
     /// The target columns; empty for all in their order.
-    pub columns: Vec<ColumnName>,
+    pub columns: Vec<TargetColumn>,
     /// The rows.
     pub source: InsertSource,
     /// `ON DUPLICATE KEY …`
@@ -42,6 +42,15 @@ pub struct Upsert {
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
+}
+
+/// A column that is written, or a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetColumn {
+    /// The column.
+    pub column: ColumnName,
+    /// `[1]`, `[2:3]`, `['key']`; empty for the whole column.
+    pub subscripts: Vec<Subscript>,
 }
 
 /// The rows of an INSERT.
@@ -116,14 +125,14 @@ pub enum Assignment {
     /// `a = value`
     Column {
         /// The column.
-        column: ColumnName,
+        column: TargetColumn,
         /// Its new value.
         value: AssignedValue,
     },
     /// `(a, b) = (SELECT …)`
     Subquery {
         /// The columns.
-        columns: Vec<ColumnName>,
+        columns: Vec<TargetColumn>,
         /// Gives at most one row, with as many columns.
         query: Box<Query>,
     },
@@ -190,7 +199,7 @@ pub enum MergeAction {
     /// `INSERT …`
     Insert {
         /// The target columns; empty for all in their order.
-        columns: Vec<ColumnName>,
+        columns: Vec<TargetColumn>,
         /// `OVERRIDING … VALUE`
         overriding: Option<Overriding>,
         /// The values; None for `DEFAULT VALUES`.

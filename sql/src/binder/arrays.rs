@@ -71,26 +71,45 @@ impl Binder<'_> {
         let array = self.bind_expr(operand)?;
         let position = array.position;
         let sql_type = array.sql_type;
-        let Some(element) = sql_type.base.element() else {
-            let message = format!(
-                "cannot subscript type {} because it does not support subscripting",
-                sql_type.base.sql_name()
-            );
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
-        };
-        let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
+        if sql_type.base == DataType::Jsonb {
+            let (_, path) = self.bind_jsonb_subscripts(subscripts)?;
+            let mut arguments = vec![array.expr];
+            arguments.extend(path);
+            let expr = internal("jsonb_extract_path", arguments, DataType::Jsonb);
+            return Ok(Typed { expr, sql_type, position });
+        }
+        let element = sql_type.base.element();
+        let element = element.ok_or_else(|| no_subscripts(sql_type.base, position))?;
+        let (sliced, bounds) = self.bind_array_subscripts(subscripts)?;
         let mut arguments = vec![array.expr];
+        arguments.extend(bounds);
+        let (function, base) = match sliced {
+            true => ("array slice", sql_type.base),
+            false => ("array element", element),
+        };
+        let expr = internal(function, arguments, base);
+        Ok(Typed { expr, sql_type: SqlType::new(base, sql_type.modifier), position })
+    }
+
+    /// Binds the subscripts of an array; returns whether they name a slice, and then two bounds for
+    /// each dimension, with the extremes of `integer` for those left out.
+    pub(super) fn bind_array_subscripts(
+        &mut self,
+        subscripts: &[Subscript],
+    ) -> Result<(bool, Vec<Expr>)> {
+        let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
+        let mut bounds = Vec::with_capacity(subscripts.len() * 2);
         for subscript in subscripts {
             match subscript {
-                Subscript::Index(index) if !sliced => arguments.push(self.bind_bound(index)?),
+                Subscript::Index(index) if !sliced => bounds.push(self.bind_bound(index)?),
                 // Beside a slice an index is the end of one that begins at 1.
                 Subscript::Index(index) => {
-                    arguments.push(Expr::constant(Datum::Int4(1), DataType::Int4));
-                    arguments.push(self.bind_bound(index)?);
+                    bounds.push(Expr::constant(Datum::Int4(1), DataType::Int4));
+                    bounds.push(self.bind_bound(index)?);
                 }
                 Subscript::Slice { lower, upper } => {
                     for (bound, open) in [(lower, i32::MIN), (upper, i32::MAX)] {
-                        arguments.push(match bound {
+                        bounds.push(match bound {
                             Some(bound) => self.bind_bound(bound)?,
                             None => Expr::constant(Datum::Int4(open), DataType::Int4),
                         });
@@ -98,12 +117,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let (function, base) = match sliced {
-            true => ("array slice", sql_type.base),
-            false => ("array element", element),
-        };
-        let expr = internal(function, arguments, base);
-        Ok(Typed { expr, sql_type: SqlType::new(base, sql_type.modifier), position })
+        Ok((sliced, bounds))
     }
 
     fn bind_bound(&mut self, bound: &ast::Expr) -> Result<Expr> {
@@ -173,6 +187,14 @@ impl Binder<'_> {
 pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
     let function = types::function::overloads(name)[0].id;
     Expr::Call { function, arguments, data_type }
+}
+
+pub(super) fn no_subscripts(data_type: DataType, position: usize) -> Error {
+    let message = format!(
+        "cannot subscript type {} because it does not support subscripting",
+        data_type.sql_name()
+    );
+    Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
 }
 
 pub(super) fn no_array(element: DataType, position: usize) -> Error {

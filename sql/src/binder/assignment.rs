@@ -1,4 +1,4 @@
-//! Values stored into columns: targets of INSERT and UPDATE, assignment casts, SET lists.
+//! Values stored into columns: targets of INSERT and UPDATE, assignment casts.
 //!
 //! Source: PostgreSQL's `transformAssignedExpr` (parse_target.c), documentation section 10.4.
 
@@ -8,14 +8,13 @@ use types::datatype::composite::CompositeType;
 use types::expr::Expr;
 use types::rowcode::Place;
 
-use crate::ast::{self, AssignedValue, ColumnName};
+use crate::ast::{AssignedValue, ColumnName};
 use crate::binder::from::TIMESTAMP_NAME;
 use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, null};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::Assignment;
 
 impl Binder<'_> {
     /// Converts a value to a column's type.
@@ -34,7 +33,8 @@ impl Binder<'_> {
         })
     }
 
-    fn assigned(&mut self, value: &AssignedValue, column: &Column) -> Result<Expr> {
+    /// Binds what a column is assigned.
+    pub(super) fn assigned(&mut self, value: &AssignedValue, column: &Column) -> Result<Expr> {
         match value {
             AssignedValue::Default { .. } => Ok(default_of(column)),
             AssignedValue::Expr(expr) => {
@@ -43,80 +43,6 @@ impl Binder<'_> {
                 self.assign(value, column)
             }
         }
-    }
-
-    /// Binds a SET list over the level at hand.
-    pub(super) fn bind_set(
-        &mut self,
-        table: &Table,
-        list: &[ast::Assignment],
-    ) -> Result<Vec<Assignment>> {
-        let mut bound: Vec<Assignment> = Vec::new();
-        for assignment in list {
-            match assignment {
-                ast::Assignment::Column { column: name, value } => {
-                    if let Some((column, field)) = self.field_target(table, name)? {
-                        let value = match value {
-                            AssignedValue::Expr(expr) => self.bind_expr(expr)?,
-                            AssignedValue::Default { position } => {
-                                return Err(default_of_field(*position));
-                            }
-                        };
-                        self.set_field((table, name), (column, field), value, &mut bound)?;
-                        continue;
-                    }
-                    let column = set_target(table, name, &bound)?;
-                    let value = self.assigned(value, &table.columns[column])?;
-                    bound.push(Assignment { column, value });
-                }
-                ast::Assignment::Subquery { columns, query } => {
-                    let values = self.bind_columns_subquery(query)?;
-                    if values.len() != columns.len() {
-                        let message = "number of columns does not match number of values";
-                        return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(query.position));
-                    }
-                    for (name, value) in columns.iter().zip(values) {
-                        if let Some(target) = self.field_target(table, name)? {
-                            self.set_field((table, name), target, value, &mut bound)?;
-                            continue;
-                        }
-                        let column = set_target(table, name, &bound)?;
-                        check_identity(&table.columns[column])?;
-                        let value = self.assign(value, &table.columns[column])?;
-                        bound.push(Assignment { column, value });
-                    }
-                }
-            }
-        }
-        Ok(bound)
-    }
-
-    /// Adds the assignment to a field to those of its column.
-    fn set_field(
-        &mut self,
-        (table, name): (&Table, &ColumnName),
-        (column, field): (usize, Field),
-        value: Typed,
-        bound: &mut Vec<Assignment>,
-    ) -> Result<()> {
-        check_identity(&table.columns[column])?;
-        let before = bound.iter().position(|one| one.column == column);
-        let row = match before.map(|at| &bound[at].value) {
-            None => {
-                let relation = self.level().scope.relations.first();
-                let current = relation.and_then(|relation| relation.table_column(column));
-                let null = || null(table.columns[column].sql_type.base);
-                current.map_or_else(null, |current| current.expr.clone())
-            }
-            Some(row) if is_with_field(row) => row.clone(),
-            Some(_) => return Err(assigned_twice(&table.columns[column].name, name)),
-        };
-        let value = self.with_field(row, field, value)?;
-        match before {
-            Some(at) => bound[at].value = value,
-            None => bound.push(Assignment { column, value }),
-        }
-        Ok(())
     }
 
     /// Returns the column and the field that a name `column.field` means; `None` if it names a
@@ -156,20 +82,8 @@ pub(super) fn default_of_field(position: usize) -> Error {
     Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position)
 }
 
-fn is_with_field(value: &Expr) -> bool {
-    match value {
-        Expr::Call { function, .. } => types::function::signature(*function).name == " with field",
-        _ => false,
-    }
-}
-
-fn assigned_twice(column: &str, name: &ColumnName) -> Error {
-    let message = format!("multiple assignments to same column \"{column}\"");
-    Error::new(sqlstate::SYNTAX_ERROR, message).at(name.name.position)
-}
-
 /// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
-fn check_identity(column: &Column) -> Result<()> {
+pub(super) fn check_identity(column: &Column) -> Result<()> {
     let what = match column.identity {
         _ if column.generated.is_some() => "a generated column",
         Some(IdentityRecord::Always) => "an identity column defined as GENERATED ALWAYS",
@@ -178,14 +92,6 @@ fn check_identity(column: &Column) -> Result<()> {
     let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
     Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
         .with_detail(format!("Column \"{}\" is {what}.", column.name)))
-}
-
-fn set_target(table: &Table, name: &ColumnName, bound: &[Assignment]) -> Result<usize> {
-    let column = target_column(table, name)?;
-    if bound.iter().any(|one| one.column == column) {
-        return Err(assigned_twice(&name.name.value, name));
-    }
-    Ok(column)
 }
 
 /// Returns what a column is if nothing is said.

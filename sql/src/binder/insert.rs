@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
+use types::DataType;
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AssignedValue, ColumnName, ConflictAction, InsertSource, OnDuplicate, Overriding,
+    self, AssignedValue, ConflictAction, InsertSource, OnDuplicate, Overriding, TargetColumn,
 };
-use crate::binder::assignment::{Field, default_of, default_of_field, target_column};
+use crate::binder::assignment::{Field, default_of};
 use crate::binder::bound_query::BoundQuery;
+use crate::binder::elements::{no_value, part_type};
 use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, Scope};
-use crate::binder::typed::{Typed, null};
+use crate::binder::scope::Scope;
+use crate::binder::typed::Typed;
+use crate::binder::written::{Change, Written};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
@@ -25,15 +27,16 @@ use crate::logical::{Bound, ConflictRow, ConflictTarget, Insert, Logical, OnConf
 impl Binder<'_> {
     /// Binds INSERT.
     pub(super) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<Bound> {
-        let table = self.written_table(&insert.table)?;
-        let alias = insert.alias.as_ref().map_or(&table.name, |alias| &alias.value).clone();
+        let written = self.written(&insert.table, Change::Insert)?;
+        let alias = insert.alias.as_ref().map_or(written.name(), |alias| &alias.value).to_owned();
         let (source, named_columns) =
-            self.bind_insert_source(&table, &insert.columns, &insert.source, insert.overriding)?;
+            self.bind_insert_source(&written, &insert.columns, &insert.source, insert.overriding)?;
         let (on_conflict, conflict_row) = match &insert.on_conflict {
             None => (OnConflict::Error, None),
-            Some(clause) => self.bind_on_conflict(&table, &alias, clause)?,
+            Some(clause) => self.bind_on_conflict(&written, &alias, clause)?,
         };
-        let (scope, types) = (existing_scope(&table, &alias), column_types(&table));
+        let table = Arc::clone(&written.table);
+        let (scope, types) = (Scope::of(written.relation(&alias)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
         let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
         Ok(returning_query(Bound::Insert(insert), query))
@@ -41,24 +44,26 @@ impl Binder<'_> {
 
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Bound> {
-        let table = self.written_table(&upsert.table)?;
+        let written = self.written(&upsert.table, Change::Insert)?;
+        let table = Arc::clone(&written.table);
+        let name = written.name();
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {
             let what = format!("hint {} of UPSERT", hint.name);
             return Err(Error::not_supported(what, "Remove it.").at(position));
         }
         let (source, named_columns) =
-            self.bind_insert_source(&table, &upsert.columns, &upsert.source, None)?;
+            self.bind_insert_source(&written, &upsert.columns, &upsert.source, None)?;
         let target = ConflictTarget::PrimaryKey;
         let (on_conflict, conflict_row) = match &upsert.on_duplicate {
             None => (OnConflict::Overwrite, None),
             Some(OnDuplicate::Ignore) => (OnConflict::Ignore { target }, None),
             Some(OnDuplicate::Update(list)) => {
-                let scope = existing_scope(&table, &table.name);
-                self.bind_conflict_action(&table, scope, target, (list, None))?
+                let scope = Scope::of(written.relation(name));
+                self.bind_conflict_action(&written, scope, target, (list, None))?
             }
         };
-        let (scope, types) = (existing_scope(&table, &table.name), column_types(&table));
+        let (scope, types) = (Scope::of(written.relation(name)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
         let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
         Ok(returning_query(Bound::Insert(insert), query))
@@ -67,12 +72,12 @@ impl Binder<'_> {
     /// Returns the source of full rows, and the columns that the statement names.
     fn bind_insert_source(
         &mut self,
-        table: &Table,
-        names: &[ColumnName],
+        written: &Written,
+        names: &[TargetColumn],
         source: &InsertSource,
         overriding: Option<Overriding>,
     ) -> Result<(Logical, Vec<usize>)> {
-        let targets = self.insert_targets(table, names)?;
+        let table: &Table = &written.table;
         let identity = IdentityRule { overriding };
         match source {
             InsertSource::DefaultValues => {
@@ -82,7 +87,7 @@ impl Binder<'_> {
             }
             InsertSource::Values(rows) => {
                 let bind =
-                    |binder: &mut Self| binder.bind_target_rows(table, names, rows, identity);
+                    |binder: &mut Self| binder.bind_target_rows(written, names, rows, identity);
                 let clause = if rows.len() == 1 { Clause::ValuesRow } else { Clause::Values };
                 let ((rows, targets), level) = self.within(Scope::default(), clause, bind)?;
                 let plan = values_plan(column_types(table), rows, &level);
@@ -91,9 +96,10 @@ impl Binder<'_> {
             InsertSource::Query(query) => {
                 let bound = self.bind_query(query, false)?;
                 let width = bound.columns.len();
+                let targets = self.insert_targets(written, names, width)?;
                 check_width(&targets, names, width, |index| bound.positions[index])?;
                 let plan = self.insert_query(table, &targets[..width], bound, identity)?;
-                Ok((plan, columns_of(&targets[..width])))
+                Ok((plan, distinct(&targets[..width])))
             }
         }
     }
@@ -102,30 +108,32 @@ impl Binder<'_> {
     /// the columns.
     pub(super) fn bind_target_rows(
         &mut self,
-        table: &Table,
-        names: &[ColumnName],
+        written: &Written,
+        names: &[TargetColumn],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<(Vec<Vec<Expr>>, Vec<usize>)> {
-        let mut targets = self.insert_targets(table, names)?;
+        let table: &Table = &written.table;
         let width = rows.first().map_or(0, Vec::len);
+        let mut targets = self.insert_targets(written, names, width)?;
         let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
         check_width(&targets, names, width, |index| value_position(&first[index]))?;
         targets.truncate(width);
         let rows = self.bind_insert_rows(table, &targets, rows, identity)?;
-        Ok((rows, columns_of(&targets)))
+        Ok((rows, distinct(&targets)))
     }
 
     fn bind_insert_rows(
         &mut self,
         table: &Table,
-        targets: &[InsertTarget],
+        targets: &[InsertTarget<'_>],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<Vec<Vec<Expr>>> {
-        let mut places: Vec<Option<usize>> = vec![None; table.columns.len()];
+        // Of each column the values that it gets; several only if they are of parts.
+        let mut places: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
         for (index, target) in targets.iter().enumerate() {
-            places[target.column].get_or_insert(index);
+            places[target.column].push(index);
         }
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
@@ -134,12 +142,19 @@ impl Binder<'_> {
                 return Err(uneven_values(position));
             }
             let mut values = Vec::with_capacity(table.columns.len());
-            for (column, place) in table.columns.iter().zip(&places) {
-                if let Some(place) = place.filter(|place| targets[*place].field.is_some()) {
-                    values.push(self.row_of_fields(column, &targets[place..], &row[place..])?);
+            for (column, places) in table.columns.iter().zip(&places) {
+                if places.iter().any(|&place| targets[place].part.is_some()) {
+                    let mut value = no_value(column);
+                    for &place in places {
+                        let InsertTarget { part: Some(part), field, .. } = targets[place] else {
+                            continue;
+                        };
+                        value = self.assigned_part((part, column, field), &row[place], value)?;
+                    }
+                    values.push(value);
                     continue;
                 }
-                values.push(match place.map(|place| &row[place]) {
+                values.push(match places.first().map(|&place| &row[place]) {
                     None | Some(AssignedValue::Default { .. }) => default_of(column),
                     Some(AssignedValue::Expr(expr)) => {
                         let value = self.bind_expr(expr)?;
@@ -179,53 +194,56 @@ impl Binder<'_> {
     fn insert_query(
         &mut self,
         table: &Table,
-        targets: &[InsertTarget],
+        targets: &[InsertTarget<'_>],
         bound: BoundQuery,
         identity: IdentityRule,
     ) -> Result<Logical> {
-        for (index, target) in targets.iter().enumerate() {
-            if target.field.is_none() {
-                check_assignable(&bound, index, &table.columns[target.column])?;
-            }
-        }
-        let to: Vec<SqlType> = targets
-            .iter()
-            .map(|target| match target.field {
-                Some((of, at)) => of.attributes()[at].sql_type,
-                None => table.columns[target.column].sql_type,
-            })
-            .collect();
-        let input = Box::new(self.convert(bound, &to, CastContext::Assignment)?);
-        let mut expressions: Vec<Expr> = table.columns.iter().map(default_of).collect();
-        let mut begun = Vec::new();
+        let mut to = Vec::with_capacity(targets.len());
         for (index, target) in targets.iter().enumerate() {
             let column = &table.columns[target.column];
-            let data_type = to[index].base;
-            let value = Expr::Column { index, data_type };
-            if let Some(field) = target.field {
-                let is_first = !begun.contains(&target.column);
-                begun.push(target.column);
-                let row =
-                    std::mem::replace(&mut expressions[target.column], null(column.sql_type.base));
-                let row = if is_first { null(column.sql_type.base) } else { row };
-                let value = Typed { expr: value, sql_type: to[index], position: 1 };
-                expressions[target.column] = self.with_field(row, field, value)?;
-            } else if identity.takes(column)? {
-                expressions[target.column] = value;
+            if let Some(part) = target.part {
+                to.push(part_type(part, column, target.field)?);
+            } else {
+                check_assignable(&bound, index, column)?;
+                to.push(column.sql_type);
             }
+        }
+        let positions = bound.positions.clone();
+        let input = Box::new(self.convert(bound, &to, CastContext::Assignment)?);
+        let mut expressions: Vec<Expr> = table.columns.iter().map(default_of).collect();
+        let mut in_parts = vec![false; table.columns.len()];
+        for (index, target) in targets.iter().enumerate() {
+            let at = target.column;
+            let column = &table.columns[at];
+            if !identity.takes(column)? {
+                continue;
+            }
+            let value = Expr::column(index, to[index].base);
+            let Some(part) = target.part else {
+                expressions[at] = value;
+                continue;
+            };
+            let new = std::mem::replace(&mut expressions[at], no_value(column));
+            let old = if in_parts[at] { new } else { no_value(column) };
+            in_parts[at] = true;
+            let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
+            let assign = |binder: &mut Self| {
+                binder.assign_part((part, column, target.field), value, old)
+            };
+            expressions[at] = self.within(Scope::default(), Clause::Values, assign)?.0;
         }
         Ok(Logical::Project { input, expressions })
     }
 
     fn bind_on_conflict(
         &mut self,
-        table: &Arc<Table>,
+        written: &Written,
         alias: &str,
         clause: &ast::OnConflict,
     ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
         let target = match &clause.target {
             None => ConflictTarget::Any,
-            Some(target) => conflict_target(table, target, clause.position)?,
+            Some(target) => conflict_target(written, target, clause.position)?,
         };
         match &clause.action {
             ConflictAction::Nothing => Ok((OnConflict::Ignore { target }, None)),
@@ -237,11 +255,11 @@ impl Binder<'_> {
                     .at(clause.position))
             }
             ConflictAction::Update { assignments, selection } => {
-                let width = table.columns.len();
-                let excluded = Scope::of(Relation::of_table("excluded", table, 0));
-                let scope = existing_scope(table, alias).join(excluded, width)?;
+                let width = written.table.columns.len();
+                let excluded = Scope::of(written.relation("excluded"));
+                let scope = Scope::of(written.relation(alias)).join(excluded, width)?;
                 let parts = (assignments.as_slice(), selection.as_ref());
-                self.bind_conflict_action(table, scope, target, parts)
+                self.bind_conflict_action(written, scope, target, parts)
             }
         }
     }
@@ -249,13 +267,13 @@ impl Binder<'_> {
     /// Binds SET and WHERE over the existing row and the row that was to be inserted.
     fn bind_conflict_action(
         &mut self,
-        table: &Table,
+        written: &Written,
         scope: Scope,
         target: ConflictTarget,
         (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
     ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
         let bind = |binder: &mut Self| {
-            let assignments = binder.bind_set(table, list)?;
+            let assignments = binder.bind_set(written, list)?;
             let predicate = match selection {
                 Some(selection) => Some(binder.bind_condition(selection, Clause::Where)?),
                 None => None,
@@ -266,7 +284,8 @@ impl Binder<'_> {
         let (mut assignments, mut predicate) = bound;
         let mut conflict_row = None;
         if !level.subqueries.is_empty() {
-            let types = [column_types(table), column_types(table)].concat();
+            let own = column_types(&written.table);
+            let types = [own.clone(), own].concat();
             let mut parameter =
                 |&data_type| Expr::Parameter { index: self.parameters.outer(), data_type };
             let parameters: Vec<Expr> = types.iter().map(&mut parameter).collect();
@@ -314,10 +333,6 @@ impl IdentityRule {
     }
 }
 
-fn existing_scope(table: &Arc<Table>, alias: &str) -> Scope {
-    Scope::of(Relation::of_table(alias, table, 0))
-}
-
 fn column_types(table: &Table) -> Vec<DataType> {
     table.columns.iter().map(|column| column.sql_type.base).collect()
 }
@@ -331,40 +346,51 @@ fn value_position(value: &AssignedValue) -> usize {
 
 /// Where a value of INSERT goes.
 #[derive(Debug, Clone, Copy)]
-struct InsertTarget {
+struct InsertTarget<'a> {
     column: usize,
-    /// A field of the column; else all of it.
+    /// The target, if it is a part of the column.
+    part: Option<&'a TargetColumn>,
+    /// The field that it is, if it is no element.
     field: Option<Field>,
 }
 
 impl Binder<'_> {
-    fn insert_targets(&self, table: &Table, names: &[ColumnName]) -> Result<Vec<InsertTarget>> {
+    /// Returns where the values go, of which there are so many.
+    fn insert_targets<'a>(
+        &self,
+        written: &Written,
+        names: &'a [TargetColumn],
+        width: usize,
+    ) -> Result<Vec<InsertTarget<'a>>> {
         if names.is_empty() {
-            let whole = |column| InsertTarget { column, field: None };
-            return Ok(table.visible_columns().map(whole).collect());
+            let whole = |column| InsertTarget { column, part: None, field: None };
+            return Ok(written.all_targets(width)?.into_iter().map(whole).collect());
         }
-        let mut targets: Vec<InsertTarget> = Vec::with_capacity(names.len());
+        let mut targets: Vec<InsertTarget<'a>> = Vec::with_capacity(names.len());
         for name in names {
-            let target = match self.field_target(table, name)? {
-                Some((column, field)) => InsertTarget { column, field: Some(field) },
-                None => InsertTarget { column: target_column(table, name)?, field: None },
+            let (column, field) = match self.target_field(written, name)? {
+                Some((column, field)) => (column, Some(field)),
+                None => (written.target(&name.column)?, None),
             };
-            let clashes = |other: &InsertTarget| {
-                other.column == target.column && (other.field.is_none() || target.field.is_none())
+            let is_part = field.is_some() || !name.subscripts.is_empty();
+            let part = is_part.then_some(name);
+            let clashes = |other: &InsertTarget<'_>| {
+                other.column == column && (other.part.is_none() || part.is_none())
             };
             if targets.iter().any(clashes) {
-                let column = &table.columns[target.column].name;
+                let column = &written.table.columns[column].name;
                 let message = format!("column \"{column}\" specified more than once");
-                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.name.position));
+                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message)
+                    .at(name.column.name.position));
             }
-            targets.push(target);
+            targets.push(InsertTarget { column, part, field });
         }
         Ok(targets)
     }
 }
 
-/// Returns the columns of targets, each once.
-fn columns_of(targets: &[InsertTarget]) -> Vec<usize> {
+/// Returns the columns of targets, each once, in the order of the first time.
+fn distinct(targets: &[InsertTarget<'_>]) -> Vec<usize> {
     let mut columns: Vec<usize> = Vec::with_capacity(targets.len());
     for target in targets {
         if !columns.contains(&target.column) {
@@ -375,8 +401,8 @@ fn columns_of(targets: &[InsertTarget]) -> Vec<usize> {
 }
 
 fn check_width(
-    targets: &[InsertTarget],
-    names: &[ColumnName],
+    targets: &[InsertTarget<'_>],
+    names: &[TargetColumn],
     width: usize,
     position_of: impl Fn(usize) -> usize,
 ) -> Result<()> {
@@ -387,7 +413,7 @@ fn check_width(
     }
     if width < names.len() {
         let message = "INSERT has more target columns than expressions";
-        let position = names[width].name.position;
+        let position = names[width].column.name.position;
         return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
     }
     Ok(())
@@ -414,10 +440,11 @@ fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result
 }
 
 fn conflict_target(
-    table: &Table,
+    written: &Written,
     target: &ast::ConflictTarget,
     position: usize,
 ) -> Result<ConflictTarget> {
+    let table: &Table = &written.table;
     match target {
         ast::ConflictTarget::Constraint(name) => {
             if name.value == table.primary_key_name {
@@ -439,7 +466,7 @@ fn conflict_target(
         }
         ast::ConflictTarget::Columns(names) => {
             let columns =
-                names.iter().map(|name| target_column(table, name)).collect::<Result<Vec<_>>>()?;
+                names.iter().map(|name| written.target(name)).collect::<Result<Vec<_>>>()?;
             inferred_target(table, &columns).ok_or_else(|| {
                 let message = "there is no unique or exclusion constraint matching \
                                the ON CONFLICT specification";

@@ -10,7 +10,7 @@ use crate::binder::level::{Binder, Clause, Reach};
 use crate::binder::modify::narrow;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
-use crate::catalog::table::Table;
+use crate::binder::written::{Change, Written};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, JoinKind, Merge, MergeAction, MergeClause};
 
@@ -27,8 +27,9 @@ struct Names {
 impl Binder<'_> {
     /// Binds MERGE: the table's row, or NULLs, beside each row of the source.
     pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<Bound> {
-        let changed = self.changed(&merge.table, merge.alias.as_ref(), &[])?;
-        let (table, mut rows, target) = (changed.table, changed.rows, changed.scope);
+        let changed = self.changed((&merge.table, Change::Merge), merge.alias.as_ref(), &[])?;
+        let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
+        let table = Arc::clone(&written.table);
         let (source_rows, source) = self.bind_from(std::slice::from_ref(&merge.source))?;
         let width = rows.types.len();
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
@@ -53,7 +54,7 @@ impl Binder<'_> {
         }
         let mut clauses = Vec::with_capacity(merge.clauses.len());
         for clause in &merge.clauses {
-            clauses.push(self.bind_merge_clause(&table, &mut rows, &names, clause)?);
+            clauses.push(self.bind_merge_clause(&written, &mut rows, &names, clause)?);
         }
         let mut used: Vec<&mut Expr> = recheck.iter_mut().collect();
         for MergeClause { condition, action, .. } in &mut clauses {
@@ -65,7 +66,7 @@ impl Binder<'_> {
 
     fn bind_merge_clause(
         &mut self,
-        table: &Arc<Table>,
+        written: &Written,
         rows: &mut Rows,
         names: &Names,
         clause: &ast::MergeClause,
@@ -80,13 +81,13 @@ impl Binder<'_> {
                 ast::MergeAction::Delete => MergeAction::Delete,
                 ast::MergeAction::Update(assignments) => {
                     binder.level().clause = Clause::Set;
-                    MergeAction::Update(binder.bind_set(table, assignments)?)
+                    MergeAction::Update(binder.bind_set(written, assignments)?)
                 }
                 ast::MergeAction::Insert { columns, overriding, values } => {
                     binder.level().clause = Clause::Values;
                     let identity = IdentityRule { overriding: *overriding };
                     let values = values.as_deref();
-                    let values = binder.bind_merge_values(table, columns, values, identity)?;
+                    let values = binder.bind_merge_values(written, columns, values, identity)?;
                     MergeAction::Insert(values)
                 }
             };
@@ -113,16 +114,21 @@ impl Binder<'_> {
     /// Binds the row of INSERT, in table order; without values it is the defaults.
     fn bind_merge_values(
         &mut self,
-        table: &Table,
-        columns: &[ast::ColumnName],
+        written: &Written,
+        columns: &[ast::TargetColumn],
         values: Option<&[AssignedValue]>,
         identity: IdentityRule,
     ) -> Result<Vec<Expr>> {
         let Some(values) = values else {
-            return Ok(table.columns.iter().map(crate::binder::assignment::default_of).collect());
+            return Ok(written
+                .table
+                .columns
+                .iter()
+                .map(crate::binder::assignment::default_of)
+                .collect());
         };
         let row = [values.to_vec()];
-        let mut rows = self.bind_target_rows(table, columns, &row, identity)?.0;
+        let mut rows = self.bind_target_rows(written, columns, &row, identity)?.0;
         Ok(rows.pop().unwrap_or_default())
     }
 }

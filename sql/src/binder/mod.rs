@@ -61,6 +61,8 @@ mod locks;
 mod select;
 mod query;
 mod assignment;
+mod written;
+mod elements;
 mod insert;
 mod modify;
 mod merge;

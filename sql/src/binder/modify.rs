@@ -13,10 +13,9 @@ use crate::binder::locks::apply_hints;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
 use crate::binder::select::Target;
-use crate::binder::tree::{for_each_column, identity, map_columns};
+use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
-use crate::catalog::Relation;
-use crate::catalog::table::Table;
+use crate::binder::written::{Change, Written};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning, Steps,
@@ -25,8 +24,10 @@ use crate::logical::{
 
 /// The rows that a statement changes.
 pub(super) struct Changed {
-    /// Their table.
-    pub(super) table: Arc<Table>,
+    /// What is written to.
+    pub(super) written: Written,
+    /// What of the rows' own columns makes a row one that can be reached.
+    pub(super) predicate: Option<Expr>,
     /// All its columns.
     pub(super) rows: Rows,
     /// Their names.
@@ -34,43 +35,17 @@ pub(super) struct Changed {
 }
 
 impl Binder<'_> {
-    /// Returns the table that a statement writes.
-    pub(super) fn written_table(&mut self, name: &TableName) -> Result<Arc<Table>> {
-        match self.find_relation(name) {
-            Some(Relation::Table(table)) if table.is_materialized() => {
-                let message = format!("cannot change materialized view \"{}\"", table.name);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
-            }
-            Some(Relation::Table(table)) => return Ok(Arc::clone(table)),
-            Some(Relation::View(view)) => {
-                let what = format!("changing rows through view \"{}\"", view.name);
-                let error = Error::not_supported(what, "Change the tables that it reads.");
-                return Err(error.at(name.position()));
-            }
-            Some(Relation::Sequence(sequence)) => {
-                let message = format!("cannot change sequence \"{}\"", sequence.name);
-                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(name.position()));
-            }
-            _ => {}
-        }
-        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
-        if self.system.view(schema, &name.name.value).is_some() {
-            let message = format!("cannot change system view \"{}\"", name.name.value);
-            return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).at(name.position()));
-        }
-        Err(self.no_table(name))
-    }
-
     /// Returns the rows of a table that a statement changes.
     pub(super) fn changed(
         &mut self,
-        name: &TableName,
+        (name, change): (&TableName, Change),
         alias: Option<&ast::Ident>,
         hints: &[Hint],
     ) -> Result<Changed> {
-        let table = self.written_table(name)?;
-        let alias = alias.map_or(&table.name, |alias| &alias.value);
-        let (mut rows, mut scope) = scan_of(&table, alias, None);
+        let written = self.written(name, change)?;
+        let table = &written.table;
+        let alias = alias.map_or(written.name(), |alias| &alias.value);
+        let (mut rows, mut scope) = scan_of(table, alias, None);
         // The executor checks the predicate again on the locked row, which has no such column.
         for relation in &mut scope.relations {
             relation.hidden.clear();
@@ -80,7 +55,14 @@ impl Binder<'_> {
         }
         rows.types.truncate(table.columns.len());
         apply_hints(&mut rows.plan, &scope, hints, name.position())?;
-        Ok(Changed { table, rows, scope })
+        let predicate = written.predicate().cloned();
+        if written.is_view() {
+            scope = Scope::of(written.relation(alias));
+        }
+        if let Some(predicate) = &predicate {
+            rows.filter(predicate.clone(), &[]);
+        }
+        Ok(Changed { written, predicate, rows, scope })
     }
 
     /// Joins the rows that a statement changes with those of its FROM or USING.
@@ -97,20 +79,22 @@ impl Binder<'_> {
 
     /// Binds UPDATE.
     pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Bound> {
-        let mut changed = self.changed(&update.table, update.alias.as_ref(), &update.hints)?;
+        let mut changed =
+            self.changed((&update.table, Change::Update), update.alias.as_ref(), &update.hints)?;
         self.join_changed(&mut changed, &update.from)?;
-        let Changed { table, mut rows, scope } = changed;
+        let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
-            let assignments = binder.bind_set(&table, &update.assignments)?;
+            let assignments = binder.bind_set(&written, &update.assignments)?;
             let predicate = binder.bind_selection(update.selection.as_ref())?;
             Ok((assignments, predicate))
         };
         let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
         let (mut assignments, predicate) = bound;
-        let mut recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
+        let mut recheck = recheck_of(reached, predicate.as_ref());
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
+        let table = Arc::clone(&written.table);
         for assignment in &mut assignments {
             assignment.value = rows.place(assignment.value.clone(), &level.subqueries);
         }
@@ -127,16 +111,18 @@ impl Binder<'_> {
 
     /// Binds DELETE.
     pub(super) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<Bound> {
-        let mut changed = self.changed(&delete.table, delete.alias.as_ref(), &delete.hints)?;
+        let mut changed =
+            self.changed((&delete.table, Change::Delete), delete.alias.as_ref(), &delete.hints)?;
         self.join_changed(&mut changed, &delete.using)?;
-        let Changed { table, mut rows, scope } = changed;
+        let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| binder.bind_selection(delete.selection.as_ref());
         let (predicate, level) =
             self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
-        let mut recheck = predicate.clone().filter(|predicate| !has_subquery(predicate));
+        let mut recheck = recheck_of(reached, predicate.as_ref());
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
+        let table = Arc::clone(&written.table);
         let types = rows.types.clone();
         let (mut returning, query) = self.bind_returning(level.scope, types, &delete.returning)?;
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
@@ -194,6 +180,13 @@ impl Binder<'_> {
         let query = ReturningQuery { id, name, query };
         Ok((Some(Returning { expressions, columns: raw }), Some(query)))
     }
+}
+
+/// Returns what is checked again on a locked row: that a view has it, and the condition, unless
+/// that has a subquery.
+fn recheck_of(reached: Option<Expr>, predicate: Option<&Expr>) -> Option<Expr> {
+    let own = predicate.filter(|predicate| !has_subquery(predicate)).cloned();
+    conjunction(reached.into_iter().chain(own).flat_map(conjuncts).collect())
 }
 
 /// A query over the rows that a statement returns.

@@ -8,7 +8,7 @@ use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
     Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement,
-    TableRef, Update, Upsert,
+    Subscript, TableRef, TargetColumn, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -62,7 +62,7 @@ impl Cursor<'_> {
     }
 
     /// Reads `(a, f.b)`; empty if there is no list, or if the parenthesis starts a query.
-    fn target_columns(&mut self) -> Result<Vec<ColumnName>> {
+    fn target_columns(&mut self) -> Result<Vec<TargetColumn>> {
         let starts_query = (1..super::limits::NESTING_DEPTH)
             .map(|n| &self.parser.peek_nth_token_ref(n).token)
             .find(|token| **token != Token::LParen)
@@ -79,13 +79,39 @@ impl Cursor<'_> {
             return Ok(Vec::new());
         }
         self.parenthesized(|cursor| {
-            let name = cursor.column_name()?;
+            let name = cursor.target_column()?;
             if matches!(cursor.peek(), Token::Word(_)) {
                 return Err(ParseError::unsupported("a dynamic column", cursor.position())
                     .with_hint("Declare the column with the table."));
             }
             Ok(name)
         })
+    }
+
+    /// Reads `a`, `f.b` or `a[1][2:3]`.
+    pub(super) fn target_column(&mut self) -> Result<TargetColumn> {
+        let column = self.column_name()?;
+        let mut subscripts = Vec::new();
+        while self.take(&Token::LBracket) {
+            subscripts.push(self.target_subscript()?);
+            self.expect(&Token::RBracket)?;
+        }
+        Ok(TargetColumn { column, subscripts })
+    }
+
+    fn target_subscript(&mut self) -> Result<Subscript> {
+        let lower = match self.peek() {
+            Token::Colon => None,
+            _ => Some(self.expr()?),
+        };
+        if !self.take(&Token::Colon) {
+            return lower.map(Subscript::Index).ok_or_else(|| self.unexpected());
+        }
+        let upper = match self.peek() {
+            Token::RBracket => None,
+            _ => Some(self.expr()?),
+        };
+        Ok(Subscript::Slice { lower, upper })
     }
 
     fn insert_source(&mut self) -> Result<InsertSource> {
@@ -270,10 +296,7 @@ impl Cursor<'_> {
         if self.peek() == &Token::LParen {
             return self.row_assignment();
         }
-        let column = self.column_name()?;
-        if self.peek() == &Token::LBracket {
-            return Err(ParseError::unsupported("a subscript", self.position()));
-        }
+        let column = self.target_column()?;
         self.expect(&Token::Eq)?;
         let value = self.assigned_value()?;
         Ok(vec![Assignment::Column { column, value }])
@@ -282,7 +305,7 @@ impl Cursor<'_> {
     /// `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`
     fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
         let position = self.position();
-        let columns = self.parenthesized(Self::column_name)?;
+        let columns = self.parenthesized(Self::target_column)?;
         self.expect(&Token::Eq)?;
         let is_query = match &self.parser.peek_nth_token_ref(1).token {
             Token::Word(word) => {

@@ -56,7 +56,7 @@ impl Cursor<'_> {
 
     fn merge_insert(&mut self) -> Result<MergeAction> {
         let columns = match self.peek() {
-            Token::LParen => self.parenthesized(Self::column_name)?,
+            Token::LParen => self.parenthesized(Self::target_column)?,
             _ => Vec::new(),
         };
         let overriding = if self.take_words(&["overriding", "system", "value"]) {

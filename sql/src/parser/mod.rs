@@ -236,6 +236,10 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
     Tokenizer::new(dialect, source.text())
         .tokenize_with_location_into_buf(&mut tokens)
         .map_err(|error| token_error(&error, source))?;
+    if let Some((what, text, position)) = junk(&tokens, source) {
+        let message = format!("trailing junk after {what} at or near \"{text}\"");
+        return Err(ParseError::syntax(message, position));
+    }
     let is_empty_name =
         |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if word.value.is_empty());
     match tokens.iter().find(is_empty_name) {
@@ -245,6 +249,38 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
             source.position(token.span.start),
         )),
     }
+}
+
+/// Returns the first number or parameter with letters right behind it, and where it stands.
+fn junk<'a>(
+    tokens: &[TokenWithSpan],
+    source: &Source<'a>,
+) -> Option<(&'static str, &'a str, usize)> {
+    let text_of = |from: &TokenWithSpan, to: &TokenWithSpan| {
+        source.text().get(source.byte(from.span.start)..source.byte(to.span.end))
+    };
+    tokens.iter().enumerate().find_map(|(at, token)| {
+        let text = text_of(token, token)?;
+        let (what, is_odd) = match &token.token {
+            Token::Number(..) => ("numeric literal", text.contains('_')),
+            Token::HexStringLiteral(_) => ("numeric literal", text.starts_with('0')),
+            Token::Placeholder(_) => (
+                "parameter",
+                text.starts_with('$') && !text[1..].bytes().all(|b| b.is_ascii_digit()),
+            ),
+            _ => return None,
+        };
+        let behind = tokens.get(at + 1).filter(|next| {
+            matches!(&next.token, Token::Word(word) if word.quote_style.is_none())
+                && next.span.start == token.span.end
+        });
+        let last = match (behind, is_odd) {
+            (Some(word), _) => word,
+            (None, true) => token,
+            (None, false) => return None,
+        };
+        Some((what, text_of(token, last)?, source.position(token.span.start)))
+    })
 }
 
 /// Translates what the tokenizer says into PostgreSQL's words.

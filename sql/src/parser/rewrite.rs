@@ -32,7 +32,9 @@ pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let mut index = 0;
     while index < tokens.len() {
-        if is_word(&tokens[index], "group") {
+        if matches!(tokens[index].token, Token::CustomBinaryOperator(_)) {
+            signs_behind(tokens, index);
+        } else if is_word(&tokens[index], "group") {
             group_by(tokens, index);
         } else if is_word(&tokens[index], "rows") {
             rows_from(tokens, index);
@@ -51,6 +53,41 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         index += 1;
     }
+}
+
+/// Takes the signs off the end of an operator, as PostgreSQL does unless one of `~ ! @ # % ^ & | `
+/// ?` is in it: `->-1` is `-> -1`.
+fn signs_behind(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let Token::CustomBinaryOperator(operator) = &tokens[index].token else { return };
+    if operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?']) {
+        return;
+    }
+    let kept = operator.trim_end_matches(['+', '-']);
+    let operators = [
+        ("=", Token::Eq),
+        ("<", Token::Lt),
+        (">", Token::Gt),
+        ("<=", Token::LtEq),
+        (">=", Token::GtEq),
+        ("<>", Token::Neq),
+        ("*", Token::Mul),
+        ("/", Token::Div),
+        ("->", Token::Arrow),
+        ("->>", Token::LongArrow),
+        ("<<", Token::ShiftLeft),
+        (">>", Token::ShiftRight),
+    ];
+    let Some((_, first)) = operators.into_iter().find(|(text, _)| *text == kept) else { return };
+    let sign = |c| if c == '-' { Token::Minus } else { Token::Plus };
+    let mut span = tokens[index].span;
+    span.end.column = span.start.column + kept.len() as u64;
+    let mut parts = vec![TokenWithSpan { token: first, span }];
+    for c in operator[kept.len()..].chars() {
+        span.start = span.end;
+        span.end.column += 1;
+        parts.push(TokenWithSpan { token: sign(c), span });
+    }
+    tokens.splice(index..=index, parts);
 }
 
 /// Drops ONLY in front of a table: no table has others that inherit from it.

@@ -67,7 +67,7 @@ fn dimension(arguments: &[Datum]) -> Option<&Dimension> {
     array(&arguments[0]).dimensions.get(index)
 }
 
-fn subscript_error(message: &str) -> Error {
+pub(super) fn subscript_error(message: &str) -> Error {
     Error::new("2202E", message)
 }
 
@@ -191,7 +191,7 @@ fn take_slice(
 }
 
 /// Returns the array of an argument that may be NULL, which is like an empty one.
-fn array_or_empty(datum: &Datum) -> Array {
+pub(super) fn array_or_empty(datum: &Datum) -> Array {
     match datum {
         Datum::Nested(Nested::Array(array)) => (**array).clone(),
         _ => Array::default(),

@@ -109,7 +109,8 @@ fn from_base64(string: &str) -> Result<Vec<u8>> {
         }
     }
     if count != 0 {
-        return Err(invalid_parameter("invalid base64 end sequence"));
+        let hint = "Input data is missing padding, is truncated, or is otherwise corrupted.";
+        return Err(invalid_parameter("invalid base64 end sequence").with_hint(hint));
     }
     Ok(decoded)
 }

@@ -27,6 +27,15 @@ pub(super) const FUNCTIONS: &[Row] = &[
         set(a, a[3].as_bool() == Some(true))
     })
     .named(&["jsonb_in", "path", "replacement", "create_if_missing"]),
+    row("jsonb_set_lax", &[Jsonb, TEXTS, Jsonb], Jsonb, set_lax).takes_null(),
+    row("jsonb_set_lax", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, set_lax).takes_null(),
+    row("jsonb_set_lax", &[Jsonb, TEXTS, Jsonb, Bool, Text], Jsonb, set_lax).takes_null().named(&[
+        "jsonb_in",
+        "path",
+        "replacement",
+        "create_if_missing",
+        "null_value_treatment",
+    ]),
     row("jsonb_insert", &[Jsonb, TEXTS, Jsonb], Jsonb, |a, _| insert(a, false)),
     row("jsonb_insert", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, |a, _| {
         insert(a, a[3].as_bool() == Some(true))
@@ -219,6 +228,40 @@ fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
         Ok(if there || create { Change::Put(value.clone()) } else { Change::Keep })
     };
     change(json, &steps, 0, decide).and_then(grown_jsonb)
+}
+
+/// As `jsonb_set`, but for what becomes of a NULL.
+fn set_lax(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let create = arguments.get(3).map_or(Some(true), Datum::as_bool);
+    let (false, false, Some(create)) = (arguments[0].is_null(), arguments[1].is_null(), create)
+    else {
+        return Ok(Datum::Null);
+    };
+    let treatment = arguments.get(4).map_or(Some("use_json_null"), Datum::as_str);
+    let (target, path) = (arguments[0].clone(), arguments[1].clone());
+    let set_to = |value| set(&[target.clone(), path.clone(), value], create);
+    match treatment {
+        Some("use_json_null" | "raise_exception" | "delete_key" | "return_target")
+            if !arguments[2].is_null() =>
+        {
+            set_to(arguments[2].clone())
+        }
+        Some("use_json_null") => set_to(jsonb_datum(Json::Null)),
+        Some("delete_key") => without_path(&arguments[..2], context),
+        Some("return_target") => Ok(target),
+        Some("raise_exception") => Err(Error::new("22004", "JSON value must not be null")
+            .with_detail(
+                "Exception was raised because null_value_treatment is \"raise_exception\".",
+            )
+            .with_hint(
+                "To avoid, either change the null_value_treatment argument or ensure that an \
+                     SQL NULL is not passed.",
+            )),
+        _ => Err(invalid_parameter(
+            "null_value_treatment must be \"delete_key\", \"return_target\", \
+             \"use_json_null\", or \"raise_exception\"",
+        )),
+    }
 }
 
 fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {

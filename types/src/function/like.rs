@@ -261,5 +261,5 @@ fn like_escape_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 /// `invalid escape string`
 pub(super) fn invalid_escape() -> Error {
     Error::new("22025", "invalid escape string")
-        .with_detail("Escape string must be empty or one character.")
+        .with_hint("Escape string must be empty or one character.")
 }

@@ -22,6 +22,7 @@
 mod argument;
 mod arithmetic;
 mod array;
+mod array_change;
 mod array_search;
 mod array_text;
 mod bit_strings;
@@ -46,6 +47,7 @@ mod json_change;
 mod json_path;
 mod json_path_value;
 mod json_populate;
+mod json_subscript;
 mod like;
 mod mathematics;
 mod number_format;
@@ -212,13 +214,15 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 39] = [
+    let families: [&[Row]; 41] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
         json_change::FUNCTIONS,
         json_populate::FUNCTIONS,
+        json_subscript::FUNCTIONS,
         array::FUNCTIONS,
+        array_change::FUNCTIONS,
         array_search::FUNCTIONS,
         array_text::FUNCTIONS,
         bit_strings::FUNCTIONS,

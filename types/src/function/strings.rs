@@ -173,12 +173,13 @@ fn trim_bytes(arguments: &[Datum], start: bool, end: bool) -> Datum {
 
 fn pad(string: &str, length: i32, fill: &str, left: bool) -> Result<Datum> {
     let length = usize::try_from(length).unwrap_or(0);
-    if length > MAX_TEXT_BYTES {
-        return Err(too_long());
-    }
     let have = string.chars().count();
     if have >= length || fill.is_empty() {
         return Ok(text_datum(string.chars().take(length).collect::<String>()));
+    }
+    // As PostgreSQL does, each character counts as the longest there is.
+    if length.saturating_mul(4) > MAX_TEXT_BYTES {
+        return Err(too_long());
     }
     let padding = fill.chars().cycle().take(length - have);
     let padded: String = if left {
