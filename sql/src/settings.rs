@@ -3,6 +3,7 @@
 //! A setting is accepted only with values that have their effect here; everything else is refused
 //! with 22023 or 0A000, never ignored. Values are kept in the form that SHOW prints.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,6 +232,8 @@ pub struct Description<'s> {
 #[derive(Clone)]
 pub struct Settings {
     values: Arc<Vec<Arc<str>>>,
+    /// Settings of the client's own, whose names have a dot, by name in lower case.
+    custom: Arc<BTreeMap<String, Arc<str>>>,
     style: TextStyle,
     /// The schema of the session's temporary things; empty without a session.
     temp_schema: Arc<str>,
@@ -266,6 +269,7 @@ impl Settings {
     ) -> Settings {
         let mut settings = Settings {
             values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
+            custom: Arc::default(),
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
         };
@@ -291,9 +295,12 @@ impl Settings {
     /// # Errors
     ///
     /// 42704 if there is no such setting.
-    pub fn show(&self, name: &str) -> Result<(&'static str, &str)> {
-        let index = position(name).ok_or_else(|| unknown(name))?;
-        Ok((SPECS[index].name, &self.values[index]))
+    pub fn show(&self, name: &str) -> Result<(&str, &str)> {
+        if let Some(index) = position(name) {
+            return Ok((SPECS[index].name, &self.values[index]));
+        }
+        let custom = self.custom.get_key_value(&name.to_ascii_lowercase());
+        custom.map(|(name, value)| (name.as_str(), &**value)).ok_or_else(|| unknown(name))
     }
 
     /// Returns name, value and description of all settings, by name.
@@ -343,7 +350,7 @@ impl Settings {
     /// 42704 for an unknown name, 22023 for a bad value, 55P02 for a fixed setting, 0A000 for a
     /// value that PostgreSQL has and bennu has not.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
-        let index = position(name).ok_or_else(|| unknown(name))?;
+        let Some(index) = position(name) else { return self.set_custom(name, value) };
         let spec = &SPECS[index];
         if matches!(spec.kind, Kind::Fixed) && value.is_none() {
             return Ok(());
@@ -361,8 +368,31 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets a setting of the client's own, which is made by that; its default is the empty text.
+    fn set_custom(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let lower = name.to_ascii_lowercase();
+        if !lower.contains('.') {
+            return Err(unknown(name));
+        }
+        let is_simple = |part: &str| {
+            part.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+        };
+        if !lower.split('.').all(is_simple) {
+            let message = format!("invalid configuration parameter name \"{name}\"");
+            return Err(Error::new(sqlstate::INVALID_NAME, message).with_detail(
+                "Custom parameter names must be two or more simple identifiers separated by dots.",
+            ));
+        }
+        Arc::make_mut(&mut self.custom).insert(lower, Arc::from(value.unwrap_or_default()));
+        Ok(())
+    }
+
     /// Gives every setting that can change its default.
     pub fn reset_all(&mut self) {
+        for value in Arc::make_mut(&mut self.custom).values_mut() {
+            *value = Arc::from("");
+        }
         for spec in SPECS.iter().filter(|spec| !matches!(spec.kind, Kind::Fixed)) {
             self.set(spec.name, None).expect("defaults are valid");
         }

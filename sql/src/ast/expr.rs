@@ -691,6 +691,8 @@ pub enum SqlValueFunction {
     LocalTimestamp,
     /// `CURRENT_USER`, `CURRENT_ROLE`, `USER`
     CurrentUser,
+    /// `user`, which is `current_user` by another name.
+    User,
     /// `SESSION_USER`
     SessionUser,
     /// `CURRENT_CATALOG`

@@ -180,11 +180,22 @@ pub enum Statement {
     /// `COPY`
     Copy(Box<Copy>),
     /// `BEGIN`, `START TRANSACTION`
-    Begin(TransactionModes),
+    Begin {
+        /// Whether it says START.
+        start: bool,
+        /// What it asks for.
+        modes: TransactionModes,
+    },
     /// `COMMIT`, `END`
-    Commit,
+    Commit {
+        /// `AND CHAIN`: another transaction begins, with the same modes.
+        chain: bool,
+    },
     /// `ROLLBACK`, `ABORT`
-    Rollback,
+    Rollback {
+        /// `AND CHAIN`
+        chain: bool,
+    },
     /// `SAVEPOINT s`
     Savepoint(Ident),
     /// `ROLLBACK TO SAVEPOINT s`
@@ -206,6 +217,10 @@ pub enum Statement {
     Reset(Option<Ident>),
     /// `DISCARD ALL`
     DiscardAll,
+    /// `DISCARD PLANS`
+    DiscardPlans,
+    /// `DISCARD SEQUENCES`
+    DiscardSequences,
     /// `PREPARE`
     Prepare(Box<Prepare>),
     /// `EXECUTE name (arguments)`
@@ -290,9 +305,10 @@ impl Statement {
             Statement::Compact { .. } => "COMPACT",
             Statement::Explain(_) => "EXPLAIN",
             Statement::Copy(_) => "COPY",
-            Statement::Begin(_) => "BEGIN",
-            Statement::Commit => "COMMIT",
-            Statement::Rollback | Statement::RollbackTo(_) => "ROLLBACK",
+            Statement::Begin { start: true, .. } => "START TRANSACTION",
+            Statement::Begin { .. } => "BEGIN",
+            Statement::Commit { .. } => "COMMIT",
+            Statement::Rollback { .. } | Statement::RollbackTo(_) => "ROLLBACK",
             Statement::Savepoint(_) => "SAVEPOINT",
             Statement::Release(_) => "RELEASE",
             Statement::Set(_)
@@ -301,6 +317,8 @@ impl Statement {
             Statement::Show(_) => "SHOW",
             Statement::Reset(_) => "RESET",
             Statement::DiscardAll => "DISCARD ALL",
+            Statement::DiscardPlans => "DISCARD PLANS",
+            Statement::DiscardSequences => "DISCARD SEQUENCES",
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Deallocate(Some(_)) => "DEALLOCATE",

@@ -90,6 +90,7 @@ fn sql_value(function: SqlValueFunction) -> &'static str {
         SqlValueFunction::LocalTime => "localtime",
         SqlValueFunction::LocalTimestamp => "localtimestamp",
         SqlValueFunction::CurrentUser => "current_user",
+        SqlValueFunction::User => "user",
         SqlValueFunction::SessionUser => "session_user",
         SqlValueFunction::CurrentCatalog => "current_catalog",
         SqlValueFunction::CurrentSchema => "current_schema",

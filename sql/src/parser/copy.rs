@@ -20,7 +20,7 @@ impl Cursor<'_> {
             timing: None,
             summary: None,
             format: ExplainFormat::Text,
-            statement: Statement::Commit,
+            statement: Statement::Commit { chain: false },
         };
         if self.peek() == &Token::LParen && !self.starts_query() {
             self.advance();

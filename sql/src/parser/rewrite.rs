@@ -48,6 +48,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             all_fields(tokens, index);
         } else if is_word(&tokens[index], "as") {
             column_definitions(tokens, index);
+        } else if ["preceding", "following"].iter().any(|word| is_word(&tokens[index], word)) {
+            frame_offset(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         }
@@ -88,6 +90,19 @@ fn signs_behind(tokens: &mut Vec<TokenWithSpan>, index: usize) {
         parts.push(TokenWithSpan { token: sign(c), span });
     }
     tokens.splice(index..=index, parts);
+}
+
+/// A text in front of PRECEDING or FOLLOWING gets parentheses: it is no interval without the word.
+fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    const BEFORE: [&str; 5] = ["rows", "range", "groups", "between", "and"];
+    let Some(text) = previous(tokens, index) else { return };
+    let is_text = matches!(tokens[text].token, Token::SingleQuotedString(_));
+    let begins = previous(tokens, text)
+        .is_some_and(|at| BEFORE.iter().any(|word| is_word(&tokens[at], word)));
+    if is_text && begins {
+        let token = tokens[text].token.clone();
+        put(tokens, text, vec![Token::LParen, token, Token::RParen]);
+    }
 }
 
 /// Drops ONLY in front of a table: no table has others that inherit from it.

@@ -13,13 +13,14 @@ impl Cursor<'_> {
     // ---- transactions ----
 
     pub(super) fn begin(&mut self) -> Result<Statement> {
-        if self.take_words(&["start"]) {
+        let start = self.take_words(&["start"]);
+        if start {
             self.expect_words(&["transaction"])?;
         } else {
             self.expect_words(&["begin"])?;
             self.transaction_word();
         }
-        Ok(Statement::Begin(self.transaction_modes()?))
+        Ok(Statement::Begin { start, modes: self.transaction_modes()? })
     }
 
     fn transaction_word(&mut self) {
@@ -74,11 +75,8 @@ impl Cursor<'_> {
             self.take_word("savepoint");
             return Ok(Statement::RollbackTo(self.name()?));
         }
-        if !self.take_words(&["and", "no", "chain"]) && self.is_words(&["and", "chain"]) {
-            return Err(ParseError::unsupported("AND CHAIN", self.position())
-                .with_hint("Send BEGIN as a statement of its own."));
-        }
-        Ok(if commit { Statement::Commit } else { Statement::Rollback })
+        let chain = !self.take_words(&["and", "no", "chain"]) && self.take_words(&["and", "chain"]);
+        Ok(if commit { Statement::Commit { chain } } else { Statement::Rollback { chain } })
     }
 
     pub(super) fn savepoint(&mut self) -> Result<Statement> {
@@ -203,7 +201,15 @@ impl Cursor<'_> {
             return Ok(Statement::DiscardAll);
         }
         match self.peek_word().as_str() {
-            word @ ("plans" | "sequences" | "temp" | "temporary") => {
+            "plans" => {
+                self.advance();
+                Ok(Statement::DiscardPlans)
+            }
+            "sequences" => {
+                self.advance();
+                Ok(Statement::DiscardSequences)
+            }
+            word @ ("temp" | "temporary") => {
                 let construct = format!("DISCARD {}", word.to_uppercase());
                 Err(ParseError::unsupported(construct, self.position())
                     .with_hint("Use DISCARD ALL."))

@@ -453,8 +453,10 @@ impl Session {
 
     /// In a failed block, refuses everything but its end.
     fn check_accepted(&self, statement: &Statement) -> Result<()> {
-        let ends =
-            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
+        let ends = matches!(
+            statement,
+            Statement::Commit { .. } | Statement::Rollback { .. } | Statement::RollbackTo(_)
+        );
         if ends || self.transaction_status() != TransactionStatus::Failed {
             return Ok(());
         }

@@ -185,9 +185,9 @@ impl Prepared {
             PreparedKind::Planned(state) => state.load().plan.is_brief(),
             PreparedKind::Utility => matches!(
                 self.parsed.statement,
-                Statement::Begin(_)
-                    | Statement::Commit
-                    | Statement::Rollback
+                Statement::Begin { .. }
+                    | Statement::Commit { .. }
+                    | Statement::Rollback { .. }
                     | Statement::Savepoint(_)
                     | Statement::Release(_)
             ),

@@ -36,9 +36,9 @@ impl Session {
         let statement = &parsed.statement;
         let tag = statement.tag();
         match statement {
-            Statement::Begin(_)
-            | Statement::Commit
-            | Statement::Rollback
+            Statement::Begin { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
             | Statement::Savepoint(_)
             | Statement::RollbackTo(_)
             | Statement::Release(_)
@@ -55,6 +55,8 @@ impl Session {
             Statement::Reset(None) => self.settings.reset_all(),
             Statement::Reset(Some(name)) => self.assign(&name.value, None, SetScope::Session)?,
             Statement::DiscardAll => self.discard_all()?,
+            Statement::DiscardPlans => self.plans.clear(),
+            Statement::DiscardSequences => self.sequences.discard(),
             Statement::Explain(explain) => return self.run_explain(explain),
             Statement::Copy(copy) => return self.run_copy(parsed, copy),
             Statement::Prepare(prepare) => self.run_prepare(parsed, prepare)?,
@@ -100,8 +102,9 @@ impl Session {
         let done = |tag: &str| Ok(Execution::Done(Completion::new(tag)));
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         match statement {
-            Statement::Begin(modes) => self.run_begin(modes)?,
-            Statement::Commit => {
+            Statement::Begin { modes, .. } => self.run_begin(modes)?,
+            Statement::Commit { chain } => {
+                let modes = self.chained(*chain, statement)?;
                 let failed = self.open.as_ref().is_some_and(|open| open.failed);
                 if !in_block {
                     self.warn(
@@ -111,11 +114,14 @@ impl Session {
                 }
                 if failed {
                     self.rollback();
+                    self.begin_chained(modes);
                     return done("ROLLBACK");
                 }
                 self.ticket = self.commit()?;
+                self.begin_chained(modes);
             }
-            Statement::Rollback => {
+            Statement::Rollback { chain } => {
+                let modes = self.chained(*chain, statement)?;
                 if !in_block {
                     self.warn(
                         sqlstate::NO_ACTIVE_SQL_TRANSACTION,
@@ -123,6 +129,7 @@ impl Session {
                     );
                 }
                 self.rollback();
+                self.begin_chained(modes);
             }
             Statement::SetTransaction(modes) if in_block => {
                 if let Some(open) = &mut self.open {
@@ -137,6 +144,28 @@ impl Session {
             _ => self.run_savepoint(statement)?,
         }
         done(statement.tag())
+    }
+
+    /// Returns the modes of the transaction that AND CHAIN begins.
+    fn chained(&self, chain: bool, statement: &Statement) -> Result<Option<Modes>> {
+        if !chain {
+            return Ok(None);
+        }
+        match self.open.as_ref().filter(|open| open.in_block) {
+            Some(open) => Ok(Some(open.modes)),
+            None => Err(Error::new(
+                sqlstate::NO_ACTIVE_SQL_TRANSACTION,
+                format!("{} AND CHAIN can only be used in transaction blocks", statement.tag()),
+            )),
+        }
+    }
+
+    fn begin_chained(&mut self, modes: Option<Modes>) {
+        if let Some(modes) = modes {
+            let mut open = Open::begin(&self.engine, &self.settings, modes, &self.stop);
+            open.in_block = true;
+            self.open = Some(open);
+        }
     }
 
     fn run_begin(&mut self, modes: &ast::TransactionModes) -> Result<()> {
@@ -287,7 +316,7 @@ impl Session {
                 "Use SET TRANSACTION, or SET default_transaction_isolation.",
             ));
         }
-        let before = self.settings.show(name)?.1.to_owned();
+        let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
         self.settings.set(name, value)?;
         if scope == SetScope::Local
             && let Some(open) = &mut self.open
@@ -317,7 +346,7 @@ impl Session {
             return Ok(Execution::Rows(Rows::of_text(&columns, &rows, tag, stop)));
         };
         let modes = self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
-        let (title, value) = match name.value.as_str() {
+        let (title, value): (&str, &str) = match name.value.as_str() {
             "transaction_isolation" => ("transaction_isolation", modes.isolation_name()),
             "transaction_read_only" => {
                 ("transaction_read_only", if modes.read_only { "on" } else { "off" })
