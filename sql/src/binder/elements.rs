@@ -30,14 +30,23 @@ impl Binder<'_> {
         for assignment in list {
             match assignment {
                 ast::Assignment::Column { column: target, value } => {
-                    self.bind_assignment(written, target, &mut bound, |binder, (column, field), old| {
-                        match old {
-                            // A view has no defaults of its own.
-                            None if is_default(value) && written.is_view() => Ok(no_value(column)),
-                            None => binder.assigned(value, column),
-                            Some(old) => binder.assigned_part((target, column, field), value, old),
-                        }
-                    })?;
+                    self.bind_assignment(
+                        written,
+                        target,
+                        &mut bound,
+                        |binder, (column, field), old| {
+                            match old {
+                                // A view has no defaults of its own.
+                                None if is_default(value) && written.is_view() => {
+                                    Ok(no_value(column))
+                                }
+                                None => binder.assigned(value, column),
+                                Some(old) => {
+                                    binder.assigned_part((target, column, field), value, old)
+                                }
+                            }
+                        },
+                    )?;
                 }
                 ast::Assignment::Subquery { columns, query } => {
                     let values = self.bind_columns_subquery(query)?;
@@ -54,7 +63,9 @@ impl Binder<'_> {
                                 check_identity(column)?;
                                 match old {
                                     None => binder.assign(value, column),
-                                    Some(old) => binder.assign_part((target, column, field), value, old),
+                                    Some(old) => {
+                                        binder.assign_part((target, column, field), value, old)
+                                    }
                                 }
                             },
                         )?;

@@ -170,27 +170,6 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// Binds a row of which fields are given, those from the first one on.
-    fn row_of_fields(
-        &mut self,
-        column: &Column,
-        targets: &[InsertTarget],
-        values: &[AssignedValue],
-    ) -> Result<Expr> {
-        let mut row = null(column.sql_type.base);
-        let own = targets.first().map(|first| first.column);
-        for (target, value) in targets.iter().zip(values).filter(|one| Some(one.0.column) == own) {
-            let value = match value {
-                AssignedValue::Expr(expr) => self.bind_expr(expr)?,
-                AssignedValue::Default { position } => return Err(default_of_field(*position)),
-            };
-            if let Some(field) = target.field {
-                row = self.with_field(row, field, value)?;
-            }
-        }
-        Ok(row)
-    }
-
     fn insert_query(
         &mut self,
         table: &Table,
@@ -227,9 +206,8 @@ impl Binder<'_> {
             let old = if in_parts[at] { new } else { no_value(column) };
             in_parts[at] = true;
             let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
-            let assign = |binder: &mut Self| {
-                binder.assign_part((part, column, target.field), value, old)
-            };
+            let assign =
+                |binder: &mut Self| binder.assign_part((part, column, target.field), value, old);
             expressions[at] = self.within(Scope::default(), Clause::Values, assign)?.0;
         }
         Ok(Logical::Project { input, expressions })
@@ -380,8 +358,9 @@ impl Binder<'_> {
             if targets.iter().any(clashes) {
                 let column = &written.table.columns[column].name;
                 let message = format!("column \"{column}\" specified more than once");
-                return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message)
-                    .at(name.column.name.position));
+                return Err(
+                    Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.column.name.position)
+                );
             }
             targets.push(InsertTarget { column, part, field });
         }

@@ -298,8 +298,7 @@ fn simple(plan: Logical) -> Option<Simple> {
                 Expr::Column { index, data_type }
             };
             let expressions = scan.columns.iter().map(column).collect();
-            let is_plain =
-                scan.as_of.is_none() && scan.lock.is_none() && !table.is_materialized();
+            let is_plain = scan.as_of.is_none() && scan.lock.is_none() && !table.is_materialized();
             is_plain.then_some(Simple { table, expressions, predicates: Vec::new() })
         }
         Logical::Filter { input, predicate } => {
