@@ -67,7 +67,8 @@ fn psql_describes_what_there_is() {
 CREATE TYPE mood AS ENUM ('a', 'b');
 CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'x', c varchar(10) NOT NULL, CHECK (a > 0), UNIQUE (b));
 CREATE INDEX t_c ON t (lower(c) DESC, a) INCLUDE (b);
-CREATE TABLE u (id serial PRIMARY KEY, m mood, n bigint GENERATED ALWAYS AS IDENTITY);
+CREATE TABLE u (id serial PRIMARY KEY, m mood, n bigint GENERATED ALWAYS AS IDENTITY,
+  a int REFERENCES t);
 CREATE VIEW v AS SELECT a, b FROM t;
 ";
     answer(&server, &["-q"], script);
@@ -84,6 +85,8 @@ Indexes:
     "t_c" btree (lower(c::text) DESC, a) INCLUDE (b)
 Check constraints:
     "t_a_check" CHECK (a > 0)
+Referenced by:
+    TABLE "u" CONSTRAINT "u_a_fkey" FOREIGN KEY (a) REFERENCES t(a)
 
                             Table "public.u"
  Column |  Type   | Collation | Nullable |            Default            
@@ -91,8 +94,11 @@ Check constraints:
  id     | integer |           | not null | nextval('u_id_seq'::regclass)
  m      | mood    |           |          | 
  n      | bigint  |           | not null | generated always as identity
+ a      | integer |           |          | 
 Indexes:
     "u_pkey" PRIMARY KEY, btree (id)
+Foreign-key constraints:
+    "u_a_fkey" FOREIGN KEY (a) REFERENCES t(a)
 
 "#;
     assert_eq!(described, expected);

@@ -20,6 +20,7 @@ use crate::datatype::DataType::{
     self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, JsonPath, Jsonb,
     Numeric, Text, Timestamp, Timestamptz,
 };
+use crate::datatype::RegKind;
 use crate::datum::{Array, Datum, Json};
 use crate::error::Result;
 use crate::text::{JsonParts, json_parts};
@@ -149,6 +150,13 @@ const FUNCTIONS: &[Row] = &[
         &[Jsonb, JsonPath, Jsonb, Bool],
         &[("jsonb_path_query", Jsonb)],
         path_query,
+    ),
+    // Tables have no partitions.
+    row(
+        "pg_partition_ancestors",
+        &[DataType::Reg(RegKind::Class)],
+        &[("relid", DataType::Reg(RegKind::Class))],
+        |_| Ok(Vec::new()),
     ),
     row("regexp_matches", &[Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
