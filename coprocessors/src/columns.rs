@@ -148,8 +148,9 @@ impl SliceDecoder {
             key_columns: Vec::new(),
             key_outputs: Vec::new(),
         };
-        for (output, &column) in columns.iter().enumerate() {
-            match (layout.columns[column].place, ColumnReader::new(layout, column)?) {
+        let readers = ColumnReader::of_columns(layout, columns)?;
+        for (output, (&column, reader)) in columns.iter().zip(readers).enumerate() {
+            match (layout.columns[column].place, reader) {
                 (Place::Packed { family, .. }, Some(reader)) => {
                     decoder.is_direct &= family == 0;
                     decoder.readers.push((output, reader));

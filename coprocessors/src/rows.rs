@@ -6,8 +6,8 @@
 //! first, and the rest only of the rows that pass ([`FilteredDecoder`]). Plain scans and endpoints
 //! read this way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use store::scanner::{ScanStep, Scanner};
 use store::{CellBatch, ColumnSlice, Timestamp};
@@ -217,7 +217,8 @@ pub struct Decoder {
     stored: Vec<usize>,
     /// Where [`TIMESTAMP_COLUMN`] goes, ascending.
     timestamps: Vec<usize>,
-    slices: SliceDecoder,
+    /// Made when the first slice is seen: many decoders are made for a few rows, as cells.
+    slices: OnceLock<SliceDecoder>,
 }
 
 impl Decoder {
@@ -230,7 +231,7 @@ impl Decoder {
         let stored: Vec<usize> =
             columns.iter().copied().filter(|&column| column != TIMESTAMP_COLUMN).collect();
         let timestamps = (0..columns.len()).filter(|&at| columns[at] == TIMESTAMP_COLUMN).collect();
-        let slices = SliceDecoder::new(layout, &stored)?;
+        let slices = OnceLock::new();
         Ok(Decoder { layout: Arc::clone(layout), stored, timestamps, slices })
     }
 
@@ -267,6 +268,14 @@ impl Decoder {
         Ok(columns)
     }
 
+    fn slices(&self) -> types::Result<&SliceDecoder> {
+        if let Some(slices) = self.slices.get() {
+            return Ok(slices);
+        }
+        let slices = SliceDecoder::new(&self.layout, &self.stored)?;
+        Ok(self.slices.get_or_init(|| slices))
+    }
+
     fn decode_piece(
         &self,
         piece: &Piece,
@@ -275,7 +284,7 @@ impl Decoder {
     ) -> Result<(), RowError> {
         let cells = match piece {
             Piece::Cells(cells) => cells,
-            Piece::Slice(slice) => return self.slices.decode(slice, selection, vectors),
+            Piece::Slice(slice) => return self.slices()?.decode(slice, selection, vectors),
         };
         let decoder = RowDecoder::new(&self.layout, &self.stored)?;
         for row in numbers(selection, cells.row_count()) {

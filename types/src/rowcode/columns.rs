@@ -75,15 +75,30 @@ pub struct ColumnReader {
 }
 
 impl ColumnReader {
-    /// Returns the reader of a column; `None` for key columns.
+    /// Returns the readers of some columns (indexes in table order); `None` for key columns.
     ///
     /// # Errors
     ///
-    /// `XX001` if a slot of its family belongs to no column.
-    pub fn new(layout: &RowLayout, column: usize) -> Result<Option<ColumnReader>> {
-        let Place::Packed { family, slot } = layout.columns[column].place else { return Ok(None) };
-        let plan = FamilyPlan::new(layout, family)?;
-        Ok(Some(ColumnReader { slot: plan.slots[slot] }))
+    /// `XX001` if a slot of a family belongs to no column.
+    pub fn of_columns(layout: &RowLayout, columns: &[usize]) -> Result<Vec<Option<ColumnReader>>> {
+        let mut plans: Vec<(usize, FamilyPlan)> = Vec::new();
+        let mut readers = Vec::with_capacity(columns.len());
+        for &column in columns {
+            let Place::Packed { family, slot } = layout.columns[column].place else {
+                readers.push(None);
+                continue;
+            };
+            let known = plans.iter().position(|(of, _)| *of == family);
+            let at = match known {
+                Some(at) => at,
+                None => {
+                    plans.push((family, FamilyPlan::new(layout, family)?));
+                    plans.len() - 1
+                }
+            };
+            readers.push(Some(ColumnReader { slot: plans[at].1.slots[slot] }));
+        }
+        Ok(readers)
     }
 
     /// Returns the slot.
