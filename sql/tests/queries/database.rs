@@ -186,7 +186,7 @@ impl Database {
         let plan = Arc::new(self.plan(statement, &[])?);
         transaction.begin_statement();
         let answer = answer(&plan, &transaction, parameters)?;
-        commit(transaction)?;
+        commit(&transaction)?;
         Ok(answer)
     }
 
@@ -228,9 +228,9 @@ impl Database {
     }
 }
 
-/// Commits and waits until the commit can be seen.
-pub(crate) fn commit(transaction: Arc<Transaction>) -> Result<()> {
-    let transaction = Arc::into_inner(transaction).expect("its statements are done");
+/// Commits and waits until the commit can be seen. A region thread may hold the transaction for a
+/// moment longer than the statement that it worked for, as it may in a session.
+pub(crate) fn commit(transaction: &Transaction) -> Result<()> {
     transaction.commit()?.durable.wait()?;
     Ok(())
 }

@@ -37,7 +37,7 @@ fn increments_of_one_row_are_all_counted() {
                     let sql = "update t set n = n + 1 where id = $1";
                     let answer = database.within(&transaction, sql, vec![Datum::Int4(1)]);
                     assert_eq!(answer.unwrap(), "1 rows\n");
-                    commit(transaction).unwrap();
+                    commit(&transaction).unwrap();
                 }
             });
         }
@@ -56,10 +56,10 @@ fn a_row_that_has_changed_is_checked_again() {
             let transaction = database.begin();
             let sql = "update t set note = 'seen' where n = 0 returning id";
             let answer = database.within(&transaction, sql, Vec::new()).unwrap();
-            commit(transaction).unwrap();
+            commit(&transaction).unwrap();
             answer
         });
-        commit(first).unwrap();
+        commit(&first).unwrap();
         // Row 1 was no longer 0 when its lock was had, unless the first commit came before all.
         assert_eq!(second.join().unwrap(), "2\n1 rows\n");
     });
@@ -164,7 +164,7 @@ fn the_sink_stages_rows_and_names_duplicates() {
     let mut sink = RowSink::new(table, context(&transaction, Vec::new()));
     [7000, 6000, 7000].iter().for_each(|&id| sink.push(&mut row(id)).unwrap());
     assert_eq!(sink.finish().unwrap_err().sqlstate, "23505");
-    commit(transaction).unwrap();
+    commit(&transaction).unwrap();
     assert_eq!(database.query("select count(*) from t").unwrap(), ["3003"]);
     assert_eq!(database.query("select id from t where n = 3000").unwrap(), ["3000"]);
 }
