@@ -35,6 +35,7 @@ fn blocks_and_files_are_counted() {
     let all = explained(&server, "select count(b) from t");
     let blocks = figure(&all, "hit=") + figure(&all, "read=");
     assert!(blocks > 30, "{all:?}");
+    assert_eq!(figure(&all, "Cells: "), 30_000, "{all:?}");
     let again = explained(&server, "select count(b) from t");
     assert_eq!(figure(&again, "read="), 0, "{again:?}");
     assert!(figure(&again, "hit=") > 30, "{again:?}");
@@ -44,6 +45,7 @@ fn blocks_and_files_are_counted() {
     let point = explained(&server, "select b from t where a = 15001");
     assert!((1..=4).contains(&figure(&point, "hit=")), "{point:?}");
     assert_eq!(figure(&point, "filter="), 1, "{point:?}");
+    assert_eq!(figure(&point, "Cells: "), 1, "{point:?}");
     let plain = explained(&server, "select 1");
     assert!(!plain.iter().any(|line| line.contains("Buffers")), "{plain:?}");
 }

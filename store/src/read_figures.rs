@@ -1,4 +1,4 @@
-//! What reads have cost this thread: blocks and files, counted as they are read or left out.
+//! What reads have cost this thread: cells, blocks and files, counted as they are read or left out.
 //!
 //! A thread's figures only grow; whoever wants to know what a piece of work cost takes them before
 //! and after it ([`read_figures`]). What other threads read for a caller, in [`read_ahead`], is
@@ -12,6 +12,8 @@ use std::ops::{Add, Sub};
 /// What reads have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadFigures {
+    /// Cells that scans and gets have given, out of memory or files.
+    pub cells: u64,
     /// Blocks of store files that were in the cache.
     pub blocks_cached: u64,
     /// Blocks that were read from files.
@@ -27,6 +29,7 @@ impl Add for ReadFigures {
 
     fn add(self, other: ReadFigures) -> ReadFigures {
         ReadFigures {
+            cells: self.cells + other.cells,
             blocks_cached: self.blocks_cached + other.blocks_cached,
             blocks_read: self.blocks_read + other.blocks_read,
             files_without_row: self.files_without_row + other.files_without_row,
@@ -41,6 +44,7 @@ impl Sub for ReadFigures {
     /// What was added since `other`.
     fn sub(self, other: ReadFigures) -> ReadFigures {
         ReadFigures {
+            cells: self.cells - other.cells,
             blocks_cached: self.blocks_cached - other.blocks_cached,
             blocks_read: self.blocks_read - other.blocks_read,
             files_without_row: self.files_without_row - other.files_without_row,
@@ -52,6 +56,7 @@ impl Sub for ReadFigures {
 thread_local! {
     static FIGURES: Cell<ReadFigures> = const {
         Cell::new(ReadFigures {
+            cells: 0,
             blocks_cached: 0,
             blocks_read: 0,
             files_without_row: 0,

@@ -14,6 +14,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
+use crate::read_figures::note_read;
 use crate::read_view::{Newest, Views};
 use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
@@ -247,6 +248,7 @@ impl BatchMark {
 /// Counts what so many requests returned.
 #[inline]
 pub(crate) fn count_read(region: &Region, source: &Source, requests: u64, volume: Volume) {
+    note_read(|figures| figures.cells += volume.cells);
     match source {
         Source::Primary => region.load().read(requests, volume),
         Source::Replica(_) => {

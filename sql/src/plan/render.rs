@@ -65,7 +65,8 @@ fn actual(step: &Step, shown: Shown<'_>) -> String {
     format!(" (actual {time}rows={:.0} loops={loops})", figures.rows as f64 / loops as f64)
 }
 
-/// `Buffers: shared hit=3 read=1, files skipped: filter=2 time=1`; what is zero is left out.
+/// `Buffers: shared hit=3 read=1, Cells: 40, Files skipped: filter=2 time=1`; what is zero is left
+/// out.
 fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     let (Some(profile), Some(address), true) = (shown.profile, step.address, shown.buffers) else {
         return None;
@@ -78,7 +79,8 @@ fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     };
     let blocks = [("hit", reads.blocks_cached), ("read", reads.blocks_read)];
     let files = [("filter", reads.files_without_row), ("time", reads.files_of_other_times)];
-    let parts = [listed("Buffers: shared ", blocks), listed("Files skipped: ", files)];
+    let cells = (reads.cells > 0).then(|| format!("Cells: {}", reads.cells));
+    let parts = [listed("Buffers: shared ", blocks), cells, listed("Files skipped: ", files)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -128,6 +130,7 @@ fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
             for (name, count) in [
                 ("Shared Hit Blocks", reads.blocks_cached),
                 ("Shared Read Blocks", reads.blocks_read),
+                ("Cells", reads.cells),
                 ("Files Skipped by Filter", reads.files_without_row),
                 ("Files Skipped by Time", reads.files_of_other_times),
             ] {
@@ -184,8 +187,12 @@ mod tests {
         let plan = step("Loop join: all pairs", Some(1), vec![scan, other]);
         let profile = Profile::default();
         profile.open(1);
-        let reads =
-            ReadFigures { blocks_cached: 3, files_without_row: 2, ..ReadFigures::default() };
+        let reads = ReadFigures {
+            cells: 40,
+            blocks_cached: 3,
+            files_without_row: 2,
+            ..ReadFigures::default()
+        };
         profile.add(1, 4, Duration::from_micros(1_500), reads);
         (0..2).for_each(|_| profile.open(2));
         profile.add(2, 6, Duration::from_micros(1_000), ReadFigures::default());
@@ -199,7 +206,7 @@ mod tests {
             ]
         );
         let read = text(&plan, Shown { timing: false, buffers: true, ..shown });
-        assert_eq!(read[1], "│  Buffers: shared hit=3, Files skipped: filter=2");
+        assert_eq!(read[1], "│  Buffers: shared hit=3, Cells: 40, Files skipped: filter=2");
         assert_eq!(read.len(), 4);
         let wanted = r#"[
   {
