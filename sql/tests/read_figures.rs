@@ -36,6 +36,9 @@ fn blocks_and_files_are_counted() {
     let blocks = figure(&all, "hit=") + figure(&all, "read=");
     assert!(blocks > 30, "{all:?}");
     assert_eq!(figure(&all, "Cells: "), 30_000, "{all:?}");
+    let of_regions: Vec<&String> = all.iter().filter(|line| line.starts_with("Region ")).collect();
+    let rows = of_regions.iter().map(|line| figure(&[line.to_string()], "rows="));
+    assert_eq!(rows.collect::<Vec<_>>(), [9_999, 10_000, 10_001], "{all:?}");
     let again = explained(&server, "select count(b) from t");
     assert_eq!(figure(&again, "read="), 0, "{again:?}");
     assert!(figure(&again, "hit=") > 30, "{again:?}");

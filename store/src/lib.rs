@@ -80,7 +80,7 @@ pub use error::{Error, Result};
 pub use file::{ColumnSlice, VariableColumn};
 pub use layout::ValueLayout;
 pub use options::Options;
-pub use read_figures::{ReadFigures, read_figures};
+pub use read_figures::{ReadFigures, RegionFigures, RegionReads, read_by_region, read_figures};
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
 pub use scan::{Filter, Get, Scan, TimeRange};
 pub use store::Store;

@@ -32,7 +32,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::options::BlockingSection;
-use crate::read_figures::{ReadFigures, add_read_figures, read_figures};
+use crate::read_figures::{ReadFigures, RegionReads, add_read_figures, add_region_reads};
+use crate::read_figures::{is_read_by_region, read_by_region, read_figures};
 
 /// Makes the items of a part, one after the other.
 pub trait Producer: Send {
@@ -101,6 +102,8 @@ pub(crate) struct Shared<P: Producer> {
     stopped: Arc<AtomicBool>,
     /// Shared with others' parts.
     gauge: Arc<Gauge>,
+    /// The caller wants to know what each region gave.
+    by_region: bool,
 }
 
 struct State<P: Producer> {
@@ -113,6 +116,8 @@ struct State<P: Producer> {
     failure: Option<Failure<P::Error>>,
     /// What other threads' reads have cost, until the caller takes it over.
     figures: ReadFigures,
+    /// And what regions gave to them.
+    regions: RegionReads,
 }
 
 struct Part<P: Producer> {
@@ -200,8 +205,16 @@ impl<P: Producer> Shared<P> {
             parallel: false,
             failure: None,
             figures: ReadFigures::default(),
+            regions: RegionReads::default(),
         };
-        Shared { state: Mutex::new(state), changed: Condvar::new(), bounds, stopped, gauge }
+        Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            bounds,
+            stopped,
+            gauge,
+            by_region: is_read_by_region(),
+        }
     }
 
     /// Lets region threads work, too. Returns whether they did not until now.
@@ -245,6 +258,7 @@ impl<P: Producer> Shared<P> {
             let step = self.step(&mut state, take);
             let wanted = self.queue_more(&mut state);
             add_read_figures(std::mem::take(&mut state.figures));
+            add_region_reads(&std::mem::take(&mut state.regions));
             drop(state);
             wanted.into_iter().for_each(&mut *queue);
             match step {
@@ -333,10 +347,15 @@ impl<P: Producer> Shared<P> {
     fn make(&self, part: usize, mut producer: P, count: usize, by: By) {
         for made in 1..=count {
             let before = read_figures();
-            let next = catch_unwind(AssertUnwindSafe(|| producer.next()));
+            let mut make = || catch_unwind(AssertUnwindSafe(|| producer.next()));
+            let (next, regions) = match self.by_region && by == By::Pool {
+                true => read_by_region(make),
+                false => (make(), RegionReads::default()),
+            };
             let mut state = self.state.lock();
             if by == By::Pool {
                 state.figures = state.figures + (read_figures() - before);
+                state.regions.merge(&regions);
             }
             let failure = match next {
                 Ok(Ok(next)) => {

@@ -4,10 +4,16 @@
 //! and after it ([`read_figures`]). What other threads read for a caller, in [`read_ahead`], is
 //! added to the caller's figures when it takes the results. RocksDB's perf context is of this kind.
 //!
+//! Who asks for it ([`read_by_region`]) hears what each region gave, too; nobody else pays for that
+//! more than a look whether somebody asks.
+//!
 //! [`read_ahead`]: crate::read_ahead
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
+
+use crate::descriptor::RegionId;
 
 /// What reads have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,4 +86,73 @@ pub(crate) fn note_read(note: impl FnOnce(&mut ReadFigures)) {
     let mut figures = FIGURES.get();
     note(&mut figures);
     FIGURES.set(figures);
+}
+
+/// What a region has given to reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RegionFigures {
+    /// Gets, and scans that came into it.
+    pub requests: u64,
+    /// Rows that they returned.
+    pub rows: u64,
+    /// Their cells.
+    pub cells: u64,
+    /// Their bytes: of keys and values, or of the blocks whose columns were read.
+    pub bytes: u64,
+}
+
+/// What regions have given, by their number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RegionReads(pub BTreeMap<RegionId, RegionFigures>);
+
+impl RegionReads {
+    fn add(&mut self, region: RegionId, more: RegionFigures) {
+        let figures = self.0.entry(region).or_default();
+        figures.requests += more.requests;
+        figures.rows += more.rows;
+        figures.cells += more.cells;
+        figures.bytes += more.bytes;
+    }
+
+    pub(crate) fn merge(&mut self, more: &RegionReads) {
+        more.0.iter().for_each(|(&region, &figures)| self.add(region, figures));
+    }
+}
+
+thread_local! {
+    /// If anybody asks.
+    static BY_REGION: RefCell<Option<RegionReads>> = const { RefCell::new(None) };
+}
+
+/// Does some work and returns with its result what regions have given to it, on this thread and on
+/// those that read for it.
+pub fn read_by_region<T>(work: impl FnOnce() -> T) -> (T, RegionReads) {
+    let outer = BY_REGION.replace(Some(RegionReads::default()));
+    let result = work();
+    let found = BY_REGION.replace(outer).unwrap_or_default();
+    add_region_reads(&found);
+    (result, found)
+}
+
+/// Returns whether somebody asks what regions give to this thread.
+pub(crate) fn is_read_by_region() -> bool {
+    BY_REGION.with_borrow(Option::is_some)
+}
+
+/// Adds what regions have given to others who read for this thread, if anybody asks.
+pub(crate) fn add_region_reads(more: &RegionReads) {
+    BY_REGION.with_borrow_mut(|regions| {
+        if let Some(regions) = regions {
+            regions.merge(more);
+        }
+    });
+}
+
+/// Counts what a region gave, if anybody asks.
+pub(crate) fn note_region(region: RegionId, more: RegionFigures) {
+    BY_REGION.with_borrow_mut(|regions| {
+        if let Some(regions) = regions {
+            regions.add(region, more);
+        }
+    });
 }

@@ -14,7 +14,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
-use crate::read_figures::note_read;
+use crate::read_figures::{RegionFigures, note_read, note_region};
 use crate::read_view::{Newest, Views};
 use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
@@ -249,6 +249,8 @@ impl BatchMark {
 #[inline]
 pub(crate) fn count_read(region: &Region, source: &Source, requests: u64, volume: Volume) {
     note_read(|figures| figures.cells += volume.cells);
+    let Volume { rows, cells, bytes } = volume;
+    note_region(region.id(), RegionFigures { requests, rows, cells, bytes });
     match source {
         Source::Primary => region.load().read(requests, volume),
         Source::Replica(_) => {

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use store::descriptor::RegionId;
+use store::{RegionFigures, RegionReads};
+
 use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
 use crate::plan::{Estimate, Estimates};
@@ -17,12 +20,15 @@ pub struct Shown<'a> {
     pub timing: bool,
     /// What they read, too.
     pub buffers: bool,
+    /// What each region gave to them.
+    pub regions: Option<&'a RegionReads>,
 }
 
-/// Returns a line for each step, the last step first.
+/// Returns a line for each step, the last step first, then one for each region that was read.
 pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     draw(step, "", "", shown, &mut lines);
+    lines.extend(regions(shown));
     lines
 }
 
@@ -85,11 +91,39 @@ fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
+/// Returns a line for each region: `Region 5: requests=1 rows=20 cells=20 bytes=4096`.
+fn regions(shown: Shown<'_>) -> Vec<String> {
+    let regions = shown.regions.iter().flat_map(|regions| &regions.0);
+    let line = |(region, figures): (&RegionId, &RegionFigures)| {
+        let RegionFigures { requests, rows, cells, bytes } = figures;
+        let number = region.0;
+        format!("Region {number}: requests={requests} rows={rows} cells={cells} bytes={bytes}")
+    };
+    regions.map(line).collect()
+}
+
+fn write_regions(regions: &RegionReads, out: &mut String) {
+    out.push_str(",\n    \"Regions\": [");
+    for (position, (region, figures)) in regions.0.iter().enumerate() {
+        let RegionFigures { requests, rows, cells, bytes } = figures;
+        let (comma, number) = (if position > 0 { "," } else { "" }, region.0);
+        let _ = write!(
+            out,
+            "{comma}\n      {{\"Region\": {number}, \"Requests\": {requests}, \"Rows\": {rows}, \
+             \"Cells\": {cells}, \"Bytes\": {bytes}}}"
+        );
+    }
+    out.push_str("\n    ]");
+}
+
 /// Returns the plan as JSON: an array of one object, in the manner of PostgreSQL. `summary`: other
 /// members of the object, each with its number.
 pub(super) fn json(step: &Step, shown: Shown<'_>, summary: &[(&str, f64)]) -> String {
     let mut out = String::from("[\n  {\n    \"Plan\": ");
     write_step(step, 4, shown, &mut out);
+    if let Some(regions) = shown.regions.filter(|regions| !regions.0.is_empty()) {
+        write_regions(regions, &mut out);
+    }
     for (name, number) in summary {
         let _ = write!(out, ",\n    {}: {}", quoted(name), plain(*number));
     }

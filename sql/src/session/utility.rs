@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use store::admission::Work;
 use store::transaction::Isolation;
+use store::{RegionReads, read_by_region};
 use types::expr::EvalContext;
 use types::{Datum, SqlType};
 
@@ -382,6 +383,7 @@ impl Session {
         let estimates = explain.costs.then_some(&estimates);
         let mut shown = Shown { estimates, ..Shown::default() };
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
+        let mut region_reads = RegionReads::default();
         if explain.analyze {
             if !parameter_types.is_empty() {
                 return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
@@ -389,12 +391,23 @@ impl Session {
             let planning = began.elapsed();
             let began = Instant::now();
             let parameters = vec![Datum::Null; planned.parameter_count];
-            let (row_count, spilled) =
-                self.run_for_count(&planned, parameters, explain.statement.tag(), &profile)?;
+            let buffers = explain.buffers == Some(true);
+            let tag = explain.statement.tag();
+            let run = || self.run_for_count(&planned, parameters, tag, &profile);
+            let outcome = match buffers {
+                true => {
+                    let (outcome, reads) = read_by_region(run);
+                    region_reads = reads;
+                    outcome
+                }
+                false => run(),
+            };
+            let (row_count, spilled) = outcome?;
             shown = Shown {
                 profile: Some(&profile),
                 timing: explain.timing != Some(false),
-                buffers: explain.buffers == Some(true),
+                buffers,
+                regions: Some(&region_reads),
                 ..shown
             };
             lines.push(format!("Rows: {row_count}"));
