@@ -47,7 +47,7 @@ impl Binder<'_> {
         let on = if early.is_empty() { boolean(true) } else { all_of(early) };
         rows.join_lateral(right, kind, on, bindings);
         if !late.is_empty() {
-            rows.filter(all_of(late), &level.subqueries);
+            select(rows, all_of(late), &level.subqueries);
         }
         Ok(())
     }
