@@ -130,6 +130,7 @@ const PORTABLE: &[&str] = &[
     "order_limit",
     "more_types",
     "pairs",
+    "partial_indexes",
     "pg_catalog",
     "row_locks",
     "row_queries",

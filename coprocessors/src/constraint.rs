@@ -11,6 +11,7 @@ use store::error::Veto;
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
+use types::function::quote_ident;
 use types::rowcode::{RowDecoder, RowLayout};
 use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
@@ -336,7 +337,8 @@ fn key_veto(
         Err(error) => return violation::of_value(CONSTRAINT, error),
     };
     let columns = || spec.layout.key.iter().map(|key| key.column);
-    let names: Vec<&str> = columns().map(|column| spec.column_names[column].as_str()).collect();
+    let names: Vec<String> = columns().map(|one| quote_ident(&spec.column_names[one])).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let types: Vec<DataType> =
         columns().map(|column| spec.layout.columns[column].data_type).collect();
     veto(&DuplicateKey {

@@ -121,6 +121,7 @@ pub(crate) fn index(
         );
     }
     IndexSpec {
+        predicate: None,
         nulls_not_distinct: false,
         name: format!("i{}", table.0),
         table_name: "t".to_owned(),

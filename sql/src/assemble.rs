@@ -5,12 +5,14 @@ use std::sync::Arc;
 use coprocessors::constraint::{Check, ConstraintSpec};
 use coprocessors::index::IndexSpec;
 use types::expr::{DomainChecks, Expr};
+use types::function::quote_ident;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::binder;
 use crate::binder::Names;
+use crate::binder::TableClause;
 use crate::catalog::Catalog;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, shown_name};
 use crate::catalog::record::{
@@ -126,7 +128,13 @@ pub fn expression(
     target: Option<SqlType>,
 ) -> Result<Expr> {
     let names = Names::stored(catalog);
-    binder::bind_table_expression(&parser::parse_expression(text)?, columns, target, names)
+    binder::bind_table_expression(
+        TableClause::Stored,
+        &parser::parse_expression(text)?,
+        columns,
+        target,
+        names,
+    )
 }
 
 /// Returns how the rows of a table are stored.
@@ -211,6 +219,8 @@ fn index(
         .iter()
         .map(|key| expression(catalog, &key.expression, names, None))
         .collect::<Result<_>>()?;
+    let name = |column: usize| quote_ident(&names[column].0);
+    let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
     let mut columns = Vec::new();
     let mut key = Vec::new();
     let mut slot = 0;
@@ -256,8 +266,12 @@ fn index(
         unique: record.unique,
         nulls_not_distinct: *record.nulls_not_distinct,
         keys,
-        key_names: record.keys.iter().map(|key| key.expression.clone()).collect(),
+        key_names,
         include: record.include.iter().map(|column| *column as usize).collect(),
+        predicate: match &*record.predicate {
+            Some(text) => Some(expression(catalog, text, names, Some(DataType::Bool.into()))?),
+            None => None,
+        },
         base_layout: Arc::clone(base_layout),
         layout: Arc::new(layout),
     };

@@ -149,6 +149,8 @@ pub mod sqlstate {
     pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
     /// `invalid_table_definition`
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+    /// `invalid_object_definition`
+    pub const INVALID_OBJECT_DEFINITION: &str = "42P17";
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: &str = "42P18";
     /// `disk_full`

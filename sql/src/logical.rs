@@ -588,10 +588,17 @@ pub struct ConflictRow {
 pub enum ConflictTarget {
     /// Any.
     Any,
-    /// The primary key.
-    PrimaryKey,
-    /// A unique index, by name.
-    Index(String),
+    /// Certain ones.
+    These(Box<Arbiters>),
+}
+
+/// Unique keys that an ON CONFLICT is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arbiters {
+    /// The primary key is one.
+    pub primary_key: bool,
+    /// Unique indexes, by name.
+    pub indexes: Vec<String>,
 }
 
 /// `column = expression`.

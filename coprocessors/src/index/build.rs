@@ -54,12 +54,9 @@ fn entries(
     let mut entries = Vec::with_capacity(rows.row_count());
     for row in rows.rows() {
         let state = RowState::of(&row, spec.base_layout.family_count);
-        let entry = writer
-            .read(row.key(), &state.packed())
-            .and_then(|()| writer.key(row.key()))
-            .and_then(|key| writer.put(key, state.timestamp()))
+        let entry = entry(writer, row.key(), &state)
             .map_err(|error| violation::value_error(&spec.name, error))?;
-        entries.push(Mutation { locking: Locking::Covered, ..entry });
+        entries.extend(entry.map(|entry| Mutation { locking: Locking::Covered, ..entry }));
     }
     entries.sort_unstable_by(|a, b| a.row.cmp(&b.row));
     let is_twice =
@@ -70,8 +67,22 @@ fn entries(
     }
 }
 
+/// Returns the entry of a row, if it has one.
+fn entry(
+    writer: &mut EntryWriter<'_>,
+    row_key: &[u8],
+    state: &RowState<'_>,
+) -> types::Result<Option<Mutation>> {
+    if !writer.read(row_key, &state.packed())? {
+        return Ok(None);
+    }
+    let key = writer.key(row_key)?;
+    Ok(Some(writer.put(key, state.timestamp())?))
+}
+
 fn duplicated(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
-    match duplicate_veto(spec, index_key, |key: &DuplicateKey<'_>| key.duplicated(&spec.name)) {
+    match duplicate_veto(spec, index_key, None, |key: &DuplicateKey<'_>| key.duplicated(&spec.name))
+    {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),
         Err(error) => violation::value_error(&spec.name, error),
     }

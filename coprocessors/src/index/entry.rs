@@ -42,7 +42,7 @@ pub(super) struct EntryWriter<'s> {
     packer: RowPacker<'s>,
     /// For each column of the index's layout.
     sources: Vec<Source>,
-    /// Columns that functional keys read; empty if all keys are plain columns.
+    /// Columns that functional keys and the predicate read.
     inputs: Vec<usize>,
     /// The primary key follows the index keys as it stands in the base row's key.
     copies_primary_key: bool,
@@ -50,7 +50,7 @@ pub(super) struct EntryWriter<'s> {
     decoded: Vec<Datum>,
     /// The index row in the order of the index's layout; NULL where it is copied.
     values: Vec<Datum>,
-    /// The base row for functional keys, sparse.
+    /// The base row for functional keys and the predicate, sparse.
     input_row: Vec<Datum>,
     context: EvalContext,
 }
@@ -81,13 +81,17 @@ impl<'s> EntryWriter<'s> {
         })
     }
 
-    /// Takes up a stored base row, decoding only what the index holds.
-    pub(super) fn read(&mut self, row_key: &[u8], packed: &PackedCells<'_>) -> Result<()> {
+    /// Takes up a stored base row, decoding only what the index holds. Returns whether it has an
+    /// entry; of one that has none nothing can be asked.
+    pub(super) fn read(&mut self, row_key: &[u8], packed: &PackedCells<'_>) -> Result<bool> {
         self.decoder.decode(row_key, packed, &mut self.decoded)?;
         let first_input = self.decoded.len() - self.inputs.len();
         let (decoded, input_values) = self.decoded.split_at_mut(first_input);
         for (&column, value) in self.inputs.iter().zip(input_values) {
             self.input_row[column] = std::mem::replace(value, Datum::Null);
+        }
+        if !self.spec.has_entry(&self.input_row, &self.context)? {
+            return Ok(false);
         }
         let mut decoded = decoded.iter_mut();
         for (source, value) in self.sources.iter().zip(&mut self.values) {
@@ -102,7 +106,7 @@ impl<'s> EntryWriter<'s> {
                 Source::Copied => Datum::Null,
             };
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the row key of the row taken up last, whose base row key is given.
@@ -120,9 +124,14 @@ impl<'s> EntryWriter<'s> {
         Ok(key)
     }
 
+    /// Returns the index keys of the row taken up last.
+    pub(super) fn keys(&self) -> &[Datum] {
+        &self.values[..self.spec.keys.len()]
+    }
+
     /// Returns whether the row taken up last collides with none: an index key is NULL.
     pub(super) fn is_apart(&self) -> bool {
-        self.spec.are_apart(&self.values[..self.spec.keys.len()])
+        self.spec.are_apart(self.keys())
     }
 
     /// Returns the packed value of the row taken up last.
@@ -188,8 +197,9 @@ fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<Source> {
 
 fn function_inputs(spec: &IndexSpec) -> Vec<usize> {
     let mut inputs = Vec::new();
-    for key in spec.keys.iter().filter(|key| !matches!(key, Expr::Column { .. })) {
-        key.walk(&mut |node| {
+    let functions = spec.keys.iter().filter(|key| !matches!(key, Expr::Column { .. }));
+    for read in functions.chain(&spec.predicate) {
+        read.walk(&mut |node| {
             if let Expr::Column { index, .. } = node {
                 inputs.push(*index);
             }
@@ -273,6 +283,9 @@ pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
 ///
 /// What a functional key raises.
 pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutation>> {
+    if !spec.has_entry(base_row, &EvalContext::default())? {
+        return Ok(None);
+    }
     let values = index_values(spec, base_row)?;
     let key = row_key_of(spec, &values)?;
     let mutation = put(key, spec.layout.pack(0, &values)?, None);
@@ -321,13 +334,18 @@ fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]>
     Ok(key)
 }
 
-/// Builds a veto from the index keys of a row key of the index.
+/// Builds a veto about the index keys of a row key of the index. The values are shown as the row
+/// has them that wants the key, if it is given: a key does not hold how its values look.
 pub(super) fn duplicate_veto(
     spec: &IndexSpec,
     index_key: &[u8],
+    wanted: Option<&[Datum]>,
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Result<Veto> {
-    let values = spec.layout.decode_key(index_key)?;
+    let values = match wanted {
+        Some(values) => values.to_vec(),
+        None => spec.layout.decode_key(index_key)?,
+    };
     let names: Vec<&str> = spec.key_names.iter().map(String::as_str).collect();
     let types: Vec<DataType> =
         spec.layout.columns[..spec.keys.len()].iter().map(|column| column.data_type).collect();

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use store::TableId;
-use types::Datum;
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
+use types::{Datum, Result};
 
 pub mod entry;
 pub mod observer;
@@ -33,6 +33,8 @@ pub use verify::{IndexDifference, check};
 ///   index key is NULL, the encoded primary key is appended to the row key, because NULLs do not
 ///   collide, but where they are not distinct;
 ///   `RowLayout::decode_key` ignores bytes after the last key column.
+///
+/// A partial index has entries of the rows only of which its predicate is true.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSpec {
     /// Its name.
@@ -51,6 +53,8 @@ pub struct IndexSpec {
     pub key_names: Vec<String>,
     /// Included columns of the base table, by position.
     pub include: Vec<usize>,
+    /// What holds of the base rows, in table order, that have an entry; `None` for all rows.
+    pub predicate: Option<Expr>,
     /// How base rows are stored.
     pub base_layout: Arc<RowLayout>,
     /// How index rows are stored.
@@ -61,6 +65,23 @@ impl IndexSpec {
     /// Returns whether rows with these keys do not collide, because one of them is NULL.
     pub fn are_apart(&self, keys: &[Datum]) -> bool {
         !self.nulls_not_distinct && keys.iter().any(Datum::is_null)
+    }
+
+    /// Returns whether a base row, in table order, has an entry.
+    ///
+    /// # Errors
+    ///
+    /// What the predicate raises.
+    pub fn has_entry(&self, base_row: &[Datum], context: &EvalContext) -> Result<bool> {
+        match &self.predicate {
+            None => Ok(true),
+            Some(predicate) => Ok(predicate.eval_row(base_row, context)?.as_bool() == Some(true)),
+        }
+    }
+
+    /// Returns whether no two rows of the table agree in the keys, for all that NULLs do.
+    pub fn is_unique_everywhere(&self) -> bool {
+        self.unique && self.predicate.is_none()
     }
 
     /// Returns the base table's columns that the index holds: for each, its position in the base

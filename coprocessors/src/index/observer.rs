@@ -3,8 +3,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Every base row has exactly one entry, computed from its newest version; an entry without its
-//!    row does not exist. Both become visible in one commit.
+//! 1. Every base row, of a partial index every one of which its predicate is true, has exactly one
+//!    entry, computed from its newest version; an entry without its row does not exist. Both become
+//!    visible in one commit.
 //! 2. An entry that only one row can own (its key holds the primary key) is covered by the lock of
 //!    that row. A unique entry has a lock of its own, taken before it is looked for, so that of two
 //!    transactions with one value the second waits and then fails.
@@ -18,6 +19,7 @@ use ahash::{AHashMap, AHashSet};
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::transaction::{Expect, Locking};
 use store::{Edit, Mutation, Timestamp};
+use types::Datum;
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
@@ -65,35 +67,31 @@ impl IndexObserver {
         additions: &mut Additions,
     ) -> types::Result<()> {
         let Change { row, old, new, timestamp } = change;
-        match (old.exists(), new.exists()) {
-            (false, false) => {}
-            (false, true) => {
-                writer.read(row, &new.packed())?;
-                additions.puts.push(writer.put(writer.key(row)?, *timestamp)?);
-            }
-            (true, false) => {
-                writer.read(row, &old.packed())?;
-                let key = writer.key(row)?;
-                additions.deletes.push(self.delete(writer, key, *timestamp));
-            }
-            (true, true) if old.same_bytes(new, &self.families) => {}
-            (true, true) => {
-                writer.read(row, &old.packed())?;
-                let old_key = writer.key(row)?;
-                let old_value = writer.value()?;
-                let delete = self.delete(writer, old_key, *timestamp);
-                writer.read(row, &new.packed())?;
-                let key = writer.key(row)?;
-                if key != delete.row {
-                    additions.deletes.push(delete);
-                    additions.puts.push(writer.put(key, *timestamp)?);
-                    return Ok(());
-                }
+        let both = old.exists() && new.exists();
+        if both && old.same_bytes(new, &self.families) {
+            return Ok(());
+        }
+        let mut gone = None;
+        if old.exists() && writer.read(row, &old.packed())? {
+            let key = writer.key(row)?;
+            let value = if both { writer.value()? } else { Vec::new() };
+            gone = Some((self.delete(writer, key, *timestamp), value));
+        }
+        let comes = new.exists() && writer.read(row, &new.packed())?;
+        let key = if comes { Some(writer.key(row)?) } else { None };
+        match (gone, key) {
+            (Some((delete, old_value)), Some(key)) if key == delete.row => {
                 let value = writer.value()?;
                 if value != old_value {
                     // The row owns the entry: its lock covers the new version.
                     let replacing = put(key, value, *timestamp);
                     additions.puts.push(Mutation { locking: Locking::Covered, ..replacing });
+                }
+            }
+            (gone, key) => {
+                additions.deletes.extend(gone.map(|(delete, _)| delete));
+                if let Some(key) = key {
+                    additions.puts.push(writer.put(key, *timestamp)?);
                 }
             }
         }
@@ -115,13 +113,32 @@ impl IndexObserver {
         mutation
     }
 
-    fn duplicate(&self, index_key: &[u8]) -> store::Error {
-        match duplicate_veto(&self.spec, index_key, |key: &DuplicateKey<'_>| {
+    /// Returns the error for the rows of a batch that want a key which is taken.
+    fn duplicate(&self, changes: &[Change<'_>], index_key: &[u8]) -> store::Error {
+        let wanted = self.keys_of(changes, index_key).ok().flatten();
+        match duplicate_veto(&self.spec, index_key, wanted.as_deref(), |key: &DuplicateKey<'_>| {
             key.exists(&self.spec.name)
         }) {
             Ok(veto) => store::Error::Vetoed(Box::new(veto)),
             Err(error) => violation::value_error(&self.spec.name, error),
         }
+    }
+
+    /// Returns the index keys of the last row of a batch that wants a key.
+    fn keys_of(
+        &self,
+        changes: &[Change<'_>],
+        index_key: &[u8],
+    ) -> types::Result<Option<Vec<Datum>>> {
+        let mut writer = EntryWriter::new(&self.spec)?;
+        for change in changes.iter().rev().filter(|change| change.new.exists()) {
+            if writer.read(change.row, &change.new.packed())?
+                && writer.key(change.row)? == index_key
+            {
+                return Ok(Some(writer.keys().to_vec()));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -185,7 +202,7 @@ impl RegionObserver for IndexObserver {
             .additions(&changes)
             .map_err(|error| violation::value_error(&self.spec.name, error))?;
         if let Some(index_key) = additions.settle() {
-            return Err(self.duplicate(&index_key));
+            return Err(self.duplicate(&changes, &index_key));
         }
         let mutations = additions.into_mutations();
         if mutations.is_empty() {
@@ -193,7 +210,7 @@ impl RegionObserver for IndexObserver {
         }
         match context.add(self.spec.store_table, mutations) {
             Err(store::Error::RowExists { table, row }) if table == self.spec.store_table => {
-                Err(self.duplicate(&row))
+                Err(self.duplicate(&changes, &row))
             }
             outcome => outcome,
         }

@@ -90,8 +90,13 @@ pub struct OnConflict {
 /// Which conflict is meant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConflictTarget {
-    /// The unique constraint or index over these columns.
-    Columns(Vec<ColumnName>),
+    /// The unique constraint or index over these keys.
+    Keys {
+        /// Columns and expressions.
+        keys: Vec<Expr>,
+        /// `WHERE`: what partial indexes may ask for.
+        predicate: Option<Expr>,
+    },
     /// `ON CONSTRAINT name`
     Constraint(Ident),
 }

@@ -19,7 +19,7 @@ use types::{DataType, SqlType};
 use crate::ast::{self, FunctionCall, Ident, Query, QueryBody, SelectItem, TableFunction};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::calls::{is_built_in, undefined_function};
-use crate::binder::level::{Binder, Clause, SUBQUERY, SubqueryUse};
+use crate::binder::level::{Binder, Clause, SUBQUERY, SubqueryUse, TableClause};
 use crate::binder::records::{self, row_expr};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
@@ -330,7 +330,7 @@ impl Binder<'_> {
         let parsed = parser::parse_expression(text)?;
         let value = self.in_body(function, Vec::new(), |binder| {
             let bind = |binder: &mut Self| binder.bind_expr(&parsed);
-            Ok(binder.within(Scope::default(), Clause::TableExpression, bind)?.0)
+            Ok(binder.within(Scope::default(), Clause::Table(TableClause::Stored), bind)?.0)
         })?;
         Ok(Typed { position, ..value })
     }

@@ -6,23 +6,21 @@ use types::DataType;
 use types::cast::CastContext;
 use types::expr::Expr;
 
-use crate::ast::{
-    self, AssignedValue, ConflictAction, InsertSource, OnDuplicate, Overriding, TargetColumn,
-};
+use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, TargetColumn};
 use crate::binder::assignment::{Field, default_of};
 use crate::binder::bound_query::BoundQuery;
+use crate::binder::conflict::column_types;
 use crate::binder::elements::{no_value, part_type};
-use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
-use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::typed::Typed;
 use crate::binder::written::{Change, Written};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, ConflictRow, ConflictTarget, Insert, Logical, OnConflict};
+use crate::logical::{Arbiters, Bound, ConflictTarget, Insert, Logical, OnConflict};
 
 impl Binder<'_> {
     /// Binds INSERT.
@@ -54,7 +52,8 @@ impl Binder<'_> {
         }
         let (source, named_columns) =
             self.bind_insert_source(&written, &upsert.columns, &upsert.source, None)?;
-        let target = ConflictTarget::PrimaryKey;
+        let arbiters = Arbiters { primary_key: true, indexes: Vec::new() };
+        let target = ConflictTarget::These(Box::new(arbiters));
         let (on_conflict, conflict_row) = match &upsert.on_duplicate {
             None => (OnConflict::Overwrite, None),
             Some(OnDuplicate::Ignore) => (OnConflict::Ignore { target }, None),
@@ -212,71 +211,6 @@ impl Binder<'_> {
         }
         Ok(Logical::Project { input, expressions })
     }
-
-    fn bind_on_conflict(
-        &mut self,
-        written: &Written,
-        alias: &str,
-        clause: &ast::OnConflict,
-    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
-        let target = match &clause.target {
-            None => ConflictTarget::Any,
-            Some(target) => conflict_target(written, target, clause.position)?,
-        };
-        match &clause.action {
-            ConflictAction::Nothing => Ok((OnConflict::Ignore { target }, None)),
-            ConflictAction::Update { .. } if target == ConflictTarget::Any => {
-                let message = "ON CONFLICT DO UPDATE requires inference specification \
-                               or constraint name";
-                Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                    .with_hint("For example, ON CONFLICT (column_name).")
-                    .at(clause.position))
-            }
-            ConflictAction::Update { assignments, selection } => {
-                let width = written.table.columns.len();
-                let excluded = Scope::of(written.relation("excluded"));
-                let scope = Scope::of(written.relation(alias)).join(excluded, width)?;
-                let parts = (assignments.as_slice(), selection.as_ref());
-                self.bind_conflict_action(written, scope, target, parts)
-            }
-        }
-    }
-
-    /// Binds SET and WHERE over the existing row and the row that was to be inserted.
-    fn bind_conflict_action(
-        &mut self,
-        written: &Written,
-        scope: Scope,
-        target: ConflictTarget,
-        (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
-    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
-        let bind = |binder: &mut Self| {
-            let assignments = binder.bind_set(written, list)?;
-            let predicate = match selection {
-                Some(selection) => Some(binder.bind_condition(selection, Clause::Where)?),
-                None => None,
-            };
-            Ok((assignments, predicate))
-        };
-        let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
-        let (mut assignments, mut predicate) = bound;
-        let mut conflict_row = None;
-        if !level.subqueries.is_empty() {
-            let own = column_types(&written.table);
-            let types = [own.clone(), own].concat();
-            let mut parameter =
-                |&data_type| Expr::Parameter { index: self.parameters.outer(), data_type };
-            let parameters: Vec<Expr> = types.iter().map(&mut parameter).collect();
-            let row = Logical::Values { types: types.clone(), rows: vec![parameters.clone()] };
-            let mut row = Rows::new(row, types);
-            let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
-            for expr in predicate.iter_mut().chain(values) {
-                *expr = row.place(expr.clone(), &level.subqueries);
-            }
-            conflict_row = Some(Box::new(ConflictRow { parameters, plan: row.plan }));
-        }
-        Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
-    }
 }
 
 /// What becomes of values that a statement gives to identity columns.
@@ -309,10 +243,6 @@ impl IdentityRule {
             _ => Ok(true),
         }
     }
-}
-
-fn column_types(table: &Table) -> Vec<DataType> {
-    table.columns.iter().map(|column| column.sql_type.base).collect()
 }
 
 fn value_position(value: &AssignedValue) -> usize {
@@ -416,61 +346,4 @@ fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result
     Err(Error::new(sqlstate::DATATYPE_MISMATCH, message)
         .with_hint("You will need to rewrite or cast the expression.")
         .at(bound.positions[index]))
-}
-
-fn conflict_target(
-    written: &Written,
-    target: &ast::ConflictTarget,
-    position: usize,
-) -> Result<ConflictTarget> {
-    let table: &Table = &written.table;
-    match target {
-        ast::ConflictTarget::Constraint(name) => {
-            if name.value == table.primary_key_name {
-                return Ok(ConflictTarget::PrimaryKey);
-            }
-            let unique = |index: &&Arc<crate::catalog::table::Index>| {
-                index.name == name.value && index.spec.unique
-            };
-            match table.indexes.iter().find(unique) {
-                Some(index) => Ok(ConflictTarget::Index(index.name.clone())),
-                None => {
-                    let message = format!(
-                        "constraint \"{}\" for table \"{}\" does not exist",
-                        name.value, table.name
-                    );
-                    Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position))
-                }
-            }
-        }
-        ast::ConflictTarget::Columns(names) => {
-            let columns =
-                names.iter().map(|name| written.target(name)).collect::<Result<Vec<_>>>()?;
-            inferred_target(table, &columns).ok_or_else(|| {
-                let message = "there is no unique or exclusion constraint matching \
-                               the ON CONFLICT specification";
-                Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position)
-            })
-        }
-    }
-}
-
-fn inferred_target(table: &Table, columns: &[usize]) -> Option<ConflictTarget> {
-    let same = |key: &[usize]| {
-        key.iter().all(|column| columns.contains(column))
-            && columns.iter().all(|column| key.contains(column))
-    };
-    let key: Vec<usize> = table.key_columns().collect();
-    if same(&key) {
-        return Some(ConflictTarget::PrimaryKey);
-    }
-    let unique = table.indexes.iter().find(|index| {
-        let column = |key: &Expr| match key {
-            Expr::Column { index, .. } => Some(*index),
-            _ => None,
-        };
-        let keys: Option<Vec<usize>> = index.spec.keys.iter().map(column).collect();
-        index.spec.unique && keys.is_some_and(|keys| same(&keys))
-    });
-    unique.map(|index| ConflictTarget::Index(index.name.clone()))
 }

@@ -67,7 +67,85 @@ pub(super) enum Clause {
     FunctionInFrom,
     SystemTime,
     Filter,
-    TableExpression,
+    /// An expression without a query around it.
+    Table(TableClause),
+}
+
+/// What an expression is for that is part of a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableClause {
+    /// A CHECK, of a table or a domain.
+    Check,
+    /// A DEFAULT, of a column, a domain or a parameter.
+    Default,
+    /// What makes the value of a generated column.
+    Generation,
+    /// A key of an index.
+    IndexExpression,
+    /// The condition of a partial index.
+    IndexPredicate,
+    /// USING of ALTER COLUMN … TYPE.
+    Transform,
+    /// A value of EXECUTE.
+    ExecuteParameter,
+    /// A value of SPLIT ON.
+    SplitValue,
+    /// The value that CYCLE puts into its column.
+    CycleMark,
+    /// Something that the catalog has; it was checked when it was made.
+    Stored,
+}
+
+impl TableClause {
+    /// Returns what PostgreSQL calls one in messages.
+    fn singular(self) -> &'static str {
+        match self {
+            TableClause::Check => "check constraint",
+            TableClause::Default => "DEFAULT expression",
+            TableClause::Generation => "column generation expression",
+            TableClause::IndexExpression => "index expression",
+            TableClause::IndexPredicate => "index predicate",
+            TableClause::Transform => "transform expression",
+            TableClause::ExecuteParameter => "EXECUTE parameter",
+            TableClause::SplitValue => "SPLIT ON value",
+            TableClause::CycleMark => "CYCLE mark value",
+            TableClause::Stored => "stored expression",
+        }
+    }
+
+    fn plural(self) -> &'static str {
+        match self {
+            TableClause::Check => "check constraints",
+            TableClause::Default => "DEFAULT expressions",
+            TableClause::Generation => "column generation expressions",
+            TableClause::IndexExpression => "index expressions",
+            TableClause::IndexPredicate => "index predicates",
+            TableClause::Transform => "transform expressions",
+            TableClause::ExecuteParameter => "EXECUTE parameters",
+            TableClause::SplitValue => "SPLIT ON values",
+            TableClause::CycleMark => "CYCLE mark values",
+            TableClause::Stored => "stored expressions",
+        }
+    }
+
+    /// Returns the words for the condition in messages about its type.
+    pub(super) fn condition(self) -> &'static str {
+        match self {
+            TableClause::IndexPredicate => "WHERE",
+            _ => "CHECK",
+        }
+    }
+
+    /// Returns an error in the words of the clause: names of columns have no place in a DEFAULT.
+    pub(super) fn wording(self, error: Error) -> Error {
+        let is_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_TABLE];
+        if self == TableClause::Default && is_name.contains(&error.sqlstate.as_ref()) {
+            let message = "cannot use column reference in DEFAULT expression";
+            let position = error.position;
+            return Error { position, ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message) };
+        }
+        error
+    }
 }
 
 impl Clause {
@@ -90,7 +168,7 @@ impl Clause {
             Clause::FunctionInFrom => "functions in FROM",
             Clause::SystemTime => "FOR SYSTEM_TIME",
             Clause::Filter => "FILTER",
-            Clause::TableExpression => "table expressions",
+            Clause::Table(clause) => clause.plural(),
         }
     }
 
@@ -277,6 +355,13 @@ impl Level {
         self.groupings.push(call);
         let data_type = DataType::Int4;
         Expr::Column { index: GROUPING + self.groupings.len() - 1, data_type }
+    }
+
+    /// Returns an error if a subquery was met in what is part of a definition.
+    pub(super) fn refuse_subqueries_of(&self, clause: TableClause) -> Result<()> {
+        let Some(subquery) = self.subqueries.first() else { return Ok(()) };
+        let message = format!("cannot use subquery in {}", clause.singular());
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(subquery.position))
     }
 
     /// Returns an error if a subquery was met, where there is no place for one.

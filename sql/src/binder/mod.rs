@@ -63,10 +63,11 @@ mod query;
 mod assignment;
 mod written;
 mod elements;
+mod prune;
+mod conflict;
 mod insert;
 mod modify;
 mod merge;
-mod prune;
 
 use std::sync::{Arc, LazyLock};
 
@@ -80,6 +81,7 @@ pub use system::{EndpointShape, SessionConstants, SystemCatalog};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
 
 use crate::ast::{self, Statement};
+pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
@@ -233,6 +235,7 @@ impl<'a> Names<'a> {
 ///
 /// PostgreSQL's, and for subqueries, parameters and aggregates, which cannot stand there.
 pub fn bind_table_expression(
+    clause: TableClause,
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
@@ -256,20 +259,21 @@ pub fn bind_table_expression(
                 let (from, position) = (value.base(), value.position);
                 binder
                     .coerce(value, to, CastContext::Assignment)?
-                    .ok_or_else(|| wrong_type(from, to.base).at(position))
+                    .ok_or_else(|| wrong_type(clause, from, to.base).at(position))
             }
         }
     };
-    let (mut expr, level) = binder.within(scope, Clause::TableExpression, bind)?;
-    level.refuse_subqueries("a table expression")?;
+    let bound = binder.within(scope, Clause::Table(clause), bind);
+    let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
+    level.refuse_subqueries_of(clause)?;
     prune::finish_expression(&mut expr, &binder.parameters);
     Ok(expr)
 }
 
-fn wrong_type(from: DataType, to: DataType) -> Error {
+fn wrong_type(clause: TableClause, from: DataType, to: DataType) -> Error {
     let (from, to_name) = (from.sql_name(), to.sql_name());
     let message = if to == DataType::Bool {
-        format!("argument of CHECK must be type boolean, not type {from}")
+        format!("argument of {} must be type boolean, not type {from}", clause.condition())
     } else {
         format!("column is of type {to_name} but default expression is of type {from}")
     };
@@ -312,7 +316,13 @@ mod tests {
             ("b".to_owned(), SqlType::new(DataType::Varchar, 9)),
         ];
         let catalog = Catalog::default();
-        let bound = bind_table_expression(expr, &columns, target, Names::stored(&catalog))?;
+        let bound = bind_table_expression(
+            TableClause::Check,
+            expr,
+            &columns,
+            target,
+            Names::stored(&catalog),
+        )?;
         Ok(bound.describe(&|index| columns[index].0.clone()))
     }
 

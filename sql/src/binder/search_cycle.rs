@@ -21,7 +21,7 @@ use types::function::FunctionId;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, NamedQuery, QueryBody, SelectItem, TableRef};
-use crate::binder::level::{Binder, Clause};
+use crate::binder::level::{Binder, Clause, TableClause};
 use crate::binder::records::row_of;
 use crate::binder::scope::Scope;
 use crate::binder::tree::identity;
@@ -102,7 +102,7 @@ impl Binder<'_> {
             binder.unify(values, "CYCLE")
         };
         let ((values, sql_type), level) =
-            self.within(Scope::default(), Clause::TableExpression, bind)?;
+            self.within(Scope::default(), Clause::Table(TableClause::CycleMark), bind)?;
         level.refuse_subqueries("CYCLE")?;
         if !sql_type.base.is_ordered() {
             let name = sql_type.base.sql_name();

@@ -80,6 +80,8 @@ enum Addition {
     OnCommit(OnCommit),
     /// An index whose NULLs are not distinct, by its position.
     NullsNotDistinct { position: u32 },
+    /// What holds of the rows of a partial index, by its position.
+    Predicate { position: u32, text: String },
 }
 
 /// Returns the bytes of a table's record.
@@ -138,6 +140,9 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if *index.nulls_not_distinct {
             additions.push(Addition::NullsNotDistinct { position });
         }
+        if let Some(text) = &*index.predicate {
+            additions.push(Addition::Predicate { position, text: text.clone() });
+        }
     }
     additions
 }
@@ -150,6 +155,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::NullsNotDistinct { position } => {
             record.indexes.get_mut(position as usize)?.nulls_not_distinct.0 = true;
+        }
+        Addition::Predicate { position, text } => {
+            record.indexes.get_mut(position as usize)?.predicate.0 = Some(text);
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::ForeignKey { position, deferral } => {

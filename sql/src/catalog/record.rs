@@ -255,6 +255,21 @@ pub struct IndexRecord {
     pub descriptor: TableDescriptor,
     /// NULLs are as good as equal.
     pub nulls_not_distinct: Later<bool>,
+    /// SQL text of what holds of the rows that it is over; `None` for all rows.
+    pub predicate: Later<Option<String>>,
+}
+
+impl IndexRecord {
+    /// Returns its SQL texts.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        self.keys.iter().map(|key| &key.expression).chain(self.predicate.iter())
+    }
+
+    /// Returns its SQL texts, to be changed.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let predicate = self.predicate.0.iter_mut();
+        self.keys.iter_mut().map(|key| &mut key.expression).chain(predicate)
+    }
 }
 
 /// A key of an index.

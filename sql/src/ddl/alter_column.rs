@@ -11,6 +11,7 @@ use types::{Datum, SqlType};
 use crate::assemble;
 use crate::ast;
 use crate::binder;
+use crate::binder::TableClause;
 use crate::catalog::Catalog;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
@@ -59,7 +60,13 @@ impl Ddl<'_> {
             None => self.value_of_domain(table, sql_type)?,
             Some(default) => {
                 let target = Some(sql_type);
-                let bound = binder::bind_table_expression(&default.expr, &[], target, names)?;
+                let bound = binder::bind_table_expression(
+                    TableClause::Default,
+                    &default.expr,
+                    &[],
+                    target,
+                    names,
+                )?;
                 if bound.is_volatile() {
                     let hint = "Add the column without a default, set it, and update the rows.";
                     let what = "ADD COLUMN with a default that differs from row to row";
@@ -143,7 +150,13 @@ impl Ddl<'_> {
                 let target = Some(table.columns[position].sql_type);
                 let catalog = self.changes.catalog(self.engine);
                 let names = self.names(&catalog);
-                binder::bind_table_expression(&default.expr, &[], target, names)?;
+                binder::bind_table_expression(
+                    TableClause::Default,
+                    &default.expr,
+                    &[],
+                    target,
+                    names,
+                )?;
                 Some(kept_default(names, default)?)
             }
         };
@@ -221,8 +234,7 @@ impl Ddl<'_> {
             let uses = |text: &String| uses_column(&catalog, record, text, position);
             let checks: Vec<bool> = record.checks.iter().map(|one| uses(&one.predicate)).collect();
             let in_index = |index: &IndexRecord| {
-                index.include.contains(&(position as u32))
-                    || index.keys.iter().any(|key| uses(&key.expression))
+                index.include.contains(&(position as u32)) || index.texts().any(uses)
             };
             let indexes: Vec<bool> = record.indexes.iter().map(in_index).collect();
             let mut gone = checks.into_iter();
@@ -274,8 +286,7 @@ impl Ddl<'_> {
         record.checks.iter_mut().try_for_each(|check| renamed(&mut check.predicate))?;
         let generated = record.columns.iter_mut().filter_map(|column| column.generated.as_mut());
         generated.into_iter().try_for_each(renamed)?;
-        let keys = record.indexes.iter_mut().flat_map(|index| &mut index.keys);
-        keys.into_iter().try_for_each(|key| renamed(&mut key.expression))
+        record.indexes.iter_mut().flat_map(IndexRecord::texts_mut).try_for_each(renamed)
     }
 
     /// Coprocessors know columns by name and position from when they were attached.

@@ -14,6 +14,7 @@ use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
+use crate::binder::TableClause;
 use crate::catalog::Relation;
 use crate::catalog::later::Later;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
@@ -220,6 +221,7 @@ impl Ddl<'_> {
                 let names = catalog.columns_of(&record.columns)?;
                 let target = Some(DataType::Bool.into());
                 let bound = binder::bind_table_expression(
+                    TableClause::Check,
                     &predicate.expr,
                     &names,
                     target,
@@ -413,6 +415,7 @@ fn unique_index(
         salt_buckets: 0,
         descriptor,
         nulls_not_distinct: Later(key.nulls_not_distinct),
+        predicate: Later::default(),
     })
 }
 

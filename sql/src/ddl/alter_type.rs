@@ -8,6 +8,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::binder;
+use crate::binder::TableClause;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -41,7 +42,13 @@ impl Ddl<'_> {
         let value = match using {
             Some(using) => {
                 let names = self.names(&catalog);
-                binder::bind_table_expression(&using.expr, &columns, Some(to), names)
+                binder::bind_table_expression(
+                    TableClause::Transform,
+                    &using.expr,
+                    &columns,
+                    Some(to),
+                    names,
+                )
             }
             None => {
                 let name = crate::parser::quoted(&column.value);

@@ -191,10 +191,12 @@ impl Ddl<'_> {
             if self.reaches(other.id, table.id) {
                 let message =
                     format!("coprocessor \"{}\" would write to its own table", record.name);
-                return Err(Error::new("42P17", message).with_detail(format!(
-                    "What it writes to table \"{name}\" comes back to table \"{}\".",
-                    table.name
-                )));
+                return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message).with_detail(
+                    format!(
+                        "What it writes to table \"{name}\" comes back to table \"{}\".",
+                        table.name
+                    ),
+                ));
             }
             let target = definition.as_ref().filter(|definition| definition.name == name);
             self.check_target(other, target, record)?;

@@ -6,7 +6,7 @@ use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::SortOrder;
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
@@ -33,22 +33,22 @@ pub fn record(
     eval: &EvalContext,
     id: TableId,
 ) -> Result<IndexRecord> {
-    if let Some(predicate) = &statement.predicate {
-        return Err(Error::not_supported(
-            "an index with WHERE",
-            format!("Leave out WHERE {}, or index the expression.", predicate.text),
-        ));
-    }
     let catalog = names.catalog;
     let columns = catalog.columns_of(&table.columns)?;
     let mut keys = Vec::with_capacity(statement.keys.len());
     let mut split_key = Vec::with_capacity(statement.keys.len());
     let mut parts: Vec<String> = Vec::with_capacity(statement.keys.len());
     for key in &statement.keys {
-        let bound = binder::bind_table_expression(&key.source.expr, &columns, None, names)?;
+        let bound = binder::bind_table_expression(
+            TableClause::IndexExpression,
+            &key.source.expr,
+            &columns,
+            None,
+            names,
+        )?;
         if !bound.is_immutable() {
             return Err(Error::new(
-                "42P17",
+                sqlstate::INVALID_OBJECT_DEFINITION,
                 "functions in index expression must be marked IMMUTABLE",
             ));
         }
@@ -91,7 +91,25 @@ pub fn record(
         salt_buckets: options.salt_buckets,
         descriptor,
         nulls_not_distinct: Later(statement.nulls_not_distinct),
+        predicate: Later(predicate(statement, &columns, names)?),
     })
+}
+
+/// Returns the text of the condition of a partial index.
+fn predicate(
+    statement: &ast::CreateIndex,
+    columns: &[(String, SqlType)],
+    names: Names<'_>,
+) -> Result<Option<String>> {
+    let Some(predicate) = &statement.predicate else { return Ok(None) };
+    let clause = TableClause::IndexPredicate;
+    let target = Some(DataType::Bool.into());
+    let bound = binder::bind_table_expression(clause, &predicate.expr, columns, target, names)?;
+    if !bound.is_immutable() {
+        let message = "functions in index predicate must be marked IMMUTABLE";
+        return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
+    }
+    kept_text(names.catalog, names.path, &predicate.text).map(Some)
 }
 
 /// Checks that an operator class is one of a type. All of one type order alike here, because text

@@ -10,7 +10,7 @@ use types::rowcode::RowLayout;
 use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{
@@ -307,7 +307,13 @@ fn checks(
     for constraint in &statement.constraints {
         let ConstraintKind::Check(predicate) = &constraint.kind else { continue };
         let target = Some(DataType::Bool.into());
-        let bound = binder::bind_table_expression(&predicate.expr, &columns, target, names)?;
+        let bound = binder::bind_table_expression(
+            TableClause::Check,
+            &predicate.expr,
+            &columns,
+            target,
+            names,
+        )?;
         let check_name = match &constraint.name {
             Some(name) => name.value.clone(),
             None => {
@@ -381,6 +387,7 @@ fn unique_constraints(
             salt_buckets: 0,
             descriptor,
             nulls_not_distinct: Later(key.nulls_not_distinct),
+            predicate: Later::default(),
         });
     }
     Ok(())

@@ -290,7 +290,7 @@ fn users_of_function(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Objec
         }
         let checks = record.checks.iter().filter(|check| calls(&check.predicate));
         found.extend(checks.map(|one| (oid, Object::Constraint(oid, one.name.clone()), false)));
-        let called = |index: &&IndexRecord| index.keys.iter().any(|key| calls(&key.expression));
+        let called = |index: &&IndexRecord| index.texts().any(calls);
         let indexes = record.indexes.iter().filter(called);
         found.extend(indexes.map(|one| (oid, Object::Index(oid, one.name.clone()), false)));
     }
@@ -341,8 +341,7 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
         found
             .extend(checks.map(|(_, one)| (oid, Object::Constraint(oid, one.name.clone()), false)));
         for index in &record.indexes {
-            let mut keys = index.keys.iter().map(|key| &key.expression);
-            if keys.clone().any(named) && !keys.any(reads) {
+            if index.texts().any(named) && !index.texts().any(reads) {
                 found.push((oid, Object::Index(oid, index.name.clone()), false));
             }
         }

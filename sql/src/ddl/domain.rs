@@ -11,7 +11,7 @@ use types::{DataType, SqlType};
 
 use crate::assemble;
 use crate::ast::{self, AlterDomainAction, DomainCheck};
-use crate::binder::bind_table_expression;
+use crate::binder::{TableClause, bind_table_expression};
 use crate::catalog::Catalog;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::name::SearchPath;
@@ -153,7 +153,13 @@ impl Ddl<'_> {
         default: &ast::SourceExpr,
     ) -> Result<String> {
         let names = self.names(catalog);
-        let bound = bind_table_expression(&default.expr, &[], Some(over.below()), names);
+        let bound = bind_table_expression(
+            TableClause::Default,
+            &default.expr,
+            &[],
+            Some(over.below()),
+            names,
+        );
         bound.map_err(|error| match error.sqlstate.as_ref() {
             // It is said of columns, and so it is by PostgreSQL.
             sqlstate::DATATYPE_MISMATCH => Error {
@@ -183,7 +189,13 @@ impl Ddl<'_> {
         let columns = [(VALUE.to_owned(), over)];
         let target = Some(DataType::Bool.into());
         let names = self.names(catalog);
-        let bound = bind_table_expression(&check.predicate.expr, &columns, target, names);
+        let bound = bind_table_expression(
+            TableClause::Check,
+            &check.predicate.expr,
+            &columns,
+            target,
+            names,
+        );
         bound.map_err(|error| Error { position: None, ..error })?;
         let taken = |name: &str| record.checks.iter().any(|check| check.name == name);
         let name = match &check.name {

@@ -12,12 +12,12 @@ use types::SqlType;
 use crate::ast::{
     self, AlterFunctionAction, FunctionBody, FunctionReference, FunctionStatement, Returns,
 };
-use crate::binder::{bind_function_body, bind_table_expression};
+use crate::binder::{TableClause, bind_function_body, bind_table_expression};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
     Function, FunctionRecord, ParameterRecord, ReturnRecord, function_key,
 };
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
+use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{kept_text, text_calls};
 use crate::ddl::{Ddl, lock_table, no_schema};
@@ -94,7 +94,7 @@ impl Ddl<'_> {
             let default = match &parameter.default {
                 Some(default) => {
                     let target = Some(sql_type);
-                    bind_table_expression(&default.expr, &[], target, names)?;
+                    bind_table_expression(TableClause::Default, &default.expr, &[], target, names)?;
                     Some(kept_text(catalog, &self.path, &default.text)?)
                 }
                 None if parameters.iter().any(|one| one.default.is_some()) => {
@@ -307,8 +307,7 @@ pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
     let columns = record.columns.iter();
     let of_columns = columns.flat_map(|one| one.default.iter().chain(one.generated.iter()));
     let checks = record.checks.iter().map(|check| &check.predicate);
-    let keys = record.indexes.iter().flat_map(|index| &index.keys);
-    of_columns.chain(checks).chain(keys.map(|key| &key.expression))
+    of_columns.chain(checks).chain(record.indexes.iter().flat_map(IndexRecord::texts))
 }
 
 /// Returns the query of a body.

@@ -4,7 +4,7 @@ use types::SqlType;
 
 use crate::assemble;
 use crate::ast;
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -72,13 +72,19 @@ pub(super) fn check(names: Names<'_>, columns: &[ColumnRecord]) -> Result<()> {
         let Some(text) = &column.generated else { continue };
         let expression = parser::parse_expression(text)?;
         let target = names.catalog.column_type(column)?;
-        let bound = binder::bind_table_expression(&expression, &types, Some(target), names);
+        let bound = binder::bind_table_expression(
+            TableClause::Generation,
+            &expression,
+            &types,
+            Some(target),
+            names,
+        );
         // Places in the text of the expression are not places in the statement.
         let bound = bound.map_err(|error| Error {
             position: None,
             ..mistyped(error, column, &expression, &types, names)
         })?;
-        let invalid = |message: String| Error::new("42P17", message);
+        let invalid = |message: String| Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message);
         if let Some(other) = bound.columns().iter().find(|one| columns[**one].generated.is_some()) {
             let name = &columns[*other].name;
             let message =
@@ -104,7 +110,8 @@ fn mistyped(
     if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
         return error;
     }
-    let from = binder::bind_table_expression(expression, columns, None, names);
+    let from =
+        binder::bind_table_expression(TableClause::Generation, expression, columns, None, names);
     let (Ok(from), Ok(to)) = (from, names.catalog.column_type(column)) else { return error };
     let (from, to) = (from.data_type().sql_name(), to.base.sql_name());
     let message = format!(

@@ -252,7 +252,7 @@ impl Source<'_> {
             keys,
             include: include.collect(),
             nulls_not_distinct: *index.nulls_not_distinct,
-            predicate: None,
+            predicate: index.predicate.as_deref().map(source).transpose()?,
             options: salted.into_iter().collect(),
             splits: Vec::new(),
         })

@@ -135,8 +135,9 @@ fn check_concurrently(
         return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
     }
     let is_column = |key: &Expr| matches!(key, Expr::Column { .. });
-    let tells_rows_apart =
-        |index: &Arc<Index>| index.spec.unique && index.spec.keys.iter().all(is_column);
+    let tells_rows_apart = |index: &Arc<Index>| {
+        index.spec.is_unique_everywhere() && index.spec.keys.iter().all(is_column)
+    };
     if catalog.table(table.oid).is_some_and(|table| table.indexes.iter().any(tells_rows_apart)) {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use types::expr::EvalContext;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::ddl::options::{SplitAlgorithm, TableOptions};
 use crate::error::{Error, Result, sqlstate};
 
@@ -117,7 +117,13 @@ pub fn point(
     }
     let mut values = Vec::with_capacity(written.len());
     for (value, key) in written.iter().zip(key) {
-        let bound = binder::bind_table_expression(value, &[], Some(key.sql_type), names)?;
+        let bound = binder::bind_table_expression(
+            TableClause::SplitValue,
+            value,
+            &[],
+            Some(key.sql_type),
+            names,
+        )?;
         let datum = bound.eval_row(&[], eval)?;
         if datum == Datum::Null && !key.nullable {
             return Err(Error::new(sqlstate::SYNTAX_ERROR, "SPLIT ON values cannot be NULL"));

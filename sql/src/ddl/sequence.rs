@@ -6,7 +6,7 @@ use types::{DataType, Datum};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key};
@@ -144,7 +144,9 @@ pub(super) fn kept_default(names: Names<'_>, default: &ast::SourceExpr) -> Resul
     let mut text = kept_text(catalog, path, &default.text)?;
     let mut named: Vec<String> = Vec::new();
     // What is wrong with it is found where it is bound to its column.
-    let Ok(bound) = binder::bind_table_expression(&default.expr, &[], None, names) else {
+    let Ok(bound) =
+        binder::bind_table_expression(TableClause::Default, &default.expr, &[], None, names)
+    else {
         return Ok(text);
     };
     bound.walk(&mut |part| {

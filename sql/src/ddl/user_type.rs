@@ -12,13 +12,13 @@ use types::SqlType;
 
 use crate::assemble;
 use crate::ast::{self, TableName};
-use crate::binder::{Names, bind_table_expression, is_built_in, view_meaning};
+use crate::binder::{Names, TableClause, bind_table_expression, is_built_in, view_meaning};
 use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, SearchPath};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode, view_key};
+use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
@@ -473,8 +473,8 @@ fn change_texts(record: &mut TableRecord, change: &mut dyn TextChange) -> Result
     for check in &mut record.checks {
         check.predicate = change.change(&check.predicate, &path, &meaning(None, true))?;
     }
-    for key in record.indexes.iter_mut().flat_map(|index| &mut index.keys) {
-        key.expression = change.change(&key.expression, &path, &meaning(None, true))?;
+    for text in record.indexes.iter_mut().flat_map(IndexRecord::texts_mut) {
+        *text = change.change(text, &path, &meaning(None, true))?;
     }
     Ok(())
 }
@@ -546,7 +546,13 @@ fn meaning_of(
     target: Option<SqlType>,
 ) -> Result<String> {
     let parsed = parser::parse_expression(text)?;
-    let bound = bind_table_expression(&parsed, columns, target, Names::stored(catalog))?;
+    let bound = bind_table_expression(
+        TableClause::Stored,
+        &parsed,
+        columns,
+        target,
+        Names::stored(catalog),
+    )?;
     Ok(format!("{bound:?}"))
 }
 
@@ -564,13 +570,13 @@ fn table_uses(catalog: &Catalog, record: &TableRecord, number: u32) -> bool {
     let path = SearchPath::default();
     let named = |text: &String| text_uses(catalog, &path, text, number);
     let mut columns = record.columns.iter();
-    let keys = record.indexes.iter().flat_map(|index| &index.keys);
+    let mut of_indexes = record.indexes.iter().flat_map(IndexRecord::texts);
     columns.any(|column| {
         [used.oid(), used.array_oid()].contains(&column.type_oid)
             || column.default.as_ref().is_some_and(named)
             || column.generated.as_ref().is_some_and(named)
     }) || record.checks.iter().any(|check| named(&check.predicate))
-        || keys.into_iter().any(|key| named(&key.expression))
+        || of_indexes.any(named)
 }
 
 /// Returns whether a view has, names or reads a column of a type.

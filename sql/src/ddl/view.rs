@@ -165,7 +165,7 @@ fn check_recursion(catalog: &Catalog, view: &View, relations: &[ViewRelation]) -
         if relation == view.oid {
             let message =
                 format!("infinite recursion detected in rules for relation \"{}\"", view.name);
-            return Err(Error::new("42P17", message));
+            return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
         }
         for one in catalog.view(relation).iter().flat_map(|view| &view.relations) {
             if !known.contains(&one.oid) {

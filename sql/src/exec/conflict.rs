@@ -171,14 +171,17 @@ impl<'a> ConflictWriter<'a> {
         let table = self.table;
         let unique = |index: &&Arc<Index>| index.spec.unique;
         let indexes: Vec<&Arc<Index>> = match target {
-            ConflictTarget::PrimaryKey => Vec::new(),
             ConflictTarget::Any => table.indexes.iter().filter(unique).collect(),
-            ConflictTarget::Index(name) => {
-                table.indexes.iter().filter(|index| index.name == *name).collect()
+            ConflictTarget::These(these) => {
+                table.indexes.iter().filter(|index| these.indexes.contains(&index.name)).collect()
             }
         };
+        let by_primary_key = match target {
+            ConflictTarget::Any => true,
+            ConflictTarget::These(these) => these.primary_key,
+        };
         // No row has the hidden key that this one has just been given.
-        let by_key = !matches!(target, ConflictTarget::Index(_)) && !self.numbers.are_given();
+        let by_key = by_primary_key && !self.numbers.are_given();
         if by_key {
             let key = table.layout.encode_key(values)?;
             self.writer.flush_row(&key, context)?;
@@ -196,8 +199,8 @@ impl<'a> ConflictWriter<'a> {
         Ok(None)
     }
 
-    /// Looks for a row with the same values in a unique index. NULLs are not the same, unless the
-    /// index says so.
+    /// Looks for a row with the same values in a unique index, if the row is one of the index.
+    /// NULLs are not the same, unless the index says so.
     fn by_index(
         &mut self,
         index: &Index,
@@ -205,6 +208,9 @@ impl<'a> ConflictWriter<'a> {
         context: &Context,
     ) -> Result<Option<Existing>> {
         let spec = &index.spec;
+        if !spec.has_entry(values, &context.eval)? {
+            return Ok(None);
+        }
         for part in spec.keys.iter().filter(|_| !spec.nulls_not_distinct) {
             if part.eval_row(values, &context.eval)?.is_null() {
                 return Ok(None);

@@ -6,9 +6,9 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::query::hints;
 use crate::ast::{
-    AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
-    Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement,
-    Subscript, TableRef, TargetColumn, Update, Upsert,
+    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Expr, Hint, Ident, Insert,
+    InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement, Subscript, TableRef,
+    TargetColumn, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -161,11 +161,9 @@ impl Cursor<'_> {
         let target = if self.take_words(&["on", "constraint"]) {
             Some(ConflictTarget::Constraint(self.name()?))
         } else if self.peek() == &Token::LParen {
-            let columns = self.parenthesized(Self::conflict_column)?;
-            if self.is_word("where") {
-                return Err(ParseError::unsupported("ON CONFLICT (…) WHERE", self.position()));
-            }
-            Some(ConflictTarget::Columns(columns))
+            let keys = self.parenthesized(Self::conflict_key)?;
+            let predicate = if self.take_word("where") { Some(self.expr()?) } else { None };
+            Some(ConflictTarget::Keys { keys, predicate })
         } else {
             None
         };
@@ -186,18 +184,10 @@ impl Cursor<'_> {
         Ok(OnConflict { target, action, position })
     }
 
-    fn conflict_column(&mut self) -> Result<ColumnName> {
-        let position = self.position();
-        if self.peek() == &Token::LParen {
-            return Err(ParseError::unsupported("an expression in ON CONFLICT", position));
-        }
-        let name = self.column_name()?;
+    fn conflict_key(&mut self) -> Result<Expr> {
+        let key = self.expr()?;
         match self.peek() {
-            Token::Comma | Token::RParen => Ok(name),
-            Token::LParen => Err(ParseError::unsupported("an expression in ON CONFLICT", position)),
-            Token::Word(word) if word.value.eq_ignore_ascii_case("collate") => {
-                Err(ParseError::unsupported("COLLATE", self.position()))
-            }
+            Token::Comma | Token::RParen => Ok(key),
             _ => Err(self.unexpected()),
         }
     }

@@ -94,7 +94,7 @@ fn cheapest(question: &Question<'_>, estimator: Estimator<'_>) -> Candidate {
     }
     let mut least = best.cost(question, estimator);
     for index in &question.scan.table.indexes {
-        if is_usable(index, question.scan) {
+        if is_usable(index, question) {
             let candidate = secondary(index, question);
             let cost = candidate.cost(question, estimator);
             if cost < least {
@@ -108,7 +108,7 @@ fn cheapest(question: &Question<'_>, estimator: Estimator<'_>) -> Candidate {
 fn best_by_rule(question: &Question<'_>) -> Candidate {
     let mut best = primary(question);
     for index in &question.scan.table.indexes {
-        if !is_usable(index, question.scan) {
+        if !is_usable(index, question) {
             continue;
         }
         let candidate = secondary(index, question);
@@ -129,10 +129,26 @@ fn is_open_range(conjunct: &Expr) -> bool {
     is_range && parameter_count(left).max(parameter_count(right)) > 0
 }
 
-fn is_usable(index: &Index, scan: &TableScan) -> bool {
+fn is_usable(index: &Index, question: &Question<'_>) -> bool {
+    let scan = question.scan;
     let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
     // An entry says nothing of older versions of its row.
-    hinted && index.state == IndexState::Active && scan.as_of.is_none()
+    hinted
+        && index.state == IndexState::Active
+        && scan.as_of.is_none()
+        && holds_all(index, question)
+}
+
+/// Returns whether an index has entries of all rows that are asked for.
+fn holds_all(index: &Index, question: &Question<'_>) -> bool {
+    let Some(predicate) = &index.spec.predicate else { return true };
+    let known: Vec<&Expr> = question.conjuncts.iter().collect();
+    predicate.follows_from(&known)
+}
+
+/// Returns whether a conjunct is true of all rows that an index has entries of.
+fn is_of_all_entries(index: &Index, conjunct: &Expr) -> bool {
+    index.spec.predicate.iter().any(|predicate| conjunct.follows_from(&[predicate]))
 }
 
 impl Candidate {
@@ -155,7 +171,7 @@ impl Candidate {
         let mut cost = match self.shape {
             PathShape::Points(count) => count as f64 * cost::GET,
             PathShape::Ranges(count) => count as f64 * cost::RANGE + rows,
-            PathShape::Full => table_rows,
+            PathShape::Full => rows,
         };
         if self.lookup {
             let in_entry =
@@ -281,7 +297,10 @@ fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
             }
         })
         .collect();
-    candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout))
+    let mut candidate =
+        candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout));
+    candidate.rest.retain(|&position| !is_of_all_entries(index, &question.conjuncts[position]));
+    candidate
 }
 
 fn candidate(
@@ -461,17 +480,19 @@ fn needs_lookup(index: &Index, question: &Question<'_>) -> bool {
         return true;
     }
     let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
-    needed(question).iter().any(|column| !covered.contains(column))
+    let checked = question.conjuncts.iter().filter(|one| !is_of_all_entries(index, one));
+    needed(question.scan, checked).iter().any(|column| !covered.contains(column))
 }
 
 /// Table columns that the scan must yield or check.
-pub(super) fn needed(question: &Question<'_>) -> Columns {
-    let mut columns: Columns = question.scan.columns.iter().copied().collect();
-    question.conjuncts.iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
+pub(super) fn needed<'e>(
+    scan: &TableScan,
+    conjuncts: impl IntoIterator<Item = &'e Expr>,
+) -> Columns {
+    let mut columns: Columns = scan.columns.iter().copied().collect();
+    conjuncts.into_iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
     debug_assert!(
-        columns
-            .iter()
-            .all(|&c| { c == TIMESTAMP_COLUMN || c < question.scan.table.layout.columns.len() })
+        columns.iter().all(|&c| c == TIMESTAMP_COLUMN || c < scan.table.layout.columns.len())
     );
     columns
 }

@@ -448,7 +448,9 @@ pub(super) fn is_unique(table: &Table, columns: &[usize]) -> bool {
     if table.key_columns().all(|column| columns.contains(&column)) {
         return true;
     }
-    let is_whole = |index: &&Arc<Index>| index.spec.unique && index.state == IndexState::Active;
+    let is_whole = |index: &&Arc<Index>| {
+        index.spec.is_unique_everywhere() && index.state == IndexState::Active
+    };
     table.indexes.iter().filter(is_whole).any(|index| {
         index.spec.keys.iter().all(|key| match key {
             Expr::Column { index, .. } => columns.contains(index),

@@ -24,7 +24,6 @@ use crate::planner::conjunct::{
 };
 use crate::planner::equivalence::sides;
 use crate::planner::estimate::is_unique;
-use crate::planner::nullable::rejects_nulls;
 use crate::planner::shape::width_of;
 
 /// Something to be joined.
@@ -299,7 +298,8 @@ impl JoinGroup {
 }
 
 fn rejects_nulls_of(conjunct: &Expr, side: &Range<usize>) -> bool {
-    uses(conjunct, side) && rejects_nulls(conjunct, side)
+    let is_null = |part: &Expr| matches!(part, Expr::Column { index, .. } if side.contains(index));
+    uses(conjunct, side) && conjunct.rejects_nulls(&is_null)
 }
 
 /// Returns whether a left row has no more than one match: the conditions fix a unique key of the

@@ -17,7 +17,6 @@ mod alternatives;
 mod shape;
 pub(crate) mod key_term;
 mod semi_join;
-mod nullable;
 mod equivalence;
 mod estimate;
 mod cost;

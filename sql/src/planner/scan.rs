@@ -156,9 +156,7 @@ fn table_columns(scan: &TableScan, rest: &[Expr]) -> Vec<usize> {
 pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
     let mut columns = table_columns(scan, &rest);
     if scan.lock.is_some() {
-        let empty = [];
-        let question = Question::of_all(scan, &empty);
-        let mut all_columns = needed(&question);
+        let mut all_columns = needed(scan, []);
         all_columns.extend(columns.iter().copied());
         all_columns.extend(scan.table.key_columns());
         columns = all_columns.into_iter().collect();

@@ -12,7 +12,7 @@ use types::{Datum, SqlType};
 use crate::advisory::Level;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement, TypeStatement};
-use crate::binder::{self, Names};
+use crate::binder::{self, Names, TableClause};
 use crate::catalog::table::Table;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
@@ -585,7 +585,13 @@ impl Session {
         let names = Names { catalog: &catalog, path: self.constants.search_path() };
         for (argument, data_type) in arguments.iter().zip(&prepared.parameter_types) {
             let target = Some(SqlType::from(*data_type));
-            let bound = binder::bind_table_expression(argument, &[], target, names)?;
+            let bound = binder::bind_table_expression(
+                TableClause::ExecuteParameter,
+                argument,
+                &[],
+                target,
+                names,
+            )?;
             parameters.push(bound.eval_row(&[], &context)?);
         }
         match &prepared.kind {

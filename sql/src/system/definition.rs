@@ -216,13 +216,21 @@ fn ordered(key: &IndexKey, is_primary: bool) -> String {
     text
 }
 
+/// How a definition is written for people.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pretty {
+    /// The table is found without its schema.
+    pub(super) is_visible: bool,
+}
+
 /// `pg_get_indexdef`: all of it, or one column counted from 1.
 pub(super) fn index(
     objects: &Objects,
     relation: &Relation,
     column: i32,
-    pretty: bool,
+    pretty: Option<Pretty>,
 ) -> Option<String> {
+    let (pretty, is_visible) = (pretty.is_some(), pretty.is_some_and(|one| one.is_visible));
     let (table, keys, include, unique) = match &relation.kind {
         Kind::PrimaryKey(table) => (table, primary_key(table), Vec::new(), true),
         Kind::Index(table, index) => {
@@ -244,7 +252,10 @@ pub(super) fn index(
         "CREATE {}INDEX {} ON {} USING btree ({})",
         if unique { "UNIQUE " } else { "" },
         identifier(&relation.name),
-        qualified(objects.namespace(relation.schema), &table.name),
+        match is_visible {
+            true => identifier(&table.name),
+            false => qualified(objects.namespace(relation.schema), &table.name),
+        },
         listed.join(", ")
     );
     if !include.is_empty() {
@@ -253,7 +264,80 @@ pub(super) fn index(
     if nulls_not_distinct(relation) {
         text.push_str(" NULLS NOT DISTINCT");
     }
+    if let Some(predicate) = index_predicate(relation, pretty) {
+        text.push_str(&format!(" WHERE {predicate}"));
+    }
     Some(if pretty { bare_casts(&text) } else { text })
+}
+
+/// Returns the text of the condition of a partial index.
+pub(super) fn index_predicate(relation: &Relation, is_pretty: bool) -> Option<String> {
+    let Kind::Index(table, index) = &relation.kind else { return None };
+    let predicate = index.spec.predicate.as_ref()?;
+    Some(match is_pretty {
+        true => pretty(predicate, table),
+        false => predicate.describe_operand(&|column| identifier(&table.columns[column].name)),
+    })
+}
+
+/// `pg_get_expr`: the text of an expression, pretty without the parentheses around it.
+pub(super) fn shown_expression(text: &str, pretty: bool) -> String {
+    if pretty { bare_casts(&without_needless(text)) } else { text.to_owned() }
+}
+
+/// Takes off the parentheses that AND and OR need not have, as [`pretty_with`] does.
+fn without_needless(text: &str) -> String {
+    let inner = without_parentheses(text);
+    let is_or = |part: &str| split_outside(without_parentheses(part), " OR ").len() > 1;
+    for word in [" AND ", " OR "] {
+        let parts = split_outside(inner, word);
+        if parts.len() > 1 {
+            let shown = parts.iter().map(|part| match word == " AND " && is_or(part) {
+                true => format!("({})", without_needless(part)),
+                false => without_needless(part),
+            });
+            return shown.collect::<Vec<_>>().join(word);
+        }
+    }
+    inner.to_owned()
+}
+
+/// Splits a text at a word that stands outside of parentheses and quotes.
+fn split_outside<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
+    let (mut depth, mut quoted, mut from) = (0, false, 0);
+    let mut parts = Vec::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            ' ' if !quoted && depth == 0 && at >= from && text[at..].starts_with(word) => {
+                parts.push(&text[from..at]);
+                from = at + word.len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// Takes off parentheses that are around all of a text.
+fn without_parentheses(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else {
+        return text;
+    };
+    let (mut depth, mut quoted) = (0, false);
+    for c in inner.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted && depth == 0 => return text,
+            ')' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    inner
 }
 
 /// `pg_get_constraintdef`
@@ -356,5 +440,9 @@ mod tests {
     fn casts_of_names_need_no_parentheses() {
         assert_eq!(bare_casts("lower((c)::text) > (f(x)::int)"), "lower(c::text) > (f(x)::int)");
         assert_eq!(bare_casts("((a + b))::int, (c)::text"), "((a + b))::int, c::text");
+        assert_eq!(without_parentheses("(a = ')')"), "a = ')'");
+        assert_eq!(without_parentheses("(a) = (b)"), "(a) = (b)");
+        let text = "((a = ' AND (') AND ((b = 1) OR (c = 2)))";
+        assert_eq!(without_needless(text), "a = ' AND (' AND (b = 1 OR c = 2)");
     }
 }

@@ -149,6 +149,18 @@ fn call(
     })
 }
 
+fn index_definition(
+    source: &SystemRowSource,
+    objects: &Objects,
+    arguments: Arguments<'_>,
+) -> Datum {
+    let Some(relation) = objects.relation(oid_at(arguments, 0)) else { return Datum::Null };
+    let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
+    let is_visible = names::is_visible(&source.viewer(), objects, relation);
+    let pretty = is_true(arguments, 2).then_some(definition::Pretty { is_visible });
+    text_or_null(definition::index(objects, relation, column, pretty))
+}
+
 /// Functions that write definitions and descriptions; `None` for other ones.
 fn defined(
     source: &SystemRowSource,
@@ -164,15 +176,12 @@ fn defined(
             let found = objects.constraint(first);
             text_or_null(found.map(|one| definition::constraint(objects, one, pretty)))
         }
-        "pg_get_expr" => arguments[0].clone(),
-        "pg_get_indexdef" => {
-            let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
-            let found = objects.relation(first);
-            text_or_null(
-                found
-                    .and_then(|one| definition::index(objects, one, column, is_true(arguments, 2))),
-            )
+        "pg_get_expr" => {
+            let pretty = is_true(arguments, 2);
+            let shown = |text: &str| definition::shown_expression(text, pretty);
+            text_or_null(arguments[0].as_str().map(shown))
         }
+        "pg_get_indexdef" => index_definition(source, objects, arguments),
         "pg_get_viewdef" => {
             let view = match arguments.first() {
                 Some(Datum::Text(name)) => Some(names::relation(&source.viewer(), objects, name)?),

@@ -349,7 +349,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
     let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
     Some(shape.row([
         ("indexrelid", oid(relation.oid)),
-        ("indrelid", oid(shown(table.id.0))),
+        ("indrelid", oid(shown(table.oid))),
         ("indnatts", int2(keys.len() + included.len())),
         ("indnkeyatts", int2(keys.len())),
         ("indisunique", Datum::Bool(unique)),
@@ -364,6 +364,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indclass", vector(classes.collect())),
         ("indoption", vector(keys.iter().map(option).collect())),
         ("indexprs", text_or_null(expressions)),
+        ("indpred", text_or_null(definition::index_predicate(relation, false))),
     ]))
 }
 
@@ -477,7 +478,7 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
             Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {
                 for key in definition::index_keys(table, index).iter().filter(|key| key.number > 0)
                 {
-                    add(itself, (CLASS, shown(table.id.0), i32::from(key.number)), 'a');
+                    add(itself, (CLASS, shown(table.oid), i32::from(key.number)), 'a');
                 }
             }
             Kind::PrimaryKey(_) | Kind::Index(..) => {

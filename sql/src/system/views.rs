@@ -198,7 +198,7 @@ fn index(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
         ("schemaname", text(objects.namespace(relation.schema))),
         ("tablename", text(&table.name)),
         ("indexname", text(&relation.name)),
-        ("indexdef", text_or_null(definition::index(objects, relation, 0, false))),
+        ("indexdef", text_or_null(definition::index(objects, relation, 0, None))),
     ]))
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, Statement};
-use sql::binder::{Names, SessionConstants, SystemCatalog, bind, bind_table_expression};
+use sql::binder::{
+    Names, SessionConstants, SystemCatalog, TableClause, bind, bind_table_expression,
+};
 use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::table::{Column, Index, IndexState, Table};
@@ -189,6 +191,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         keys: create.keys.iter().map(|one| key(&one.source.expr)).collect(),
         key_names: create.keys.iter().map(|one| one.source.text.clone()).collect(),
         include: Vec::new(),
+        predicate: None,
         base_layout: Arc::clone(&table.layout),
         layout: Arc::clone(&table.layout),
     };
@@ -208,5 +211,7 @@ fn bound(
     columns: &[(String, SqlType)],
     target: Option<SqlType>,
 ) -> types::expr::Expr {
-    bind_table_expression(expr, columns, target, Names::stored(&Catalog::default())).unwrap()
+    let catalog = Catalog::default();
+    let names = Names::stored(&catalog);
+    bind_table_expression(TableClause::Stored, expr, columns, target, names).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
-use sql::binder::{Names, bind_table_expression};
+use sql::binder::{Names, TableClause, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use store::descriptor::SplitOptions;
@@ -205,6 +205,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         keys,
         key_names: create.keys.iter().map(|one| one.source.text.clone()).collect(),
         include,
+        predicate: predicate(create, &columns),
         base_layout: Arc::clone(&table.layout),
         layout: Arc::new(layout),
     };
@@ -218,7 +219,14 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     (index, descriptor)
 }
 
+fn predicate(create: &CreateIndex, columns: &[(String, SqlType)]) -> Option<Expr> {
+    let target = Some(DataType::Bool.into());
+    create.predicate.as_ref().map(|one| bound(&one.expr, columns, target))
+}
+
 /// Returns an expression of a table that names no types of users.
 fn bound(expr: &sql::ast::Expr, columns: &[(String, SqlType)], target: Option<SqlType>) -> Expr {
-    bind_table_expression(expr, columns, target, Names::stored(&Catalog::default())).unwrap()
+    let catalog = Catalog::default();
+    let names = Names::stored(&catalog);
+    bind_table_expression(TableClause::Stored, expr, columns, target, names).unwrap()
 }

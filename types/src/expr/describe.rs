@@ -55,6 +55,12 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             write_operand(operand, names, out);
             out.push_str(" IS NULL");
         }
+        Expr::IsDistinct { left, right, negated } if truth_test(right) => {
+            write_operand(left, names, out);
+            out.push_str(if *negated { " IS " } else { " IS NOT " });
+            let is_true = matches!(**right, Expr::Constant { value: Datum::Bool(true), .. });
+            out.push_str(if is_true { "TRUE" } else { "FALSE" });
+        }
         Expr::IsDistinct { left, right, negated } => {
             write_operand(left, names, out);
             out.push_str(if *negated { " IS NOT DISTINCT FROM " } else { " IS DISTINCT FROM " });
@@ -73,6 +79,11 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             out.push(')');
         }
     }
+}
+
+/// Returns whether it is a truth value that others are compared with.
+fn truth_test(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant { value: Datum::Bool(_), .. })
 }
 
 fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {

@@ -10,7 +10,8 @@
 //!
 //! * `row` computes one row: the reference for what an expression means.
 //! * `batch` computes many, column by column, over typed `kernels`.
-//! * `analysis` takes expressions apart for the planner; `fold` computes what is constant;
+//! * `analysis` takes expressions apart for the planner, `implication` says what follows from them;
+//!   `fold` computes what is constant;
 //!   `describe` prints them as EXPLAIN shows them.
 
 mod analysis;
@@ -18,6 +19,7 @@ mod batch;
 mod describe;
 mod domain;
 mod fold;
+mod implication;
 mod kernel_arithmetic;
 mod kernel_compare;
 mod operand;

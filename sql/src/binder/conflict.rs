@@ -1,0 +1,165 @@
+//! ON CONFLICT: which unique keys it is about, and what is done to the row in the way.
+
+use std::sync::Arc;
+
+use types::DataType;
+use types::expr::Expr;
+
+use crate::ast;
+use crate::ast::ConflictAction;
+use crate::binder::level::{Binder, Clause, Level, TableClause};
+use crate::binder::prune::finish_expression;
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
+use crate::binder::written::Written;
+use crate::catalog::table::{Index, Table};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Arbiters, ConflictRow, ConflictTarget, Logical, OnConflict};
+
+impl Binder<'_> {
+    pub(super) fn bind_on_conflict(
+        &mut self,
+        written: &Written,
+        alias: &str,
+        clause: &ast::OnConflict,
+    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
+        let target = match &clause.target {
+            None => ConflictTarget::Any,
+            Some(ast::ConflictTarget::Constraint(name)) => named(&written.table, name)?,
+            Some(ast::ConflictTarget::Keys { keys, predicate }) => {
+                let parts = (keys.as_slice(), predicate.as_ref());
+                self.inferred(written, alias, parts)?.ok_or_else(|| {
+                    let message = "there is no unique or exclusion constraint matching \
+                                   the ON CONFLICT specification";
+                    Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(clause.position)
+                })?
+            }
+        };
+        match &clause.action {
+            ConflictAction::Nothing => Ok((OnConflict::Ignore { target }, None)),
+            ConflictAction::Update { .. } if target == ConflictTarget::Any => {
+                let message = "ON CONFLICT DO UPDATE requires inference specification \
+                               or constraint name";
+                Err(Error::new(sqlstate::SYNTAX_ERROR, message)
+                    .with_hint("For example, ON CONFLICT (column_name).")
+                    .at(clause.position))
+            }
+            ConflictAction::Update { assignments, selection } => {
+                let width = written.table.columns.len();
+                let excluded = Scope::of(written.relation("excluded"));
+                let scope = Scope::of(written.relation(alias)).join(excluded, width)?;
+                let parts = (assignments.as_slice(), selection.as_ref());
+                self.bind_conflict_action(written, scope, target, parts)
+            }
+        }
+    }
+
+    /// Returns the unique keys over some columns and expressions: those of all rows, and those of
+    /// which the condition says that they are of the row in question.
+    fn inferred(
+        &mut self,
+        written: &Written,
+        alias: &str,
+        (keys, predicate): (&[ast::Expr], Option<&ast::Expr>),
+    ) -> Result<Option<ConflictTarget>> {
+        let scope = Scope::of(written.relation(alias));
+        let clause = TableClause::IndexExpression;
+        let bind = |binder: &mut Self| {
+            let bound = keys.iter().map(|key| {
+                let value = binder.bind_expr(key)?;
+                Ok(binder.known(value)?.expr)
+            });
+            bound.collect::<Result<Vec<Expr>>>()
+        };
+        let (mut keys, level) = self.within(scope.clone(), Clause::Table(clause), bind)?;
+        level.refuse_subqueries_of(clause)?;
+        let mut condition = None;
+        if let Some(predicate) = predicate {
+            let clause = TableClause::IndexPredicate;
+            let bind = |binder: &mut Self| {
+                let value = binder.bind_expr(predicate)?;
+                binder.condition(value, "WHERE")
+            };
+            let (bound, level) = self.within(scope, Clause::Table(clause), bind)?;
+            level.refuse_subqueries_of(clause)?;
+            condition = Some(bound);
+        }
+        for expr in keys.iter_mut().chain(&mut condition) {
+            finish_expression(expr, &self.parameters);
+        }
+        let known = condition.map_or(Vec::new(), Expr::split_conjunction);
+        let known: Vec<&Expr> = known.iter().collect();
+        let same = |own: &[Expr]| {
+            own.iter().all(|key| keys.contains(key)) && keys.iter().all(|key| own.contains(key))
+        };
+        let table = &written.table;
+        let primary_key: Vec<Expr> = table
+            .key_columns()
+            .map(|at| Expr::column(at, table.layout.columns[at].data_type))
+            .collect();
+        let is_meant = |index: &&Arc<Index>| {
+            let spec = &index.spec;
+            let is_known = |one: &Expr| one.follows_from(&known);
+            spec.unique && same(&spec.keys) && spec.predicate.iter().all(is_known)
+        };
+        let indexes = table.indexes.iter().filter(is_meant).map(|index| index.name.clone());
+        let arbiters = Arbiters { primary_key: same(&primary_key), indexes: indexes.collect() };
+        let found = arbiters.primary_key || !arbiters.indexes.is_empty();
+        Ok(found.then(|| ConflictTarget::These(Box::new(arbiters))))
+    }
+
+    /// Binds SET and WHERE over the existing row and the row that was to be inserted.
+    pub(super) fn bind_conflict_action(
+        &mut self,
+        written: &Written,
+        scope: Scope,
+        target: ConflictTarget,
+        (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
+    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
+        let bind = |binder: &mut Self| {
+            let assignments = binder.bind_set(written, list)?;
+            let predicate = match selection {
+                Some(selection) => Some(binder.bind_condition(selection, Clause::Where)?),
+                None => None,
+            };
+            Ok((assignments, predicate))
+        };
+        let (bound, level): (_, Level) = self.within(scope, Clause::Set, bind)?;
+        let (mut assignments, mut predicate) = bound;
+        let mut conflict_row = None;
+        if !level.subqueries.is_empty() {
+            let own = column_types(&written.table);
+            let types = [own.clone(), own].concat();
+            let mut parameter =
+                |&data_type| Expr::Parameter { index: self.parameters.outer(), data_type };
+            let parameters: Vec<Expr> = types.iter().map(&mut parameter).collect();
+            let row = Logical::Values { types: types.clone(), rows: vec![parameters.clone()] };
+            let mut row = Rows::new(row, types);
+            let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
+            for expr in predicate.iter_mut().chain(values) {
+                *expr = row.place(expr.clone(), &level.subqueries);
+            }
+            conflict_row = Some(Box::new(ConflictRow { parameters, plan: row.plan }));
+        }
+        Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
+    }
+}
+
+/// Returns the constraint of a name.
+fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
+    let primary_key = name.value == table.primary_key_name;
+    let is_it = |index: &&Arc<Index>| index.constraint && index.name == name.value;
+    let index = table.indexes.iter().find(is_it);
+    if !primary_key && index.is_none() {
+        let message =
+            format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
+        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position));
+    }
+    let indexes = index.map(|index| index.name.clone()).into_iter().collect();
+    Ok(ConflictTarget::These(Box::new(Arbiters { primary_key, indexes })))
+}
+
+/// Returns the types of a table's columns.
+pub(super) fn column_types(table: &Table) -> Vec<DataType> {
+    table.columns.iter().map(|column| column.sql_type.base).collect()
+}
