@@ -27,7 +27,7 @@ pub(crate) fn write(
             out.extend_from_slice(values.get(row));
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
-        VectorData::Bytea(values) if !style.escape_bytea => write_hex(values.get(row), out),
+        VectorData::Bytea(values) if !style.formats.escape_bytea => write_hex(values.get(row), out),
         _ => text::write(&vector.datum(row), data_type, style, out),
     }
 }
@@ -64,6 +64,7 @@ fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use types::Datum;
+    use types::text::Formats;
 
     #[test]
     fn short_ways_give_what_the_rules_give() {
@@ -82,7 +83,8 @@ mod tests {
             (DataType::Float8, Datum::Float8(0.1)),
         ];
         for escape_bytea in [false, true] {
-            let style = TextStyle { escape_bytea, ..TextStyle::default() };
+            let formats = Formats { escape_bytea, ..Formats::default() };
+            let style = TextStyle { formats, ..TextStyle::default() };
             for (data_type, datum) in &cases {
                 let vector = Vector::constant(datum, *data_type, 2);
                 let (mut short, mut long) = (Vec::new(), Vec::new());

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::options::{AdmissionOptions, CoprocessorLimits};
-use types::datetime::TimeZone;
+use types::datetime::{DateOrder, DateStyle, IntervalStyle, MICROS_PER_SECOND, TimeZone};
 use types::text::TextStyle;
+use types::{DataType, Datum};
 
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
@@ -42,6 +43,8 @@ enum Kind {
     Text,
     /// A time zone.
     Zone,
+    /// The form of dates and the order of their fields.
+    Dates,
     /// Names, separated by commas.
     Names,
     /// `UTF8`, in all its spellings; other encodings are not there.
@@ -63,6 +66,7 @@ const fn spec(
 }
 
 const ISOLATIONS: &[&str] = &["read committed", "repeatable read"];
+const INTERVALS: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
 
 /// All settings, sorted by their names in lower case.
@@ -101,9 +105,9 @@ const SPECS: &[Spec] = &[
     spec(
         "DateStyle",
         "ISO, MDY",
-        Kind::Only(&["iso", "iso, mdy", "iso,mdy", "mdy"]),
+        Kind::Dates,
         true,
-        "Text form of dates.",
+        "Text form of dates, and the order of day, month and year in what is read.",
     ),
     spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
     spec(
@@ -123,14 +127,14 @@ const SPECS: &[Spec] = &[
     spec(
         "extra_float_digits",
         "1",
-        Kind::Integer(1, 3),
+        Kind::Integer(-15, 3),
         false,
-        "Floats are always printed with the fewest digits that give the same value.",
+        "Digits of floats beyond 15 or 6; above 0: the fewest that give the same value.",
     ),
     spec("handlers", "", Kind::Fixed, false, "Pieces of statements that are worked on at a time."),
     spec("in_hot_standby", "off", Kind::Fixed, true, "Whether this is a standby."),
     spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),
-    spec("IntervalStyle", "postgres", Kind::Only(&["postgres"]), true, "Text form of intervals."),
+    spec("IntervalStyle", "postgres", Kind::Word(INTERVALS), true, "Text form of intervals."),
     spec("is_superuser", "on", Kind::Fixed, true, "Whether the user is a superuser."),
     spec("lock_timeout", "0", Kind::Milliseconds, false, "Longest wait for a lock; 0: no limit."),
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
@@ -355,13 +359,37 @@ impl Settings {
         if matches!(spec.kind, Kind::Fixed) && value.is_none() {
             return Ok(());
         }
-        let canonical = canonical(spec, value.unwrap_or(spec.default))?;
-        match spec.name {
-            "TimeZone" => {
-                self.style.time_zone = TimeZone::parse_setting(&canonical)
-                    .map_err(|_| invalid(spec.name, &canonical))?;
+        let value = value.unwrap_or(spec.default);
+        let canonical = match spec.kind {
+            Kind::Zone => {
+                self.style.time_zone = read_zone(value)?;
+                self.style.time_zone.name().to_owned()
             }
-            "bytea_output" => self.style.escape_bytea = canonical == "escape",
+            Kind::Dates => {
+                let style = &mut self.style.formats.style;
+                (style.date, style.order) = read_date_style(value, (style.date, style.order))?;
+                print_date_style(style.date, style.order)
+            }
+            Kind::Word(_) => canonical(spec, value).map_err(|mut error| {
+                // PostgreSQL names these as they were written.
+                error.message = error.message.replacen(spec.name, name, 1);
+                error
+            })?,
+            _ => canonical(spec, value)?,
+        };
+        match spec.name {
+            "bytea_output" => self.style.formats.escape_bytea = canonical == "escape",
+            "IntervalStyle" => {
+                self.style.formats.style.interval = match &*canonical {
+                    "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                    "sql_standard" => IntervalStyle::SqlStandard,
+                    "iso_8601" => IntervalStyle::Iso8601,
+                    _ => IntervalStyle::Postgres,
+                };
+            }
+            "extra_float_digits" => {
+                self.style.formats.float_digits = canonical.parse().unwrap_or(1);
+            }
             _ => {}
         }
         Arc::make_mut(&mut self.values)[index] = Arc::from(canonical);
@@ -489,7 +517,13 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             if (*low..=*high).contains(&number) {
                 return Ok(number.to_string());
             }
-            Err(bad().with_hint(format!("Valid values are {low} to {high}.")))
+            let name = spec.name;
+            Err(Error::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{number} is outside the valid range for parameter \"{name}\" ({low} .. {high})"
+                ),
+            ))
         }
         Kind::Milliseconds => parse_quantity(value, TIME_UNITS)
             .filter(|millis| (0..=i64::from(i32::MAX)).contains(millis))
@@ -517,7 +551,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             .find(|word| word.eq_ignore_ascii_case(value))
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
-        Kind::Text | Kind::Zone => Ok(value.to_owned()),
+        Kind::Text | Kind::Zone | Kind::Dates => Ok(value.to_owned()),
         Kind::Only(_) | Kind::Encoding => {
             let same = match spec.kind {
                 Kind::Only(spellings) => {
@@ -538,6 +572,86 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             Err(Error::new("55P02", format!("parameter \"{}\" cannot be changed", spec.name)))
         }
     }
+}
+
+/// Reads a time zone: a name, a number of hours, or `INTERVAL '…'`, an offset.
+fn read_zone(value: &str) -> Result<TimeZone> {
+    let bad = || invalid("TimeZone", value);
+    let Some(rest) = value.get(8..).filter(|_| value[..8].eq_ignore_ascii_case("interval")) else {
+        return TimeZone::parse_setting(value).map_err(|_| bad());
+    };
+    let quoted = rest.trim().strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let text = quoted.ok_or_else(bad)?.replace("''", "'");
+    let read = types::text::parse(&text, DataType::Interval, &TextStyle::default())?;
+    let Datum::Interval(offset) = read else { return Err(bad()) };
+    if offset.months != 0 {
+        return Err(bad().with_detail("Cannot specify months in time zone interval."));
+    }
+    if offset.days != 0 {
+        return Err(bad().with_detail("Cannot specify days in time zone interval."));
+    }
+    let seconds = i32::try_from(offset.microseconds / MICROS_PER_SECOND).ok();
+    let seconds = seconds.filter(|seconds| seconds.abs() < 168 * 3600);
+    seconds.map(TimeZone::fixed).ok_or_else(bad)
+}
+
+/// Reads `DateStyle`: keywords separated by commas, at most one for the form and one for the order;
+/// what is not said stays.
+fn read_date_style(value: &str, now: (DateStyle, DateOrder)) -> Result<(DateStyle, DateOrder)> {
+    const NAME: &str = "DateStyle";
+    let (mut style, mut order, mut conflict) = (None, None, false);
+    let words = value.split(',').map(str::trim);
+    if words.clone().any(|word| word.is_empty() || word.contains(['"', ' '])) && !value.is_empty() {
+        return Err(invalid(NAME, value).with_detail("List syntax is invalid."));
+    }
+    for word in words.filter(|word| !word.is_empty()) {
+        let lower = word.to_ascii_lowercase();
+        let (new_style, new_order) = match &*lower {
+            "iso" => (Some(DateStyle::Iso), None),
+            "sql" => (Some(DateStyle::Sql), None),
+            "german" => (Some(DateStyle::German), None),
+            "ymd" => (None, Some(DateOrder::Ymd)),
+            "dmy" => (None, Some(DateOrder::Dmy)),
+            "mdy" | "us" => (None, Some(DateOrder::Mdy)),
+            "default" => (Some(DateStyle::Iso), Some(DateOrder::Mdy)),
+            _ if lower.starts_with("postgres") => (Some(DateStyle::Postgres), None),
+            _ if lower.starts_with("euro") => (None, Some(DateOrder::Dmy)),
+            _ if lower.starts_with("noneuro") => (None, Some(DateOrder::Mdy)),
+            _ => {
+                let detail = format!("Unrecognized key word: \"{word}\".");
+                return Err(invalid(NAME, value).with_detail(detail));
+            }
+        };
+        if lower == "default" {
+            // It fills what is not said.
+            (style, order) = (style.or(new_style), order.or(new_order));
+            continue;
+        }
+        conflict |= new_style.is_some() && style.is_some_and(|style| Some(style) != new_style);
+        conflict |= new_order.is_some() && order.is_some_and(|order| Some(order) != new_order);
+        (style, order) = (new_style.or(style), new_order.or(order));
+    }
+    if conflict {
+        return Err(invalid(NAME, value).with_detail("Conflicting \"datestyle\" specifications."));
+    }
+    let german = (style == Some(DateStyle::German)).then_some(DateOrder::Dmy);
+    Ok((style.unwrap_or(now.0), order.or(german).unwrap_or(now.1)))
+}
+
+/// Prints `DateStyle` as SHOW does.
+fn print_date_style(style: DateStyle, order: DateOrder) -> String {
+    let style = match style {
+        DateStyle::Iso => "ISO",
+        DateStyle::Sql => "SQL",
+        DateStyle::Postgres => "Postgres",
+        DateStyle::German => "German",
+    };
+    let order = match order {
+        DateOrder::Mdy => "MDY",
+        DateOrder::Dmy => "DMY",
+        DateOrder::Ymd => "YMD",
+    };
+    format!("{style}, {order}")
 }
 
 /// Reads a boolean in any of PostgreSQL's spellings.
@@ -692,7 +806,7 @@ mod tests {
         let code = |result: Result<()>| result.unwrap_err().sqlstate;
         assert_eq!(code(settings.set("nothing", Some("1"))), "42704");
         assert_eq!(code(settings.set("client_encoding", Some("LATIN1"))), "0A000");
-        assert_eq!(code(settings.set("DateStyle", Some("German"))), "0A000");
+        assert_eq!(code(settings.set("DateStyle", Some("ISO, SQL"))), "22023");
         assert_eq!(code(settings.set("server_version", Some("16"))), "55P02");
         assert_eq!(code(settings.set("work_mem", Some("1 parsec"))), "22023");
         assert_eq!(code(settings.set("consistency", Some("EVENTUAL"))), "22023");

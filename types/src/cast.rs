@@ -131,18 +131,41 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
             | DataType::Timetz
             | DataType::Timestamp
             | DataType::Timestamptz
+            | DataType::Interval
     );
     if from.element() == Some(DataType::Timestamptz) {
         return from == to;
     }
     match from {
         _ if from == to => true,
+        DataType::Date | DataType::Timestamp | DataType::Interval if to.is_text() => false,
+        DataType::Array(DataType::Date | DataType::Timestamp | DataType::Interval)
+            if to.is_text() =>
+        {
+            false
+        }
         DataType::Unknown => !matches!(read, DataType::Timestamptz | DataType::Timetz),
         DataType::Time => to != DataType::Timetz,
         DataType::Timestamptz => false,
         DataType::Date | DataType::Timestamp => to != DataType::Timestamptz,
         _ => !(from.is_text() && timed),
     }
+}
+
+/// Returns whether a cast may be done once for all executions of a statement. Beside those that are
+/// not immutable these may not: PostgreSQL takes the text of floats and bytea for the same always,
+/// in indexes too, though the session says how they are written.
+pub fn is_foldable(from: DataType, to: DataType) -> bool {
+    let written = from.element().unwrap_or(from);
+    let styled = matches!(
+        written,
+        DataType::Float4
+            | DataType::Float8
+            | DataType::Bytea
+            | DataType::Record
+            | DataType::Composite(_)
+    );
+    is_immutable(from, to) && !(styled && to.is_text())
 }
 
 /// Casts a value and applies the modifier of `to`.
@@ -267,7 +290,7 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         }
         (_, to) if to.is_text() => {
             let mut bytes = Vec::new();
-            text::write(value, from, &style(context), &mut bytes);
+            text::write(value, from, &context.text_style(), &mut bytes);
             let string = String::from_utf8(bytes).expect("the text of a value is UTF-8");
             Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
         }
@@ -308,12 +331,12 @@ fn from_nested(
             let array = Array { dimensions: array.dimensions.clone(), elements };
             Ok(Datum::Nested(Nested::Array(Arc::new(array))))
         }
-        (Nested::Json(text), ..) => text::parse(text, to, &style(context)),
+        (Nested::Json(text), ..) => text::parse(text, to, &context.text_style()),
         (Nested::Jsonb(json), ..) => match to {
             DataType::Json => {
                 let mut bytes = Vec::new();
                 let value = Datum::Nested(nested.clone());
-                text::write(&value, from, &style(context), &mut bytes);
+                text::write(&value, from, &context.text_style(), &mut bytes);
                 let text = String::from_utf8(bytes).expect("the text of a value is UTF-8");
                 Ok(Datum::Nested(Nested::Json(Arc::new(text))))
             }
@@ -387,15 +410,6 @@ fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> 
     Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
 }
 
-fn style(context: &EvalContext) -> TextStyle {
-    TextStyle {
-        time_zone: context.time_zone.clone(),
-        now: Some(context.transaction_timestamp),
-        system: context.system.clone(),
-        ..TextStyle::default()
-    }
-}
-
 fn cannot_cast(from: DataType, to: DataType) -> Error {
     let (from, to) = (from.sql_name(), to.sql_name());
     Error::new(sqlstate::CANNOT_COERCE, format!("cannot cast type {from} to {to}"))
@@ -408,7 +422,7 @@ fn from_text(string: &str, from: DataType, to: DataType, context: &EvalContext) 
             Ok(Datum::Text(unpadded.into()))
         }
         DataType::Name => Ok(Datum::Text(name(unpadded).into())),
-        _ => text::parse(string, to, &style(context)),
+        _ => text::parse(string, to, &context.text_style()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::system::System;
+use crate::text::{Formats, TextStyle};
 
 /// What an evaluation may know beside its row.
 #[derive(Debug, Clone, Default)]
@@ -21,10 +22,24 @@ pub struct EvalContext {
     pub statement_timestamp: i64,
     /// Name of the session's time zone, as [`datetime`](crate::datetime) resolves it.
     pub time_zone: TimeZone,
+    /// The forms of text that the session has set.
+    pub formats: Formats,
     /// The catalog that functions which tell of it ask.
     pub system: System,
     /// The sequences that `nextval()` and its kin know.
     pub sequences: Sequences,
+}
+
+impl EvalContext {
+    /// Returns how values are written and read as text.
+    pub fn text_style(&self) -> TextStyle {
+        TextStyle {
+            time_zone: self.time_zone.clone(),
+            formats: self.formats,
+            now: Some(self.transaction_timestamp),
+            system: self.system.clone(),
+        }
+    }
 }
 
 /// Sequences as a session sees them, by the text that names them in SQL.

@@ -5,7 +5,10 @@
 
 pub mod composite;
 pub mod enumeration;
+mod interval;
 mod registry;
+
+pub use interval::{IntervalFields, interval_modifier, interval_name};
 
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
@@ -179,7 +182,7 @@ impl SqlType {
                 let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
                 format!("{word}({modifier}) {zone}")
             }
-            DataType::Interval => format!("interval({modifier})"),
+            DataType::Interval => interval_name(modifier),
             _ => name.to_owned(),
         }
     }

@@ -8,16 +8,20 @@
 //! Reading and writing text lives in `datetime/parse.rs`, `datetime/interval_text.rs` and
 //! `datetime/write.rs`; [`text`](crate::text) calls them.
 
+mod abbreviation;
 mod calendar;
+mod style;
 mod zone;
 mod interval;
 mod arithmetic;
 mod timetz;
 mod field;
 mod token;
+mod decode;
 mod parse;
 mod interval_text;
 mod write;
+mod interval_write;
 
 pub use self::arithmetic::{
     age, date_plus_days, date_to_timestamp, date_to_timestamptz, local_to_timestamptz, make_date,
@@ -35,15 +39,17 @@ pub use self::field::{
     extract_from_timetz,
 };
 pub use self::interval::Interval;
+pub use self::style::{DateOrder, DateStyle, IntervalStyle, Style};
 pub use self::timetz::{TimeWest, time_to_timetz, timestamptz_to_timetz, timetz_in};
-pub use self::zone::{TimeZone, abbreviation_offset};
+pub use self::zone::TimeZone;
 
 pub(crate) use self::interval_text::parse_interval;
+pub(crate) use self::interval_write::write_interval;
 pub(crate) use self::parse::{
     Reading, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };
 pub(crate) use self::write::{
-    write_date, write_interval, write_time, write_timestamp, write_timestamptz, write_timetz,
+    write_date, write_time, write_timestamp, write_timestamptz, write_timetz,
 };
 
 use crate::error::Error;

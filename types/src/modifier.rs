@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::datatype::IntervalFields as Fields;
 use crate::datatype::{DataType, SqlType};
-use crate::datetime::Interval;
+use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use crate::datum::{Array, Bits, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
 
@@ -52,17 +53,30 @@ pub fn apply(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
         (Datum::Nested(Nested::Bits(bits)), _) => {
             fit_bits(&bits, to, explicit).map(|bits| Datum::Nested(Nested::Bits(Arc::new(bits))))
         }
-        (Datum::Interval(interval), _) => {
-            let (range, digits) = ((to.modifier >> 16) & 0x7fff, to.modifier & 0xffff);
-            if range != 0 && range != 0x7fff {
-                let message = "interval fields are not supported";
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
-            }
-            let microseconds = round_second(interval.microseconds, digits);
-            Ok(Datum::Interval(Interval { microseconds, ..interval }))
-        }
+        (Datum::Interval(interval), _) => Ok(Datum::Interval(fit_interval(interval, to.modifier))),
         (other, _) => Ok(other),
     }
+}
+
+/// Returns what of an interval its type keeps.
+fn fit_interval(interval: Interval, modifier: i32) -> Interval {
+    let Interval { months, days, microseconds } = interval;
+    let whole = |unit: i64| Interval::new(months, days, microseconds / unit * unit);
+    let fitting = match Fields::from_modifier(modifier) {
+        Some(Fields::Year) => Interval::new(months / 12 * 12, 0, 0),
+        Some(Fields::Month | Fields::YearToMonth) => Interval::new(months, 0, 0),
+        Some(Fields::Day) => Interval::new(months, days, 0),
+        Some(Fields::Hour | Fields::DayToHour) => whole(MICROS_PER_HOUR),
+        Some(Fields::Minute | Fields::DayToMinute | Fields::HourToMinute) => {
+            whole(MICROS_PER_MINUTE)
+        }
+        Some(
+            Fields::Second | Fields::DayToSecond | Fields::HourToSecond | Fields::MinuteToSecond,
+        )
+        | None => interval,
+    };
+    let microseconds = round_second(fitting.microseconds, modifier & 0xffff);
+    Interval { microseconds, ..fitting }
 }
 
 /// Makes a bit string fit the length of its type.

@@ -1,8 +1,8 @@
 //! The text form of values: what `psql` shows and what literals, COPY and text parameters say.
 //!
-//! Both ways are PostgreSQL's to the byte, with `DateStyle` ISO, MDY, `IntervalStyle` postgres and
-//! shortest exact floats. Dates are read and written in [`datetime`], numerics in
-//! [`numeric`](crate::numeric), floats in `text/float.rs`.
+//! Both ways are PostgreSQL's to the byte, in the forms that the session has set ([`Formats`]).
+//! Dates are read and written in [`datetime`], numerics in [`numeric`](crate::numeric), floats in
+//! `text/float.rs`.
 
 mod array;
 mod bits;
@@ -16,7 +16,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, IntervalFields, SqlType};
 use crate::datetime;
 use crate::datetime::Reading;
 use crate::datetime::TimeZone;
@@ -35,13 +35,31 @@ pub use self::json::{Parts as JsonParts, parts as json_parts};
 /// The longest `name`, in bytes.
 const MAX_NAME_BYTES: usize = 63;
 
+/// The forms of values that have several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Formats {
+    /// Dates and intervals (`DateStyle`, `IntervalStyle`).
+    pub style: datetime::Style,
+    /// Digits of floats beyond those that every value has (`extra_float_digits`). More than none
+    /// means the fewest that give the same value again.
+    pub float_digits: i8,
+    /// Whether `bytea` is written in the old escape format (`bytea_output`); hex by default.
+    pub escape_bytea: bool,
+}
+
+impl Default for Formats {
+    fn default() -> Formats {
+        Formats { style: datetime::Style::default(), float_digits: 1, escape_bytea: false }
+    }
+}
+
 /// What the text form depends on beside the value.
 #[derive(Debug, Clone, Default)]
 pub struct TextStyle {
     /// The session's time zone, for `timestamptz`.
     pub time_zone: TimeZone,
-    /// Whether `bytea` is written in the old escape format (`bytea_output`); hex by default.
-    pub escape_bytea: bool,
+    /// The forms that the session has set.
+    pub formats: Formats,
     /// The instant that `now`, `today` and their kin stand for (microseconds since 2000-01-01 UTC).
     /// `None`, the default: they are refused.
     pub now: Option<i64>,
@@ -78,7 +96,7 @@ fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the text of a value that is not NULL. Dates in ISO style, bytea in hex.
+/// Appends the text of a value that is not NULL.
 pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}
@@ -93,17 +111,21 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
             },
             _ => write_i64(*value, out),
         },
-        Datum::Float4(value) => write_f32(*value, out),
-        Datum::Float8(value) => write_f64(*value, out),
+        Datum::Float4(value) => float::put_f32(*value, style.formats.float_digits, out),
+        Datum::Float8(value) => float::put_f64(*value, style.formats.float_digits, out),
         Datum::Numeric(value) => value.write(out),
         Datum::Text(text) if data_type == DataType::InternalChar => write_char(text, out),
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Datum::Bytea(bytes) => bytea::write(bytes, style.escape_bytea, out),
-        Datum::Date(value) => datetime::write_date(*value, out),
+        Datum::Bytea(bytes) => bytea::write(bytes, style.formats.escape_bytea, out),
+        Datum::Date(value) => datetime::write_date(*value, style.formats.style, out),
         Datum::Time(value) => datetime::write_time(*value, out),
-        Datum::Timestamp(value) => datetime::write_timestamp(*value, out),
-        Datum::Timestamptz(value) => datetime::write_timestamptz(*value, &style.time_zone, out),
-        Datum::Interval(value) => datetime::write_interval(*value, out),
+        Datum::Timestamp(value) => datetime::write_timestamp(*value, style.formats.style, out),
+        Datum::Timestamptz(value) => {
+            datetime::write_timestamptz(*value, &style.time_zone, style.formats.style, out)
+        }
+        Datum::Interval(value) => {
+            datetime::write_interval(*value, style.formats.style.interval, out)
+        }
         Datum::Uuid(value) => write_uuid(value, out),
         Datum::Nested(value) => write_nested(value, data_type, style, out),
     }
@@ -148,21 +170,31 @@ pub fn write_row(
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
         VectorData::Int4(values) => write_i64(i64::from(values[index]), out),
         VectorData::Int8(values) => write_i64(values[index], out),
-        VectorData::Float4(values) => write_f32(values[index], out),
-        VectorData::Float8(values) => write_f64(values[index], out),
+        VectorData::Float4(values) => {
+            float::put_f32(values[index], style.formats.float_digits, out)
+        }
+        VectorData::Float8(values) => {
+            float::put_f64(values[index], style.formats.float_digits, out)
+        }
         VectorData::Numeric(values) => values[index].write(out),
         VectorData::Text(values) if data_type == DataType::InternalChar => {
             write_char(values.str(index), out);
         }
         VectorData::Text(values) => out.extend_from_slice(values.get(index)),
-        VectorData::Bytea(values) => bytea::write(values.get(index), style.escape_bytea, out),
-        VectorData::Date(values) => datetime::write_date(values[index], out),
-        VectorData::Time(values) => datetime::write_time(values[index], out),
-        VectorData::Timestamp(values) => datetime::write_timestamp(values[index], out),
-        VectorData::Timestamptz(values) => {
-            datetime::write_timestamptz(values[index], &style.time_zone, out);
+        VectorData::Bytea(values) => {
+            bytea::write(values.get(index), style.formats.escape_bytea, out)
         }
-        VectorData::Interval(values) => datetime::write_interval(values[index], out),
+        VectorData::Date(values) => datetime::write_date(values[index], style.formats.style, out),
+        VectorData::Time(values) => datetime::write_time(values[index], out),
+        VectorData::Timestamp(values) => {
+            datetime::write_timestamp(values[index], style.formats.style, out)
+        }
+        VectorData::Timestamptz(values) => {
+            datetime::write_timestamptz(values[index], &style.time_zone, style.formats.style, out);
+        }
+        VectorData::Interval(values) => {
+            datetime::write_interval(values[index], style.formats.style.interval, out)
+        }
         VectorData::Uuid(values) => write_uuid(&values[index], out),
         VectorData::Nested(values) => write_nested(&values[index], data_type, style, out),
     }
@@ -274,13 +306,28 @@ fn cut_name(text: &str) -> &str {
     &text[..end]
 }
 
+/// Returns the value that `text` denotes as a type whose modifier says how it is read.
+///
+/// # Errors
+///
+/// Those of [`parse`].
+pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
+    if to.base != DataType::Interval {
+        return parse(text, to.base, style);
+    }
+    let fields = IntervalFields::from_modifier(to.modifier);
+    let style = style.formats.style.interval;
+    Ok(Datum::Interval(datetime::parse_interval(text, style, fields)?))
+}
+
 /// Returns the value that `text` denotes.
 ///
 /// # Errors
 ///
 /// `22P02`, `22003`, `22007`, `22008` with PostgreSQL's messages.
 pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum> {
-    let reading = Reading { zone: &style.time_zone, now: style.now };
+    let formats = style.formats.style;
+    let reading = Reading { zone: &style.time_zone, now: style.now, style: formats };
     Ok(match data_type {
         DataType::Bool => Datum::Bool(parse_bool(text)?),
         DataType::Int2 => Datum::Int2(parse_integer(text, data_type)?),
@@ -310,7 +357,9 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         }
         DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, &reading)?),
         DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, &reading)?),
-        DataType::Interval => Datum::Interval(datetime::parse_interval(text)?),
+        DataType::Interval => {
+            Datum::Interval(datetime::parse_interval(text, formats.interval, None)?)
+        }
         DataType::Uuid => Datum::Uuid(parse_uuid(text)?),
         DataType::Json => {
             json::check(text)?;

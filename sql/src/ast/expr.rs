@@ -96,17 +96,6 @@ pub enum Expr {
         /// Where the string stands.
         position: usize,
     },
-    /// `INTERVAL '…' [fields]`
-    Interval {
-        /// The text of the value.
-        value: String,
-        /// The restriction to fields, if written.
-        fields: Option<IntervalFields>,
-        /// Digits of the second, if written.
-        precision: Option<u8>,
-        /// Where it stands.
-        position: usize,
-    },
     /// `$n`
     Parameter {
         /// n, from 1.
@@ -339,7 +328,6 @@ impl Expr {
             | Expr::Boolean { position, .. }
             | Expr::Number { position, .. }
             | Expr::String { position, .. }
-            | Expr::Interval { position, .. }
             | Expr::Parameter { position, .. }
             | Expr::Row { position, .. }
             | Expr::Unary { position, .. }
@@ -699,35 +687,4 @@ pub enum SqlValueFunction {
     CurrentCatalog,
     /// `CURRENT_SCHEMA`
     CurrentSchema,
-}
-
-/// The fields that an interval is restricted to; a bare number counts in the last of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalFields {
-    /// `YEAR`
-    Year,
-    /// `MONTH`
-    Month,
-    /// `DAY`
-    Day,
-    /// `HOUR`
-    Hour,
-    /// `MINUTE`
-    Minute,
-    /// `SECOND`
-    Second,
-    /// `YEAR TO MONTH`
-    YearToMonth,
-    /// `DAY TO HOUR`
-    DayToHour,
-    /// `DAY TO MINUTE`
-    DayToMinute,
-    /// `DAY TO SECOND`
-    DayToSecond,
-    /// `HOUR TO MINUTE`
-    HourToMinute,
-    /// `HOUR TO SECOND`
-    HourToSecond,
-    /// `MINUTE TO SECOND`
-    MinuteToSecond,
 }

@@ -48,8 +48,8 @@ pub use enumeration::{
 };
 pub use expr::{
     ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
-    IntervalFields, LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction,
-    Subscript, TruthTest, TypeName, UnaryOperator,
+    LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction, Subscript, TruthTest,
+    TypeName, UnaryOperator,
 };
 pub use function::{
     AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,

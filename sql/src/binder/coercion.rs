@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
-use types::cast::{CastContext, cast, cast_context};
+use types::cast::{CastContext, cast, cast_context, is_foldable};
+use types::datetime::{DateOrder, IntervalStyle};
 use types::expr::{EvalContext, Expr};
-use types::text::{TextStyle, parse};
+use types::text::{TextStyle, parse, parse_as};
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::level::Binder;
@@ -165,7 +166,7 @@ pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit:
         if matches!(value, Datum::Null) {
             return null(to.base);
         }
-        if is_immutable_cast(from, to.base)
+        if is_constant_cast(from, to.base)
             && let Ok(value) = cast(value, from, to, explicit, &EvalContext::default())
         {
             return Expr::Constant { value, data_type: to.base };
@@ -186,7 +187,8 @@ fn is_date_or_time(data_type: DataType) -> bool {
     )
 }
 
-fn is_immutable_cast(from: DataType, to: DataType) -> bool {
+/// Returns whether a cast of a constant gives the same in every session.
+fn is_constant_cast(from: DataType, to: DataType) -> bool {
     let named = |data_type: DataType| matches!(data_type, DataType::Reg(_));
     if named(from) && !to.is_oid() || named(to) && from.is_text() {
         return false;
@@ -197,7 +199,7 @@ fn is_immutable_cast(from: DataType, to: DataType) -> bool {
     let zoned = |data_type| matches!(data_type, DataType::Timestamptz | DataType::Timetz);
     let zoned = (zoned(from) || zoned(to)) && from != to;
     let read = from.is_text() && is_date_or_time(to);
-    !zoned && !read
+    !zoned && !read && (to == DataType::Unknown || !to.is_text() || is_foldable(from, to))
 }
 
 /// Returns what a quoted literal means as a type.
@@ -208,9 +210,14 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
         }
         base if names_clock(text, base) || names_object(text, base) => Datum::Null,
         base if is_row_of_session(base) => Datum::Null,
-        base => parse(text, base, &TextStyle::default())?,
+        _ if depends_on_style(text, to) => Datum::Null,
+        _ => match parse_as(text, to, &TextStyle::default()) {
+            // An abbreviation of a zone may mean what it means today.
+            Err(error) if error.sqlstate == "0A000" && needs_session(text, to) => Datum::Null,
+            read => read?,
+        },
     };
-    if needs_session(text, to.base) {
+    if needs_session(text, to) {
         let data_type = DataType::Text;
         let operand = Box::new(Expr::Constant { value: Datum::Text(Arc::clone(text)), data_type });
         return Ok(Expr::Cast { operand, from: data_type, to, explicit: true });
@@ -223,12 +230,54 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
 }
 
 /// Returns whether a literal means different things in different sessions or at different times.
-fn needs_session(text: &str, to: DataType) -> bool {
+fn needs_session(text: &str, sql_type: SqlType) -> bool {
+    let to = sql_type.base;
     let zoned = matches!(to, DataType::Timestamptz | DataType::Timetz) && {
         let text = text.trim().to_ascii_lowercase();
         !names_offset(&text) && !text.ends_with("infinity")
     };
-    zoned || names_clock(text, to) || names_object(text, to) || is_row_of_session(to)
+    zoned
+        || names_clock(text, to)
+        || names_object(text, to)
+        || is_row_of_session(to)
+        || depends_on_style(text, sql_type)
+}
+
+/// Returns whether a date or an interval is read in different ways, depending on `DateStyle` and
+/// `IntervalStyle`.
+fn depends_on_style(text: &str, to: SqlType) -> bool {
+    let base = to.base;
+    let begins_with_year = |text: &str| {
+        let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+        digits > 2 && text.trim_start()[digits..].starts_with('-')
+    };
+    match base.element().unwrap_or(base) {
+        read if names_clock(text, read) => false,
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz
+            if base.element().is_none() && begins_with_year(text) =>
+        {
+            false
+        }
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Timetz => {
+            let read = |order| {
+                let mut style = TextStyle::default();
+                style.formats.style.order = order;
+                parse(text, base, &style).ok()
+            };
+            let [first, others @ ..] = [DateOrder::Mdy, DateOrder::Dmy, DateOrder::Ymd].map(read);
+            others.iter().any(|other| *other != first)
+        }
+        // The fields of a type are the literal's, and are not known once it is but text.
+        DataType::Interval if text.contains('-') && to.modifier < 0 => {
+            let mut style = TextStyle::default();
+            style.formats.style.interval = IntervalStyle::SqlStandard;
+            match (parse(text, base, &TextStyle::default()), parse(text, base, &style)) {
+                (Ok(Datum::Interval(one)), Ok(Datum::Interval(other))) => !one.is_identical(&other),
+                (one, other) => one.ok() != other.ok(),
+            }
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether the text of a row has fields that mean different things in different sessions.
@@ -279,13 +328,13 @@ mod tests {
 
     #[test]
     fn literals_with_an_offset_do_not_need_the_session() {
-        assert!(!needs_session("2024-01-01 00:00:00+00", DataType::Timestamptz));
-        assert!(!needs_session("2024-01-01T00:00:00Z", DataType::Timestamptz));
-        assert!(!needs_session("2024-01-01 00:00:00-03:30", DataType::Timestamptz));
-        assert!(needs_session("2024-01-01", DataType::Timestamptz));
-        assert!(needs_session("2024-01-01 10:00", DataType::Timestamptz));
-        assert!(needs_session("2024-01-01 10:00 Europe/Oslo", DataType::Timestamptz));
-        assert!(needs_session("today", DataType::Date));
-        assert!(!needs_session("2024-01-01", DataType::Date));
+        assert!(!needs_session("2024-01-01 00:00:00+00", DataType::Timestamptz.into()));
+        assert!(!needs_session("2024-01-01T00:00:00Z", DataType::Timestamptz.into()));
+        assert!(!needs_session("2024-01-01 00:00:00-03:30", DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01", DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01 10:00", DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01 10:00 Europe/Oslo", DataType::Timestamptz.into()));
+        assert!(needs_session("today", DataType::Date.into()));
+        assert!(!needs_session("2024-01-01", DataType::Date.into()));
     }
 }

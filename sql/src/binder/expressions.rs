@@ -1,10 +1,9 @@
 //! Expressions: from the syntax tree to [`types::expr::Expr`].
 
 use types::expr::Expr;
-use types::text::{TextStyle, parse};
 use types::{DataType, Datum};
 
-use crate::ast::{self, IntervalFields, TruthTest, TypeName};
+use crate::ast::{self, TruthTest, TypeName};
 use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::operators::{all_of, any_of, number};
@@ -31,9 +30,6 @@ impl Binder<'_> {
             ast::Expr::TypedString { type_name, value, position } => {
                 let literal = ast::Expr::String { value: value.clone(), position: *position };
                 self.bind_cast(&literal, type_name, type_name.position)
-            }
-            ast::Expr::Interval { value, fields, precision, position } => {
-                self.bind_interval(value, *fields, *precision, *position)
             }
             ast::Expr::Parameter { number, position } => {
                 let number = usize::try_from(*number).unwrap_or(usize::MAX);
@@ -149,32 +145,6 @@ impl Binder<'_> {
             self.condition(value, place)
         };
         operands.iter().map(bind).collect()
-    }
-
-    fn bind_interval(
-        &mut self,
-        value: &str,
-        fields: Option<IntervalFields>,
-        precision: Option<u8>,
-        position: usize,
-    ) -> Result<Typed> {
-        if precision.is_some() {
-            let hint = "Round the seconds of the literal.";
-            return Err(Error::not_supported("interval precision", hint).at(position));
-        }
-        let bare = value.trim();
-        let unit = match fields {
-            Some(fields) if bare.parse::<f64>().is_ok() => Some(last_field(fields)),
-            Some(IntervalFields::DayToSecond) | None => None,
-            Some(_) => {
-                let hint = "Write the units inside the literal, as in interval '2 hours'.";
-                return Err(Error::not_supported("interval fields", hint).at(position));
-            }
-        };
-        let text = unit.map_or_else(|| value.to_owned(), |unit| format!("{bare} {unit}"));
-        let value = parse(&text, DataType::Interval, &TextStyle::default())
-            .map_err(|error| Error::from(error).at(position))?;
-        Ok(Typed::constant(value, DataType::Interval, position))
     }
 
     fn bind_cast(
@@ -470,21 +440,5 @@ fn narrow(constant: &Datum, to: DataType) -> Option<Datum> {
         DataType::Int4 => i32::try_from(wide).ok().map(Datum::Int4),
         DataType::Int8 => Some(Datum::Int8(wide)),
         _ => None,
-    }
-}
-
-fn last_field(fields: IntervalFields) -> &'static str {
-    match fields {
-        IntervalFields::Year => "years",
-        IntervalFields::Month | IntervalFields::YearToMonth => "months",
-        IntervalFields::Day => "days",
-        IntervalFields::Hour | IntervalFields::DayToHour => "hours",
-        IntervalFields::Minute | IntervalFields::DayToMinute | IntervalFields::HourToMinute => {
-            "minutes"
-        }
-        IntervalFields::Second
-        | IntervalFields::DayToSecond
-        | IntervalFields::HourToSecond
-        | IntervalFields::MinuteToSecond => "seconds",
     }
 }

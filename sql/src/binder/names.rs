@@ -45,7 +45,6 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         // A bit string: its form is its type.
         Expr::TypedString { type_name, position, .. } if type_name.position == *position => None,
         Expr::TypedString { type_name, .. } => Some((type_text(type_name), Strength::Weak)),
-        Expr::Interval { .. } => Some(("interval".to_owned(), Strength::Weak)),
         Expr::Cast { operand, type_name, .. } => match figure(operand) {
             Some((name, Strength::Strong)) => Some((name, Strength::Strong)),
             _ => Some((type_text(type_name), Strength::Weak)),

@@ -2,13 +2,13 @@
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
+use types::datatype::IntervalFields;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::{Placed, sql_value_function};
 use crate::ast::{
-    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, IntervalFields, MinMax, OrderItem,
-    Over,
+    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
 };
 
 /// The arguments of a call, lowered.
@@ -455,20 +455,9 @@ pub(super) fn interval_fields(
 ) -> std::result::Result<Option<IntervalFields>, ()> {
     let Some(first) = first else { return Ok(None) };
     let last = last.map(field_name);
-    Ok(Some(match (field_name(first).as_str(), last.as_deref()) {
-        ("year", None) => IntervalFields::Year,
-        ("month", None) => IntervalFields::Month,
-        ("day", None) => IntervalFields::Day,
-        ("hour", None) => IntervalFields::Hour,
-        ("minute", None) => IntervalFields::Minute,
-        ("second", None) => IntervalFields::Second,
-        ("year", Some("month")) => IntervalFields::YearToMonth,
-        ("day", Some("hour")) => IntervalFields::DayToHour,
-        ("day", Some("minute")) => IntervalFields::DayToMinute,
-        ("day", Some("second")) => IntervalFields::DayToSecond,
-        ("hour", Some("minute")) => IntervalFields::HourToMinute,
-        ("hour", Some("second")) => IntervalFields::HourToSecond,
-        ("minute", Some("second")) => IntervalFields::MinuteToSecond,
-        _ => return Err(()),
-    }))
+    let mut words = field_name(first);
+    if let Some(last) = last {
+        words = format!("{words} to {last}");
+    }
+    IntervalFields::from_words(&words).map(Some).ok_or(())
 }

@@ -151,6 +151,7 @@ impl Dialect for BennuDialect {
             Token::Word(_) => {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
                 let read = read.or_else(|| typed_string(parser));
+                let read = read.or_else(|| precise_interval(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
@@ -353,6 +354,23 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         over: None,
         within_group: Vec::new(),
     })))
+}
+
+/// Reads `interval(2) '…'`; `None` for anything else.
+fn precise_interval(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
+    let named = matches!(token(0), Token::Word(word) if word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("interval"));
+    let (Token::LParen, Token::Number(digits, _), Token::RParen, Token::SingleQuotedString(_)) =
+        (token(1), token(2), token(3), token(4))
+    else {
+        return None;
+    };
+    let precision = digits.parse().ok().filter(|_| named)?;
+    (0..4).for_each(|_| parser.advance_token());
+    let data_type = DataType::Interval { fields: None, precision: Some(precision) };
+    let typed = |value| TypedString { data_type, value, uses_odbc_syntax: false };
+    Some(parser.parse_value().map(|value| Expr::TypedString(typed(value))))
 }
 
 /// Reads `mood 'sad'` and `s.mood 'sad'`, a string of a type that the parser does not know; `None`

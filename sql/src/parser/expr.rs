@@ -19,7 +19,7 @@ use super::operator::{self, Operator};
 use super::type_name::lower_type;
 use crate::ast::{
     ArraySource, BinaryOperator, Expr, Ident, LikeKind, Quantifier, SourceExpr, SqlValueFunction,
-    TruthTest,
+    TruthTest, TypeName,
 };
 
 /// An expression and the position of its first character, parentheses included.
@@ -540,8 +540,9 @@ impl Cursor<'_> {
         let fields = interval_fields(leading_field.as_ref(), last_field.as_ref())
             .map_err(|()| self.syntax_error_near(at))?;
         let precision = fractional_seconds_precision.or(leading_precision);
-        let precision = precision.map(|digits| u8::try_from(digits.min(6)).expect("at most 6"));
-        placed(Expr::Interval { value, fields, precision, position }, position)
+        let sql_type = super::type_name::interval(fields, precision, position)?;
+        let type_name = TypeName { sql_type, named: None, position };
+        placed(Expr::TypedString { type_name, value, position: at }, position)
     }
 }
 
@@ -650,6 +651,6 @@ fn check_collation(collation: &parsed::ObjectName, position: usize) -> Result<()
 /// Returns the constant that `B'…'` or `X'…'` is.
 fn bit_string(form: char, digits: &str, position: usize) -> Expr {
     let sql_type = types::DataType::Bit.into();
-    let type_name = crate::ast::TypeName { sql_type, named: None, position };
+    let type_name = TypeName { sql_type, named: None, position };
     Expr::TypedString { type_name, value: format!("{form}{digits}"), position }
 }

@@ -29,6 +29,17 @@ impl Cursor<'_> {
         }
     }
 
+    /// Reads the constant behind INTERVAL: the offset of a zone, as text that the setting takes.
+    fn zone_interval(&mut self) -> Result<OptionValue> {
+        let offset = self.string()?.replace('\'', "''");
+        for words in [&["hour", "to", "minute"][..], &["hour"]] {
+            if self.take_words(words) {
+                break;
+            }
+        }
+        Ok(OptionValue::String(format!("INTERVAL '{offset}'")))
+    }
+
     fn transaction_modes(&mut self) -> Result<TransactionModes> {
         let mut modes = TransactionModes::default();
         loop {
@@ -130,9 +141,8 @@ impl Cursor<'_> {
         if self.take_words(&["time", "zone"]) {
             let value = if self.take_word("default") || self.take_word("local") {
                 None
-            } else if self.is_word("interval") {
-                return Err(ParseError::unsupported("SET TIME ZONE INTERVAL", position)
-                    .with_hint("Name the zone, for example 'UTC'."));
+            } else if self.take_word("interval") {
+                Some(vec![self.zone_interval()?])
             } else {
                 Some(vec![self.option_value()?])
             };

@@ -4,7 +4,7 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
     ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
-use types::datatype::{DataType, RegKind, SqlType};
+use types::datatype::{DataType, IntervalFields, RegKind, SqlType, interval_modifier};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -100,11 +100,10 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             seconds(DataType::Timestamptz, *digits, position)
         }
-        Parsed::Interval { fields: None, precision } => {
-            seconds(DataType::Interval, *precision, position)
-        }
-        Parsed::Interval { fields: Some(fields), .. } => {
-            Err(unsupported_type(&format!("interval {fields}").to_lowercase(), position))
+        Parsed::Interval { fields, precision } => {
+            let words = fields.as_ref().map(|fields| fields.to_string().to_ascii_lowercase());
+            let fields = words.as_deref().and_then(IntervalFields::from_words);
+            interval(fields, *precision, position)
         }
         Parsed::Uuid => plain(DataType::Uuid),
         Parsed::Regclass => plain(DataType::Reg(RegKind::Class)),
@@ -221,12 +220,11 @@ fn modified(
         (DataType::Numeric, [precision]) => {
             numeric(ExactNumberInfo::Precision(number(precision).ok_or_else(bad)?), position)?
         }
+        (DataType::Interval, [digits]) => {
+            interval(None, Some(number(digits).ok_or_else(bad)?), position)?
+        }
         (
-            DataType::Time
-            | DataType::Timetz
-            | DataType::Timestamp
-            | DataType::Timestamptz
-            | DataType::Interval,
+            DataType::Time | DataType::Timetz | DataType::Timestamp | DataType::Timestamptz,
             [digits],
         ) => seconds(base, Some(number(digits).ok_or_else(bad)?), position)?,
         (DataType::Bit | DataType::Varbit, [length]) => {
@@ -349,17 +347,23 @@ fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlTy
     Ok(SqlType::new(base, modifier))
 }
 
+/// An interval of some fields, with so many digits of the second.
+pub(super) fn interval(
+    fields: Option<IntervalFields>,
+    digits: Option<u64>,
+    position: usize,
+) -> Result<SqlType> {
+    let digits = digits.map(|digits| seconds(DataType::Interval, Some(digits), position));
+    let digits = digits.transpose()?.map(|of_seconds| of_seconds.modifier);
+    Ok(SqlType::new(DataType::Interval, interval_modifier(fields, digits)))
+}
+
 fn invalid(message: String, position: usize) -> ParseError {
     ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, position)
 }
 
 fn undefined_type(name: &str, position: usize) -> ParseError {
     ParseError::new(sqlstate::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"), position)
-}
-
-fn unsupported_type(name: &str, position: usize) -> ParseError {
-    ParseError::unsupported(format!("type {name}"), position)
-        .with_hint("See the documentation for the types that there are.")
 }
 
 /// A type that bennu does not have: PostgreSQL's and Phoenix's get a hint.

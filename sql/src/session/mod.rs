@@ -566,6 +566,7 @@ impl Session {
             transaction_timestamp: open.started,
             statement_timestamp: transaction::now(&self.engine),
             time_zone: self.settings.style().time_zone.clone(),
+            formats: self.settings.style().formats,
             sequences: self.sequences_of(open),
         }
     }

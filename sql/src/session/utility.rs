@@ -7,6 +7,7 @@ use store::admission::Work;
 use store::transaction::Isolation;
 use store::{RegionReads, read_by_region};
 use types::expr::EvalContext;
+use types::text::TextStyle;
 use types::{Datum, SqlType};
 
 use crate::advisory::Level;
@@ -577,9 +578,9 @@ impl Session {
                 arguments.len()
             )));
         }
-        let time_zone = self.settings.style().time_zone.clone();
+        let TextStyle { time_zone, formats, .. } = self.settings.style().clone();
         let sequences = self.shared_sequences.clone();
-        let context = EvalContext { time_zone, sequences, ..EvalContext::default() };
+        let context = EvalContext { time_zone, formats, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
         let names = Names { catalog: &catalog, path: self.constants.search_path() };

@@ -252,9 +252,10 @@ impl JsonTexts {
     }
 }
 
-/// Returns a context that knows the time zone only, which the text of values depends on.
+/// Returns a context that knows only what the text of values depends on.
 fn zone_of(context: &EvalContext) -> EvalContext {
-    EvalContext { time_zone: context.time_zone.clone(), ..EvalContext::default() }
+    let (time_zone, formats) = (context.time_zone.clone(), context.formats);
+    EvalContext { time_zone, formats, ..EvalContext::default() }
 }
 
 fn null_field() -> Error {

@@ -2,109 +2,111 @@
 //! ISO 8601's `P1Y2M3DT4H5M6S`.
 //!
 //! As in PostgreSQL's `DecodeInterval` the tokens are read from the last to the first, so that a
-//! unit is known before its number.
+//! unit is known before its number. What is nothing by that is tried as ISO 8601.
 
+use super::decode::{Clock, Failure, Step, leading_integer};
 use super::field::Field;
 use super::interval::Interval;
-use super::parse::{Failure, clock_fields};
+use super::style::IntervalStyle;
 use super::token::{Shape, Token, tokens};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
+use crate::datatype::IntervalFields;
 use crate::error::Error;
 use crate::error::Result;
-
-type Step<T> = std::result::Result<T, Failure>;
 
 /// An interval being put together.
 #[derive(Default)]
 struct Sum {
-    months: i64,
-    days: i64,
-    micros: i128,
-    /// The fields that have been given, as bits by [`Field`].
-    given: u32,
+    years: i32,
+    months: i32,
+    days: i32,
+    micros: i64,
+}
+
+fn small(value: i64) -> Option<i32> {
+    i32::try_from(value).ok()
 }
 
 impl Sum {
-    fn mark(&mut self, fields: &[Field]) -> Step<()> {
-        let bits = fields.iter().fold(0, |bits, field| bits | 1 << *field as u32);
-        if self.given & bits != 0 {
-            return Err(Failure::BadFormat);
-        }
-        self.given |= bits;
-        Ok(())
+    fn add_fraction(&mut self, fraction: f64, unit: i64) -> Option<()> {
+        let exact = fraction * unit as f64;
+        let whole = exact as i64;
+        let rest = exact - whole as f64;
+        let rounded = whole + i64::from(rest > 0.5) - i64::from(rest < -0.5);
+        self.micros = self.micros.checked_add(rounded)?;
+        Some(())
     }
 
-    fn add_days(&mut self, days: f64) {
-        self.days = self.days.saturating_add(days as i64);
-        self.micros += (days.fract() * MICROS_PER_DAY as f64).round_ties_even() as i128;
+    fn add_time(&mut self, whole: i64, fraction: f64, unit: i64) -> Option<()> {
+        self.micros = self.micros.checked_add(whole.checked_mul(unit)?)?;
+        self.add_fraction(fraction, unit)
     }
 
-    fn add_months(&mut self, months: i64) {
-        self.months = self.months.saturating_add(months);
+    fn add_days(&mut self, whole: i64, scale: i32) -> Option<()> {
+        self.days = self.days.checked_add(small(whole)?.checked_mul(scale)?)?;
+        Some(())
     }
 
-    /// Adds `whole + fraction` of a unit.
-    fn add(&mut self, field: Field, whole: i64, fraction: f64) -> Step<()> {
-        let time = |unit: i64| {
-            i128::from(whole) * i128::from(unit)
-                + (fraction * unit as f64).round_ties_even() as i128
-        };
-        let months = |unit: i64| {
-            let part = (fraction * unit as f64).round_ties_even() as i64;
-            whole.checked_mul(unit).and_then(|m| m.checked_add(part)).ok_or(Failure::FieldOverflow)
-        };
+    /// Adds a fraction of a unit of so many days.
+    fn add_part_of_days(&mut self, fraction: f64, scale: i32) -> Option<()> {
+        let exact = fraction * f64::from(scale);
+        let whole = exact as i32;
+        self.days = self.days.checked_add(whole)?;
+        self.add_fraction(exact - f64::from(whole), MICROS_PER_DAY)
+    }
+
+    fn add_months(&mut self, whole: i64) -> Option<()> {
+        self.months = self.months.checked_add(small(whole)?)?;
+        Some(())
+    }
+
+    fn add_years(&mut self, whole: i64, fraction: f64, scale: i32) -> Option<()> {
+        self.years = self.years.checked_add(small(whole)?.checked_mul(scale)?)?;
+        let months = (fraction * f64::from(scale) * 12.0).round_ties_even() as i32;
+        self.months = self.months.checked_add(months)?;
+        Some(())
+    }
+
+    /// Adds `whole + fraction` of a unit; `None` if that is too much.
+    fn add(&mut self, field: Field, whole: i64, fraction: f64) -> Option<()> {
         match field {
-            Field::Microseconds => self.micros += time(1),
-            Field::Milliseconds => self.micros += time(1000),
-            Field::Second => self.micros += time(MICROS_PER_SECOND),
-            Field::Minute => self.micros += time(MICROS_PER_MINUTE),
-            Field::Hour => self.micros += time(MICROS_PER_HOUR),
+            Field::Microseconds => self.add_time(whole, fraction, 1),
+            Field::Milliseconds => self.add_time(whole, fraction, 1000),
+            Field::Second => self.add_time(whole, fraction, MICROS_PER_SECOND),
+            Field::Minute => self.add_time(whole, fraction, MICROS_PER_MINUTE),
+            Field::Hour => self.add_time(whole, fraction, MICROS_PER_HOUR),
             Field::Day => {
-                self.days = self.days.saturating_add(whole);
-                self.micros += (fraction * MICROS_PER_DAY as f64).round_ties_even() as i128;
+                self.add_days(whole, 1)?;
+                self.add_fraction(fraction, MICROS_PER_DAY)
             }
             Field::Week => {
-                let days = whole.checked_mul(7).ok_or(Failure::FieldOverflow)?;
-                self.days = self.days.saturating_add(days);
-                self.add_days(fraction * 7.0);
+                self.add_days(whole, 7)?;
+                self.add_part_of_days(fraction, 7)
             }
             Field::Month => {
-                self.add_months(whole);
-                self.add_days(fraction * 30.0);
+                self.add_months(whole)?;
+                self.add_part_of_days(fraction, 30)
             }
-            Field::Year => self.add_months(months(12)?),
-            Field::Decade => self.add_months(months(120)?),
-            Field::Century => self.add_months(months(1200)?),
-            Field::Millennium => self.add_months(months(12_000)?),
-            _ => return Err(Failure::BadFormat),
+            Field::Decade => self.add_years(whole, fraction, 10),
+            Field::Century => self.add_years(whole, fraction, 100),
+            Field::Millennium => self.add_years(whole, fraction, 1000),
+            _ => self.add_years(whole, fraction, 1),
         }
-        Ok(())
     }
 
-    fn add_clock(&mut self, text: &str, negative: bool) -> Step<()> {
-        let (hour, minute, second, micros) = clock_fields(text)?;
-        if minute > 59 || second > 60 {
-            return Err(Failure::FieldOverflow);
-        }
-        let time = i128::from(hour) * i128::from(MICROS_PER_HOUR)
-            + i128::from(minute * MICROS_PER_MINUTE + second * MICROS_PER_SECOND + micros);
-        self.micros += if negative { -time } else { time };
-        Ok(())
-    }
-
-    fn finish(&self, ago: bool) -> Step<Interval> {
-        let sign: i128 = if ago { -1 } else { 1 };
-        let small = |value: i64| {
-            i32::try_from(i128::from(value) * sign).map_err(|_| Failure::FieldOverflow)
-        };
-        let micros = self.micros * sign;
-        let years = self.given & (1 << Field::Year as u32) != 0;
-        Ok(Interval {
-            months: small(self.months)
-                .map_err(|failure| if years { Failure::IntervalRange } else { failure })?,
-            days: small(self.days)?,
-            microseconds: i64::try_from(micros).map_err(|_| Failure::FieldOverflow)?,
+    fn negated(&self) -> Option<Sum> {
+        Some(Sum {
+            years: self.years.checked_neg()?,
+            months: self.months.checked_neg()?,
+            days: self.days.checked_neg()?,
+            micros: self.micros.checked_neg()?,
         })
+    }
+
+    fn finish(&self) -> Step<Interval> {
+        let months = i64::from(self.years) * 12 + i64::from(self.months);
+        let months = small(months).ok_or(Failure::IntervalRange)?;
+        Ok(Interval { months, days: self.days, microseconds: self.micros })
     }
 }
 
@@ -129,103 +131,245 @@ fn unit(word: &str) -> Option<Field> {
     known.then_some(field)
 }
 
-/// Splits a signed decimal number into whole and fraction, both with its sign.
-fn number(text: &str) -> Step<(i64, f64)> {
-    let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-    let negative = whole.starts_with('-');
-    let digits = whole.trim_start_matches(['-', '+']);
-    let value: i64 = match (digits.is_empty(), fraction) {
-        (true, None | Some("")) => return Err(Failure::BadFormat),
-        (true, Some(_)) => 0,
-        (false, _) if !digits.bytes().all(|c| c.is_ascii_digit()) => {
-            return Err(Failure::BadFormat);
+/// Reads a time with colons, without a sign.
+fn clock(text: &str, fields: Option<IntervalFields>) -> Step<i64> {
+    let clock = Clock::read(text, fields == Some(IntervalFields::MinuteToSecond))?;
+    let micros = i64::from(clock.minute) * MICROS_PER_MINUTE
+        + i64::from(clock.second) * MICROS_PER_SECOND
+        + clock.micros;
+    let hours = clock.hour.checked_mul(MICROS_PER_HOUR);
+    hours.and_then(|hours| hours.checked_add(micros)).ok_or(Failure::FieldOverflow)
+}
+
+/// Reads a signed number with a fraction, or SQL's years and months.
+enum Number {
+    Plain(i64, f64),
+    Months(i64),
+}
+
+fn number(text: &str) -> Step<Number> {
+    let digits = text.trim_start_matches(['-', '+']);
+    let negative = text.starts_with('-');
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let sign = if negative { -1 } else { 1 };
+    let whole: i64 = match &digits[..end] {
+        "" if text.starts_with(['-', '+']) => return Err(Failure::BadFormat),
+        "" => 0,
+        digits => {
+            let minus = if negative { "-" } else { "" };
+            format!("{minus}{digits}").parse().map_err(|_| Failure::FieldOverflow)?
         }
-        (false, _) => digits.parse().map_err(|_| Failure::FieldOverflow)?,
     };
-    let part: f64 = match fraction {
-        None | Some("") => 0.0,
-        Some(digits) if digits.bytes().all(|c| c.is_ascii_digit()) => {
-            format!("0.{digits}").parse().map_err(|_| Failure::BadFormat)?
+    let rest = &digits[end..];
+    match rest.chars().next() {
+        None => Ok(Number::Plain(whole, 0.0)),
+        Some('.') => {
+            let fraction = match rest.len() {
+                1 => 0.0,
+                _ => rest.parse::<f64>().map_err(|_| Failure::BadFormat)?,
+            };
+            Ok(Number::Plain(whole, fraction * sign as f64))
         }
-        Some(_) => return Err(Failure::BadFormat),
-    };
-    Ok(if negative { (-value, -part) } else { (value, part) })
-}
-
-/// Takes a number, or SQL's years and months.
-fn take_number(text: &str, field: Field, sum: &mut Sum) -> Step<Field> {
-    let unsigned = text.trim_start_matches(['-', '+']);
-    if let Some((years, months)) = unsigned.split_once('-') {
-        let years: i64 = years.parse().map_err(|_| Failure::BadFormat)?;
-        let months: i64 = months.parse().map_err(|_| Failure::BadFormat)?;
-        if months >= 12 {
-            return Err(Failure::FieldOverflow);
-        }
-        sum.mark(&[Field::Year, Field::Month])?;
-        let total = years.checked_mul(12).and_then(|total| total.checked_add(months));
-        let total = total.ok_or(Failure::FieldOverflow)?;
-        sum.add_months(if text.starts_with('-') { -total } else { total });
-        return Ok(Field::Month);
-    }
-    let (whole, fraction) = number(text)?;
-    sum.mark(&[field])?;
-    sum.add(field, whole, fraction)?;
-    Ok(field)
-}
-
-fn decode(tokens: &[Token]) -> Step<Interval> {
-    let clock = [Field::Hour, Field::Minute, Field::Second];
-    let mut sum = Sum::default();
-    let mut field = Field::Second;
-    let mut ago = false;
-    for token in tokens.iter().rev() {
-        let text = token.text.as_str();
-        match token.shape {
-            Shape::Time => {
-                sum.mark(&clock)?;
-                sum.add_clock(text, false)?;
-                field = Field::Day;
+        Some('-') => {
+            let (months, rest) = leading_integer(&rest[1..])?;
+            if months >= 12 {
+                return Err(Failure::FieldOverflow);
             }
-            Shape::Signed if text.contains(':') => {
-                sum.mark(&clock)?;
-                sum.add_clock(&text[1..], text.starts_with('-'))?;
-                field = Field::Day;
-            }
-            Shape::Signed | Shape::Date | Shape::Number => {
-                field = take_number(text, field, &mut sum)?;
-            }
-            Shape::Word if text == "ago" => ago = true,
-            Shape::Word => field = unit(text).ok_or(Failure::BadFormat)?,
-        }
-    }
-    if sum.given == 0 {
-        return Err(Failure::BadFormat);
-    }
-    sum.finish(ago)
-}
-
-/// Reads the designators of ISO 8601: `1Y2M3DT4H5M6S`, or the form `0001-02-03T04:05:06`.
-fn decode_iso(text: &str) -> Step<Interval> {
-    let mut sum = Sum::default();
-    let mut rest = text;
-    let mut in_time = false;
-    let mut found = false;
-    while !rest.is_empty() {
-        if let Some(tail) = rest.strip_prefix(['T', 't']) {
-            if in_time {
+            if !rest.is_empty() {
                 return Err(Failure::BadFormat);
             }
-            in_time = true;
-            rest = tail;
+            let years = whole.checked_mul(12).ok_or(Failure::FieldOverflow)?;
+            Ok(Number::Months(years + i64::from(months) * sign))
+        }
+        Some(_) => Err(Failure::BadFormat),
+    }
+}
+
+/// An interval being read.
+#[derive(Default)]
+struct Reader {
+    sum: Sum,
+    /// The fields that have been given, as bits by [`Field`].
+    given: u32,
+    /// The unit of the number that is read next.
+    unit: Option<Field>,
+    ago: bool,
+    /// SQL's way: the first sign is of all fields.
+    negative: bool,
+    /// The fields of the type.
+    fields: Option<IntervalFields>,
+}
+
+impl Reader {
+    fn give(&mut self, fields: &[Field]) -> Step<()> {
+        let bits = fields.iter().fold(0, |bits, field| bits | 1 << *field as u32);
+        if self.given & bits != 0 {
+            return Err(Failure::BadFormat);
+        }
+        self.given |= bits;
+        Ok(())
+    }
+
+    fn take_clock(&mut self, micros: i64) -> Step<()> {
+        // The last one counts, whatever came before.
+        self.sum.micros = if self.negative { -micros.abs() } else { micros };
+        self.unit = Some(Field::Day);
+        self.give(&[
+            Field::Hour,
+            Field::Minute,
+            Field::Second,
+            Field::Milliseconds,
+            Field::Microseconds,
+        ])
+    }
+
+    fn take_number(&mut self, text: &str) -> Step<()> {
+        let mut field = match self.unit {
+            Some(field) => field,
+            None if self.ago => return Err(Failure::BadFormat),
+            None => last_field(self.fields),
+        };
+        let (mut whole, mut fraction) = match number(text)? {
+            Number::Plain(whole, fraction) => (whole, fraction),
+            Number::Months(months) => {
+                field = Field::Month;
+                (months, 0.0)
+            }
+        };
+        if self.negative {
+            (whole, fraction) = (whole.min(-whole.saturating_abs()), -fraction.abs());
+        }
+        self.sum.add(field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+        self.unit = Some(if field == Field::Hour { Field::Day } else { field });
+        match field {
+            Field::Second if fraction != 0.0 => {
+                self.give(&[Field::Second, Field::Milliseconds, Field::Microseconds])
+            }
+            field => self.give(&[field]),
+        }
+    }
+
+    fn take(&mut self, token: &Token) -> Step<()> {
+        let text = token.text.as_str();
+        match token.shape {
+            Shape::Time => self.take_clock(clock(text, self.fields)?),
+            Shape::Signed => {
+                let time =
+                    text.contains(':').then(|| clock(&text[1..], self.fields).ok()).flatten();
+                match time {
+                    Some(micros) if text.starts_with('-') => self.take_clock(-micros),
+                    Some(micros) => self.take_clock(micros),
+                    None => self.take_number(text),
+                }
+            }
+            Shape::Date | Shape::Number => self.take_number(text),
+            Shape::Word if text == "ago" => {
+                self.ago = true;
+                self.unit = None;
+                Ok(())
+            }
+            Shape::Word => {
+                self.unit = Some(unit(text).ok_or(Failure::BadFormat)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn decode(tokens: &[Token], style: IntervalStyle, fields: Option<IntervalFields>) -> Step<Sum> {
+    let mut reader = Reader { fields, ..Reader::default() };
+    if let [first, others @ ..] = tokens
+        && style == IntervalStyle::SqlStandard
+    {
+        reader.negative = first.text.starts_with('-')
+            && !others.iter().any(|token| token.text.starts_with(['-', '+']));
+    }
+    for token in tokens.iter().rev() {
+        reader.take(token)?;
+    }
+    if reader.given == 0 {
+        return Err(Failure::BadFormat);
+    }
+    match reader.ago {
+        true => reader.sum.negated().ok_or(Failure::FieldOverflow),
+        false => Ok(reader.sum),
+    }
+}
+
+/// A text of ISO 8601 being read.
+struct Iso<'a> {
+    rest: &'a str,
+}
+
+impl Iso<'_> {
+    /// Takes a number: its whole and its fraction, and how many digits there are.
+    fn number(&mut self) -> Step<(i64, f64, usize)> {
+        if !self.rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.')) {
+            return Err(Failure::BadFormat);
+        }
+        let sign = usize::from(self.rest.starts_with('-'));
+        let is_digit = |c: char| c.is_ascii_digit() || c == '.';
+        let end = self.rest[sign..].find(|c| !is_digit(c)).map_or(self.rest.len(), |at| at + sign);
+        let digits = self.rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let value: f64 = self.rest[..end].parse().map_err(|_| Failure::BadFormat)?;
+        if !(-1.0e15..=1.0e15).contains(&value) {
+            return Err(Failure::FieldOverflow);
+        }
+        self.rest = &self.rest[end..];
+        Ok((value.trunc() as i64, value.fract(), digits))
+    }
+
+    /// Takes a character, `None` at the end.
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+
+    /// Adds the numbers of fields that are separated by `separator`, the first one given; true if
+    /// the time follows.
+    fn separated(
+        &mut self,
+        (separator, fields): (char, &[Field]),
+        first: (i64, f64),
+        sum: &mut Sum,
+    ) -> Step<bool> {
+        let (mut whole, mut fraction) = first;
+        for (index, field) in fields.iter().enumerate() {
+            if index > 0 {
+                (whole, fraction, _) = self.number()?;
+            }
+            sum.add(*field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+            let last = index + 1 == fields.len();
+            match if index == 0 { Some(separator) } else { self.next() } {
+                None => return Ok(false),
+                Some('T') if separator == '-' => return Ok(true),
+                Some(found) if found == separator && !last => {}
+                Some(_) => return Err(Failure::BadFormat),
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Reads `P1Y2M3DT4H5M6S`, `P00010203T040506` or `P0001-02-03T04:05:06`.
+fn decode_iso(text: &str) -> Step<Sum> {
+    const DATE: (char, &[Field]) = ('-', &[Field::Year, Field::Month, Field::Day]);
+    const TIME: (char, &[Field]) = (':', &[Field::Hour, Field::Minute, Field::Second]);
+    let rest = text.strip_prefix('P').filter(|rest| !rest.is_empty());
+    let mut iso = Iso { rest: rest.ok_or(Failure::BadFormat)? };
+    let mut sum = Sum::default();
+    let (mut in_time, mut has_field) = (false, false);
+    while !iso.rest.is_empty() {
+        if iso.rest.starts_with('T') {
+            iso.next();
+            (in_time, has_field) = (true, false);
             continue;
         }
-        let sign = usize::from(rest.starts_with(['-', '+']));
-        let end = rest[sign..]
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .map_or(rest.len(), |at| at + sign);
-        let (whole, fraction) = number(&rest[..end])?;
-        let designator = rest[end..].chars().next();
-        let field = match (designator.map(|c| c.to_ascii_uppercase()), in_time) {
+        let (whole, fraction, digits) = iso.number()?;
+        let designator = iso.next();
+        let field = match (designator, in_time) {
             (Some('Y'), false) => Field::Year,
             (Some('M'), false) => Field::Month,
             (Some('W'), false) => Field::Week,
@@ -233,49 +377,81 @@ fn decode_iso(text: &str) -> Step<Interval> {
             (Some('H'), true) => Field::Hour,
             (Some('M'), true) => Field::Minute,
             (Some('S'), true) => Field::Second,
-            (Some('-'), false) if !found => return decode_iso_alternative(text),
+            (None | Some('T' | '-'), false) | (None | Some(':'), true) if has_field => {
+                return Err(Failure::BadFormat);
+            }
+            (None | Some('T'), false) if digits == 8 => {
+                let parts = [(Field::Year, whole / 10_000), (Field::Month, whole / 100 % 100)];
+                for (field, value) in parts {
+                    sum.add(field, value, 0.0).ok_or(Failure::FieldOverflow)?;
+                }
+                sum.add(Field::Day, whole % 100, fraction).ok_or(Failure::FieldOverflow)?;
+                in_time = true;
+                continue;
+            }
+            (None, true) if digits == 6 => {
+                let parts = [(Field::Hour, whole / 10_000), (Field::Minute, whole / 100 % 100)];
+                for (field, value) in parts {
+                    sum.add(field, value, 0.0).ok_or(Failure::FieldOverflow)?;
+                }
+                sum.add(Field::Second, whole % 100, 0.0).ok_or(Failure::FieldOverflow)?;
+                sum.add_fraction(fraction, 1).ok_or(Failure::FieldOverflow)?;
+                return Ok(sum);
+            }
+            (None | Some('T'), false) => {
+                sum.add(Field::Year, whole, fraction).ok_or(Failure::FieldOverflow)?;
+                in_time = true;
+                continue;
+            }
+            (None, true) => {
+                sum.add(Field::Hour, whole, fraction).ok_or(Failure::FieldOverflow)?;
+                continue;
+            }
+            (Some('-'), false) => {
+                in_time = iso.separated(DATE, (whole, fraction), &mut sum)?;
+                if in_time {
+                    continue;
+                }
+                return Ok(sum);
+            }
             (Some(':'), true) => {
-                sum.add_clock(rest.trim_start_matches('-'), rest.starts_with('-'))?;
-                return sum.finish(false);
+                iso.separated(TIME, (whole, fraction), &mut sum)?;
+                return Ok(sum);
             }
             _ => return Err(Failure::BadFormat),
         };
-        sum.add(field, whole, fraction)?;
-        found = true;
-        rest = &rest[end + 1..];
+        sum.add(field, whole, fraction).ok_or(Failure::FieldOverflow)?;
+        has_field = true;
     }
-    if found { sum.finish(false) } else { Err(Failure::BadFormat) }
+    Ok(sum)
 }
 
-/// Reads `YYYY-MM-DD[Thh:mm:ss]`.
-fn decode_iso_alternative(text: &str) -> Step<Interval> {
-    let (date, time) = match text.split_once(['T', 't']) {
-        Some((date, time)) => (date, Some(time)),
-        None => (text, None),
-    };
-    let mut sum = Sum::default();
-    let mut fields = [Field::Year, Field::Month, Field::Day].into_iter();
-    for part in date.split('-') {
-        let (whole, fraction) = number(part)?;
-        sum.add(fields.next().ok_or(Failure::BadFormat)?, whole, fraction)?;
+/// Returns the unit of a number without one.
+fn last_field(fields: Option<IntervalFields>) -> Field {
+    match fields {
+        Some(IntervalFields::Year) => Field::Year,
+        Some(IntervalFields::Month | IntervalFields::YearToMonth) => Field::Month,
+        Some(IntervalFields::Day) => Field::Day,
+        Some(IntervalFields::Hour | IntervalFields::DayToHour) => Field::Hour,
+        Some(
+            IntervalFields::Minute | IntervalFields::HourToMinute | IntervalFields::DayToMinute,
+        ) => Field::Minute,
+        _ => Field::Second,
     }
-    if let Some(time) = time {
-        sum.add_clock(time, false)?;
-    }
-    sum.finish(false)
 }
 
-/// Reads an interval.
-pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
-    let trimmed = text.trim();
-    let iso = trimmed.strip_prefix(['P', 'p']).filter(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, 'T' | 't' | '-' | '+' | '.'))
-    });
-    let read = match iso {
-        Some(rest) => decode_iso(rest),
-        None => tokens(text).ok_or(Failure::BadFormat).and_then(|tokens| decode(&tokens)),
+/// Reads an interval; a number without a unit is of the last of the type's fields.
+pub(crate) fn parse_interval(
+    text: &str,
+    style: IntervalStyle,
+    fields: Option<IntervalFields>,
+) -> Result<Interval> {
+    let tokens = tokens(text).ok_or(Failure::BadFormat);
+    let read = match tokens.and_then(|tokens| decode(&tokens, style, fields)) {
+        Err(Failure::BadFormat) => decode_iso(text),
+        read => read,
     };
-    read.map_err(|failure| match failure {
+    read.and_then(|sum| sum.finish()).map_err(|failure| match failure {
         Failure::FieldOverflow => {
             Error::new("22015", format!("interval field value out of range: \"{text}\""))
         }

@@ -1,16 +1,18 @@
-//! Reading dates, times and timestamps from text: PostgreSQL's `ParseDateTime` and `DecodeDateTime`
-//! with `DateStyle` ISO, MDY.
+//! Reading dates, times and timestamps from text: PostgreSQL's `ParseDateTime`, `DecodeDateTime`
+//! and `DecodeTimeOnly`.
 //!
 //! The text is cut into tokens by shape (`datetime/token.rs`); the tokens are then given their
-//! meaning one by one, each by what has been found before it.
+//! meaning one by one, each by what has been found before it (`datetime/decode.rs`).
 
-use super::arithmetic::{date_plus_days, date_to_timestamp, local_to_timestamptz};
+use super::arithmetic::local_to_timestamptz;
 use super::arithmetic::{timestamp_to_date, timestamptz_to_local};
 use super::calendar::{days_from_civil, days_in_month};
+use super::decode::{Failure, Fields, Half, Step, given, leading_integer, zone_offset};
+use super::style::Style;
 use super::timetz::{TimeWest, offset_today, only_offset, timestamptz_to_timetz};
 use super::token::{Shape, Token, is_day_name, month_of, tokens};
-use super::zone::{TimeZone, abbreviation_offset};
-use super::{DATE_INFINITY, DATE_MAX, DATE_MIN, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
+use super::zone::TimeZone;
+use super::{DATE_INFINITY, DATE_NEGATIVE_INFINITY, EPOCH_JULIAN_DAY};
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use super::{TIMESTAMP_END, TIMESTAMP_INFINITY, TIMESTAMP_MIN, TIMESTAMP_NEGATIVE_INFINITY};
 use super::{UNIX_EPOCH_DAYS, is_finite_timestamp};
@@ -25,46 +27,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) zone: &'a TimeZone,
     /// The instant that `now` stands for.
     pub(crate) now: Option<i64>,
-}
-
-/// Why a text is not a date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// It is not written like one.
-    BadFormat,
-    /// A field has a value that it cannot have.
-    FieldOverflow,
-    /// The offset of the zone is too large.
-    ZoneOverflow,
-    /// The parts do not fit an interval.
-    IntervalRange,
-    /// `now` and its kin without a clock.
-    NoClock,
-}
-
-type Step<T> = std::result::Result<T, Failure>;
-
-impl Failure {
-    pub(super) fn error(self, type_name: &str, text: &str) -> Error {
-        match self {
-            Failure::BadFormat => Error::new(
-                sqlstate::INVALID_DATETIME_FORMAT,
-                format!("invalid input syntax for type {type_name}: \"{text}\""),
-            ),
-            Failure::FieldOverflow => Error::new(
-                sqlstate::DATETIME_FIELD_OVERFLOW,
-                format!("date/time field value out of range: \"{text}\""),
-            ),
-            Failure::ZoneOverflow => {
-                Error::new("22009", format!("time zone displacement out of range: \"{text}\""))
-            }
-            Failure::IntervalRange => super::interval::interval_out_of_range(),
-            Failure::NoClock => Error::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("\"{text}\" cannot be read here, because there is no clock"),
-            ),
-        }
-    }
+    /// The order of day, month and year.
+    pub(crate) style: Style,
 }
 
 /// A text that stands for a moment by itself.
@@ -76,399 +40,356 @@ enum Special {
     Now,
 }
 
-/// Half of a day.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Half {
-    Morning,
-    Afternoon,
+/// What a word says of the number behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    JulianDay,
+    /// The `T` of ISO 8601.
+    Time,
 }
 
-/// What has been found so far.
-#[derive(Default)]
-struct Found {
-    year: Option<i32>,
-    month: Option<u32>,
-    day: Option<u32>,
-    day_of_year: Option<u32>,
-    /// The date as a day count, where it was given so.
-    days: Option<i32>,
-    two_digit_year: bool,
-    text_month: bool,
-    time: Option<i64>,
-    half: Option<Half>,
-    before_christ: Option<bool>,
-    offset: Option<i32>,
-    zone: Option<TimeZone>,
+/// Where the fields of a time are on the earth.
+enum Place {
+    Offset(i32),
+    Zone(TimeZone),
+}
+
+/// A text being read.
+struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    tokens: Vec<Token>,
+    fields: Fields,
+    label: Option<Label>,
     special: Option<Special>,
-    /// The token before was the `T` of ISO 8601.
-    time_follows: bool,
-    julian_follows: bool,
+    place: Option<Place>,
+    /// Without a date: as `time` is read.
+    time_only: bool,
 }
 
-impl Found {
-    fn has_date(&self) -> bool {
-        self.days.is_some()
-            || self.special.is_some()
-            || (self.year.is_some() && self.month.is_some() && self.day.is_some())
-    }
-
-    fn set_time(&mut self, time: i64) -> Step<()> {
-        if self.time.replace(time).is_some() { Err(Failure::BadFormat) } else { Ok(()) }
-    }
-
-    fn set_year(&mut self, text: &str) -> Step<()> {
-        self.year = Some(text.parse().map_err(|_| Failure::FieldOverflow)?);
-        self.two_digit_year = text.len() <= 2;
-        Ok(())
-    }
-
-    fn set_zone_name(&mut self, name: &str) -> Step<()> {
-        if self.zone.is_some() || self.offset.is_some() {
+impl<'a> Reader<'a> {
+    fn read(text: &str, time_only: bool, reading: &'a Reading<'a>) -> Step<Reader<'a>> {
+        let tokens = tokens(text).ok_or(Failure::BadFormat)?;
+        if tokens.len() > 25 {
             return Err(Failure::BadFormat);
         }
-        self.zone = Some(TimeZone::parse(name).map_err(|_| Failure::BadFormat)?);
-        Ok(())
+        let fields = Fields::default();
+        let (label, special, place) = (None, None, None);
+        let mut reader = Reader { reading, tokens, fields, label, special, place, time_only };
+        for index in 0..reader.tokens.len() {
+            reader.take(index)?;
+        }
+        reader.fields.validate()?;
+        reader.fields.apply_half()?;
+        if time_only {
+            reader.fields.check_time()?;
+            if !reader.fields.has(given::TIME) {
+                return Err(Failure::BadFormat);
+            }
+        } else if reader.special.is_none() && !reader.fields.has(given::DATE) {
+            return Err(Failure::BadFormat);
+        }
+        let named = matches!(reader.place, Some(Place::Zone(_)) | None);
+        if named && reader.fields.has(given::SUMMER) {
+            return Err(Failure::BadFormat);
+        }
+        Ok(reader)
     }
 
-    /// Takes a number without a separator whose meaning is decided by what is known of the date.
-    fn take_number(&mut self, text: &str) -> Step<()> {
-        let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-        if fraction.is_some() && whole.len() > 2 {
-            return self.take_run(text);
-        }
-        let value: u32 = whole.parse().map_err(|_| Failure::FieldOverflow)?;
-        let known = (self.year.is_some(), self.month.is_some(), self.day.is_some());
-        match known {
-            (true, false, false) if whole.len() == 3 && (1..=366).contains(&value) => {
-                self.day_of_year = Some(value);
-                self.month = Some(1);
-                self.day = Some(1);
-            }
-            (false, false, false) if whole.len() >= 3 => self.set_year(whole)?,
-            (_, false, false) | (false, false, true) => self.month = Some(value),
-            (false, true, false) if self.text_month && whole.len() >= 3 => self.set_year(whole)?,
-            (true, true, false) if self.text_month && whole.len() >= 3 && self.two_digit_year => {
-                let day = self.year.and_then(|year| u32::try_from(year).ok());
-                self.day = day;
-                self.set_year(whole)?;
-            }
-            (_, true, false) => self.day = Some(value),
-            (false, true, true) => self.set_year(whole)?,
-            (true, true, true) => return self.take_run(text),
-            (true, false, true) => return Err(Failure::BadFormat),
-        }
-        Ok(())
+    /// Returns the date that is as good as given.
+    fn assumed(&self) -> u32 {
+        if self.time_only { given::DATE } else { 0 }
     }
 
-    /// Takes a run of digits: `YYYYMMDD`, `YYMMDD`, `hhmmss` or `hhmm`.
-    fn take_run(&mut self, text: &str) -> Step<()> {
-        let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-        let number = |part: &str| part.parse::<u32>().map_err(|_| Failure::FieldOverflow);
-        if fraction.is_none() && !self.has_date() && whole.len() >= 6 {
-            let (year, rest) = whole.split_at(whole.len() - 4);
-            self.set_year(year)?;
-            self.month = Some(number(&rest[..2])?);
-            self.day = Some(number(&rest[2..])?);
+    fn take(&mut self, index: usize) -> Step<()> {
+        let Token { shape, text } = self.tokens[index].clone();
+        match shape {
+            Shape::Time => {
+                if self.label.take().is_some_and(|label| label != Label::Time) {
+                    return Err(Failure::BadFormat);
+                }
+                self.fields.take_time(&text)?;
+                if self.time_only { Ok(()) } else { self.fields.check_time() }
+            }
+            Shape::Signed => {
+                self.fields.give(given::ZONE)?;
+                self.place = Some(Place::Offset(zone_offset(&text)?));
+                Ok(())
+            }
+            Shape::Word => self.take_word(&text, index),
+            Shape::Date => self.take_date(&text, index),
+            Shape::Number => match self.label.take() {
+                Some(label) => self.take_labelled(&text, label),
+                None => self.take_number(&text, index),
+            },
+        }
+    }
+
+    /// Takes a number that is neither time nor date by its separators.
+    fn take_number(&mut self, text: &str, index: usize) -> Step<()> {
+        let point = text.find('.');
+        let order = self.reading.style.order;
+        if self.time_only {
+            let last = self.tokens.len() - 1;
+            return match point {
+                Some(_) if index == 0 && last > 0 && self.tokens[last].shape == Shape::Date => {
+                    self.fields.take_date(text, order)
+                }
+                Some(..=2) => Err(Failure::BadFormat),
+                _ => self.fields.take_run(text, given::DATE),
+            };
+        }
+        let no_date = self.fields.given & given::DATE == 0;
+        let no_time = self.fields.given & given::TIME == 0;
+        match point {
+            Some(_) if no_date => self.fields.take_date(text, order),
+            Some(3..) => self.fields.take_run(text, 0),
+            _ if text.len() >= 6 && (no_date || no_time) => self.fields.take_run(text, 0),
+            _ => self.fields.take_number(text, order),
+        }
+    }
+
+    /// Takes a number that the word before it says the meaning of.
+    fn take_labelled(&mut self, text: &str, label: Label) -> Step<()> {
+        let (value, rest) = leading_integer(text)?;
+        let with_fraction = matches!(label, Label::JulianDay | Label::Time | Label::Second);
+        if !(rest.is_empty() || rest.starts_with('.') && with_fraction) {
+            return Err(Failure::BadFormat);
+        }
+        let fields = &mut self.fields;
+        match label {
+            Label::Year => fields.year = value,
+            Label::Month if fields.has(given::MONTH | given::HOUR) => {
+                fields.minute = value;
+                return fields.give(given::MINUTE);
+            }
+            Label::Month => fields.month = value,
+            Label::Day => fields.day = value,
+            Label::Hour => fields.hour = value,
+            Label::Minute => fields.minute = value,
+            Label::Second => {
+                fields.second = value;
+                if rest.is_empty() {
+                    return fields.give(given::SECOND);
+                }
+                fields.micros = super::decode::fraction_micros(rest)?;
+            }
+            Label::JulianDay => return self.take_julian_day(value, rest),
+            Label::Time => {
+                let before = fields.given;
+                fields.take_run(text, given::DATE)?;
+                let time = fields.given == before | given::TIME;
+                return if time { Ok(()) } else { Err(Failure::BadFormat) };
+            }
+        }
+        fields.give(match label {
+            Label::Year => given::YEAR,
+            Label::Month => given::MONTH,
+            Label::Day => given::DAY,
+            Label::Hour => given::HOUR,
+            Label::Minute => given::MINUTE,
+            _ => given::ALL_SECONDS,
+        })
+    }
+
+    /// Takes a Julian day, whose fraction is the time of day.
+    fn take_julian_day(&mut self, day: i32, fraction: &str) -> Step<()> {
+        self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
+        self.fields.julian = true;
+        self.fields.give(given::DATE)?;
+        if fraction.is_empty() {
             return Ok(());
         }
-        let micros = fraction.map_or(Ok(0), fraction_micros)?;
-        let (hour, minute, second) = match whole.len() {
-            6 => (number(&whole[..2])?, number(&whole[2..4])?, number(&whole[4..])?),
-            4 => (number(&whole[..2])?, number(&whole[2..])?, 0),
-            _ => return Err(Failure::BadFormat),
+        let part: f64 = match fraction.len() {
+            1 => 0.0,
+            _ => fraction.parse().map_err(|_| Failure::BadFormat)?,
         };
-        self.set_time(clock(hour, minute, second, micros)?)
+        let micros = (part * MICROS_PER_DAY as f64) as i64;
+        self.fields.hour = (micros / MICROS_PER_HOUR) as i32;
+        self.fields.minute = (micros / MICROS_PER_MINUTE % 60) as i32;
+        self.fields.second = (micros / MICROS_PER_SECOND % 60) as i32;
+        self.fields.micros = micros % MICROS_PER_SECOND;
+        self.fields.give(given::TIME)
     }
 
     /// Takes a token with separators: a date, a time with a zone and no colon, or a zone name.
-    fn take_date(&mut self, text: &str) -> Step<()> {
-        let starts_with_digit = text.as_bytes().first().is_some_and(u8::is_ascii_digit);
-        let has_month_and_day = self.month.is_some() && self.day.is_some();
-        if self.time_follows || self.has_date() || has_month_and_day {
-            if !starts_with_digit {
-                return self.set_zone_name(text);
-            }
-            self.time_follows = false;
-            let at = text.find(['-', '+']).ok_or(Failure::BadFormat)?;
-            self.offset = Some(zone_offset(&text[at..])?);
-            return self.take_run(&text[..at]);
+    fn take_date(&mut self, text: &str, index: usize) -> Step<()> {
+        let order = self.reading.style.order;
+        if self.label == Some(Label::JulianDay) && !self.time_only {
+            let (day, rest) = leading_integer(text)?;
+            self.label = None;
+            self.place = Some(Place::Offset(zone_offset(rest)?));
+            self.fields.set_days(day.saturating_sub(EPOCH_JULIAN_DAY));
+            self.fields.julian = true;
+            return self.fields.give(given::DATE | given::TIME | given::ZONE);
         }
-        let parts = || text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|p| !p.is_empty());
-        let mut fields: Vec<&str> = Vec::new();
-        for part in parts() {
-            // A part may run letters and digits together: `8jan1999`.
-            let mut rest = part;
-            while let Some(first) = rest.as_bytes().first() {
-                let digit = first.is_ascii_digit();
-                let end = rest.find(|c: char| c.is_ascii_digit() != digit).unwrap_or(rest.len());
-                fields.push(&rest[..end]);
-                rest = &rest[end..];
-            }
+        let is_date = if self.time_only {
+            let last = self.tokens.len() - 1;
+            index == 0
+                && last > 0
+                && (self.tokens[last].shape == Shape::Date || self.tokens[1].shape == Shape::Time)
+        } else {
+            self.label.is_none() && !self.fields.has(given::MONTH | given::DAY)
+        };
+        if is_date {
+            return self.fields.take_date(text, order);
         }
-        let is_word = |field: &&str| !field.as_bytes()[0].is_ascii_digit();
-        if !starts_with_digit && !fields.iter().any(|field| month_of(field).is_some()) {
-            return self.set_zone_name(text);
+        if !text.starts_with(|c: char| c.is_ascii_digit()) && self.label.is_none() {
+            return self.take_zone(text, || Failure::UnknownZone(text.to_owned()));
         }
-        for word in fields.iter().copied().filter(|field| is_word(field)) {
-            self.take_month(month_of(word).ok_or(Failure::BadFormat)?)?;
+        if self.label.take().is_some_and(|label| label != Label::Time)
+            || self.fields.has(given::TIME)
+        {
+            return Err(Failure::BadFormat);
         }
-        for number in fields.iter().filter(|field| !is_word(field)) {
-            self.take_number(number)?;
-        }
-        if self.has_date() { Ok(()) } else { Err(Failure::BadFormat) }
+        let at = text.find('-').ok_or(Failure::BadFormat)?;
+        self.fields.give(given::ZONE)?;
+        self.place = Some(Place::Offset(zone_offset(&text[at..])?));
+        let assumed = self.assumed();
+        self.fields.take_run(&text[..at], assumed)
     }
 
-    fn take_month(&mut self, month: u32) -> Step<()> {
-        if let Some(number) = self.month {
-            // The number was the day after all.
-            if self.text_month || self.day.is_some() {
-                return Err(Failure::BadFormat);
-            }
-            self.day = Some(number);
-        }
-        self.month = Some(month);
-        self.text_month = true;
-        Ok(())
+    /// Takes the name of a zone.
+    fn take_zone(&mut self, name: &str, unknown: impl FnOnce() -> Failure) -> Step<()> {
+        let zone = TimeZone::full(name).map_err(|_| unknown())?;
+        self.place = Some(Place::Zone(zone));
+        self.fields.give(given::ZONE)
     }
 
-    fn take_word(&mut self, word: &str, reading: &Reading<'_>) -> Step<()> {
+    fn take_word(&mut self, word: &str, index: usize) -> Step<()> {
+        if let Some((zone, summer)) = TimeZone::abbreviation(word) {
+            // Both kinds at once are refused only where one of them is of summer time.
+            self.fields.give(given::ZONE | if summer { given::SUMMER_ZONE } else { 0 })?;
+            self.place = Some(match zone.fixed_offset() {
+                Some(offset) => Place::Offset(offset),
+                None => Place::Zone(zone),
+            });
+            return Ok(());
+        }
         if let Some(month) = month_of(word) {
-            return self.take_month(month);
+            return self.take_month(month as i32);
+        }
+        if let Some(label) = label(word) {
+            if label == Label::Time {
+                let next = self.tokens.get(index + 1).map(|token| token.shape);
+                let date = self.time_only || self.fields.has(given::DATE);
+                let time = matches!(next, Some(Shape::Number | Shape::Time | Shape::Date));
+                if !date || !time {
+                    return Err(Failure::BadFormat);
+                }
+            }
+            self.label = Some(label);
+            return Ok(());
         }
         match word {
-            "at" | "on" => {}
-            "t" => self.time_follows = true,
-            "j" | "jd" | "julian" => self.julian_follows = true,
-            "am" => self.half = Some(Half::Morning),
-            "pm" => self.half = Some(Half::Afternoon),
-            "ad" => self.before_christ = Some(false),
-            "bc" => self.before_christ = Some(true),
-            "infinity" | "+infinity" | "inf" | "+inf" => self.set_special(Special::Infinity)?,
-            "-infinity" | "-inf" => self.set_special(Special::NegativeInfinity)?,
-            "epoch" => self.set_special(Special::Epoch)?,
-            "now" => self.set_special(Special::Now)?,
-            "today" | "tomorrow" | "yesterday" => self.take_relative_day(word, reading)?,
+            "at" | "on" => Ok(()),
+            "am" => self.take_half(Half::Morning),
+            "pm" => self.take_half(Half::Afternoon),
+            "ad" | "bc" => {
+                self.fields.before_christ = word == "bc";
+                self.fields.give(given::ERA)
+            }
+            "infinity" => self.set_special(Special::Infinity),
+            "-infinity" => self.set_special(Special::NegativeInfinity),
+            "epoch" => self.set_special(Special::Epoch),
+            "now" => self.set_special(Special::Now),
+            "today" | "tomorrow" | "yesterday" => self.take_relative_day(word),
             "allballs" => {
-                self.set_time(0)?;
-                self.offset = Some(0);
+                self.place = Some(Place::Offset(0));
+                self.fields.give(given::TIME | given::ZONE)
             }
-            "dst" if self.offset.is_some() => {
-                self.offset = self.offset.map(|offset| offset + 3600);
+            "dst" => {
+                self.fields.give(given::SUMMER | given::SUMMER_ZONE)?;
+                if let Some(Place::Offset(offset)) = &mut self.place {
+                    *offset += 3600;
+                }
+                Ok(())
             }
-            _ if is_day_name(word) => {}
-            _ => match abbreviation_offset(word) {
-                Some(_) if self.offset.is_some() => return Err(Failure::BadFormat),
-                Some(offset) => self.offset = Some(offset),
-                None => self.set_zone_name(word)?,
-            },
+            _ if is_day_name(word) => self.fields.give(given::DAY_OF_WEEK),
+            _ => self.take_zone(word, || Failure::BadFormat),
         }
-        Ok(())
+    }
+
+    fn take_half(&mut self, half: Half) -> Step<()> {
+        self.fields.half = Some(half);
+        self.fields.give(given::HALF)
+    }
+
+    /// Takes the name of a month; a number that was taken for the month is the day then.
+    fn take_month(&mut self, month: i32) -> Step<()> {
+        if self.time_only {
+            return Err(Failure::BadFormat);
+        }
+        let fields = &mut self.fields;
+        let number = fields.has(given::MONTH) && !fields.text_month && !fields.has(given::DAY);
+        let new = if number && (1..=31).contains(&fields.month) {
+            fields.day = fields.month;
+            given::DAY
+        } else {
+            given::MONTH
+        };
+        fields.text_month = true;
+        fields.month = month;
+        fields.give(new)
     }
 
     fn set_special(&mut self, special: Special) -> Step<()> {
-        if self.has_date() || self.time.is_some() {
-            return Err(Failure::BadFormat);
+        if self.time_only {
+            if special != Special::Now {
+                return Err(Failure::BadFormat);
+            }
+            self.special = Some(special);
+            return self.fields.give(given::TIME);
         }
+        self.fields.give(given::DATE | given::TIME | given::ZONE)?;
+        (self.fields.year, self.fields.month, self.fields.day) = (2000, 1, 1);
         self.special = Some(special);
         Ok(())
     }
 
-    fn take_relative_day(&mut self, word: &str, reading: &Reading<'_>) -> Step<()> {
-        let now = reading.now.ok_or(Failure::NoClock)?;
-        let local = timestamptz_to_local(now, reading.zone).map_err(|_| Failure::FieldOverflow)?;
+    fn take_relative_day(&mut self, word: &str) -> Step<()> {
+        if self.time_only {
+            return Err(Failure::BadFormat);
+        }
+        let now = self.reading.now.ok_or(Failure::NoClock)?;
+        let local = timestamptz_to_local(now, self.reading.zone);
         let shift = match word {
             "tomorrow" => 1,
             "yesterday" => -1,
             _ => 0,
         };
-        let day = date_plus_days(timestamp_to_date(local), shift);
-        self.days = Some(day.map_err(|_| Failure::FieldOverflow)?);
-        Ok(())
+        let today = timestamp_to_date(local.map_err(|_| Failure::FieldOverflow)?);
+        self.fields.set_days(today + shift);
+        self.fields.give(given::DATE)
     }
 
-    fn take(&mut self, token: &Token, time_only: bool, reading: &Reading<'_>) -> Step<()> {
-        let text = token.text.as_str();
-        if self.julian_follows {
-            self.julian_follows = false;
-            let day: i64 = text.parse().map_err(|_| Failure::BadFormat)?;
-            self.days = Some(
-                i32::try_from(day - i64::from(EPOCH_JULIAN_DAY))
-                    .map_err(|_| Failure::FieldOverflow)?,
-            );
-            return Ok(());
-        }
-        match token.shape {
-            Shape::Time => {
-                self.time_follows = false;
-                self.set_time(read_clock(text)?)
-            }
-            Shape::Signed => {
-                if self.offset.is_some() || self.zone.is_some() {
-                    return Err(Failure::BadFormat);
-                }
-                self.offset = Some(zone_offset(text)?);
-                Ok(())
-            }
-            Shape::Word => self.take_word(text, reading),
-            Shape::Date => self.take_date(text),
-            Shape::Number => {
-                let whole = text.find('.').unwrap_or(text.len());
-                let none = self.year.is_none() && self.month.is_none() && self.day.is_none();
-                if whole < text.len() && none && !self.has_date() && !time_only {
-                    return self.take_date(text);
-                }
-                if std::mem::take(&mut self.time_follows) || time_only && whole >= 4 {
-                    return self.take_run_as_time(text);
-                }
-                let run = whole >= 6 && (!self.has_date() || self.time.is_none());
-                if run { self.take_run(text) } else { self.take_number(text) }
-            }
-        }
-    }
-
-    fn take_run_as_time(&mut self, text: &str) -> Step<()> {
-        let days = self.days;
-        if !self.has_date() {
-            self.days = Some(0);
-        }
-        let result = self.take_run(text);
-        self.days = days;
-        result
-    }
-
-    /// Checks the date and returns it as a day count.
-    fn date(&self) -> Step<i32> {
-        if let Some(days) = self.days {
-            return Ok(days);
-        }
-        let (Some(mut year), Some(month), Some(day)) = (self.year, self.month, self.day) else {
-            return Err(Failure::BadFormat);
-        };
-        if self.before_christ == Some(true) {
-            if year <= 0 {
-                return Err(Failure::FieldOverflow);
-            }
-            year = 1 - year;
-        } else if self.two_digit_year {
-            year += if year < 70 { 2000 } else { 1900 };
-        } else if year <= 0 {
-            return Err(Failure::FieldOverflow);
-        }
-        if year > 5_900_000 {
-            return Err(Failure::FieldOverflow);
-        }
-        if let Some(day_of_year) = self.day_of_year {
-            return Ok(days_from_civil(year, 1, 1) + day_of_year as i32 - 1);
-        }
-        let ok = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
-        if ok { Ok(days_from_civil(year, month, day)) } else { Err(Failure::FieldOverflow) }
-    }
-
-    /// Returns the time of day with AM and PM applied.
-    fn time_of_day(&self) -> Step<i64> {
-        let time = self.time.unwrap_or(0);
-        let hour = time / MICROS_PER_HOUR;
-        match self.half {
-            Some(_) if hour > 12 => Err(Failure::FieldOverflow),
-            Some(Half::Morning) if hour == 12 => Ok(time - 12 * MICROS_PER_HOUR),
-            Some(Half::Afternoon) if hour != 12 => Ok(time + 12 * MICROS_PER_HOUR),
-            _ => Ok(time),
-        }
+    /// Returns the local time of date and time; past all timestamps if it is out of range.
+    fn local(&self) -> i64 {
+        let days = self.fields.days().map(i64::from);
+        let midnight = days.and_then(|days| days.checked_mul(MICROS_PER_DAY));
+        midnight.map_or(i64::MAX - 1, |midnight| {
+            midnight.saturating_add(self.fields.time_of_day()).min(i64::MAX - 1)
+        })
     }
 }
 
-/// Returns the microseconds of the digits after a point.
-pub(super) fn fraction_micros(digits: &str) -> Step<i64> {
-    if !digits.bytes().all(|c| c.is_ascii_digit()) {
-        return Err(Failure::BadFormat);
-    }
-    if digits.len() <= 6 {
-        let value: i64 =
-            if digits.is_empty() { 0 } else { digits.parse().map_err(|_| Failure::BadFormat)? };
-        return Ok(value * 10i64.pow(6 - digits.len() as u32));
-    }
-    let value: f64 = format!("0.{digits}").parse().map_err(|_| Failure::BadFormat)?;
-    Ok((value * 1e6).round_ties_even() as i64)
-}
-
-/// Returns the microseconds of a clock reading.
-fn clock(hour: u32, minute: u32, second: u32, micros: i64) -> Step<i64> {
-    if hour > 24 || minute > 59 || second > 60 {
-        return Err(Failure::FieldOverflow);
-    }
-    let time = i64::from(hour) * MICROS_PER_HOUR
-        + i64::from(minute) * MICROS_PER_MINUTE
-        + i64::from(second) * MICROS_PER_SECOND
-        + micros;
-    if time > MICROS_PER_DAY {
-        return Err(Failure::FieldOverflow);
-    }
-    Ok(time)
-}
-
-/// Returns hour, minute, second and microsecond of `hh:mm[:ss[.ffffff]]` or `mm:ss.ffffff`.
-pub(super) fn clock_fields(text: &str) -> Step<(i64, i64, i64, i64)> {
-    let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-    let micros = fraction.map_or(Ok(0), fraction_micros)?;
-    let mut parts = whole.split(':').map(|part| {
-        if part.is_empty() {
-            Err(Failure::BadFormat)
-        } else {
-            part.parse::<i64>().map_err(|_| Failure::FieldOverflow)
-        }
-    });
-    let mut fields = Vec::with_capacity(3);
-    for part in parts.by_ref().take(4) {
-        fields.push(part?);
-    }
-    match (fields.as_slice(), fraction) {
-        ([hour, minute, second], _) => Ok((*hour, *minute, *second, micros)),
-        ([minute, second], Some(_)) => Ok((0, *minute, *second, micros)),
-        ([hour, minute], None) => Ok((*hour, *minute, 0, 0)),
-        _ => Err(Failure::BadFormat),
-    }
-}
-
-fn read_clock(text: &str) -> Step<i64> {
-    let (hour, minute, second, micros) = clock_fields(text.trim_end_matches(':'))?;
-    let small = |value: i64| u32::try_from(value).map_err(|_| Failure::FieldOverflow);
-    clock(small(hour)?, small(minute)?, small(second)?, micros)
-}
-
-/// Returns the seconds east of Greenwich of `+hh`, `+hhmm` or `+hh:mm[:ss]`.
-fn zone_offset(text: &str) -> Step<i32> {
-    let (sign, rest) = match text.as_bytes().first() {
-        Some(b'-') => (-1, &text[1..]),
-        Some(b'+') => (1, &text[1..]),
-        _ => return Err(Failure::BadFormat),
-    };
-    let number = |part: &str| part.parse::<i32>().map_err(|_| Failure::BadFormat);
-    let mut parts = rest.split(':');
-    let first = parts.next().unwrap_or_default();
-    let (hour, minute) = if rest.contains(':') {
-        (number(first)?, number(parts.next().unwrap_or_default())?)
-    } else if first.len() > 2 {
-        let value = number(first)?;
-        (value / 100, value % 100)
-    } else {
-        (number(first)?, 0)
-    };
-    let second = parts.next().map_or(Ok(0), number)?;
-    if parts.next().is_some() {
-        return Err(Failure::BadFormat);
-    }
-    if hour > 15 || minute > 59 || second > 59 {
-        return Err(Failure::ZoneOverflow);
-    }
-    Ok(sign * (hour * 3600 + minute * 60 + second))
-}
-
-fn decode(text: &str, time_only: bool, reading: &Reading<'_>) -> Step<Found> {
-    let mut found = Found::default();
-    for token in tokens(text).ok_or(Failure::BadFormat)? {
-        found.take(&token, time_only, reading)?;
-    }
-    Ok(found)
+fn label(word: &str) -> Option<Label> {
+    Some(match word {
+        "y" => Label::Year,
+        "m" => Label::Month,
+        "d" => Label::Day,
+        "h" => Label::Hour,
+        "mm" => Label::Minute,
+        "s" => Label::Second,
+        "j" | "jd" | "julian" => Label::JulianDay,
+        "t" => Label::Time,
+        _ => return None,
+    })
 }
 
 /// Returns a date in ISO form, by far the most frequent: `YYYY-MM-DD`.
@@ -503,11 +424,16 @@ fn iso_timestamp(text: &str) -> Option<i64> {
     };
     let micros = match bytes.get(19) {
         None => 0,
-        Some(b'.') if (21..=26).contains(&bytes.len()) => fraction_micros(&text[20..]).ok()?,
+        Some(b'.') if (21..=26).contains(&bytes.len()) => {
+            super::decode::fraction_micros(&text[19..]).ok()?
+        }
         Some(_) => return None,
     };
-    let time = clock(two(11)?, two(14)?, two(17)?, micros).ok()?;
-    Some(i64::from(days) * MICROS_PER_DAY + time)
+    let number = |at| two(at).map(|value| value as i32);
+    let (hour, minute, second) = (number(11)?, number(14)?, number(17)?);
+    let fields = Fields { hour, minute, second, micros, ..Fields::default() };
+    fields.check_time().ok()?;
+    Some(i64::from(days) * MICROS_PER_DAY + fields.time_of_day())
 }
 
 /// Reads a date.
@@ -516,93 +442,65 @@ pub(crate) fn parse_date(text: &str, reading: &Reading<'_>) -> Result<i32> {
         return Ok(days);
     }
     let read = || {
-        let found = decode(text, false, reading)?;
-        match found.special {
-            Some(Special::Infinity) => return Ok(DATE_INFINITY),
-            Some(Special::NegativeInfinity) => return Ok(DATE_NEGATIVE_INFINITY),
-            Some(Special::Epoch) => return Ok(-UNIX_EPOCH_DAYS),
+        let reader = Reader::read(text, false, reading)?;
+        Ok(match reader.special {
+            Some(Special::Infinity) => Some(DATE_INFINITY),
+            Some(Special::NegativeInfinity) => Some(DATE_NEGATIVE_INFINITY),
+            Some(Special::Epoch) => Some(-UNIX_EPOCH_DAYS),
             Some(Special::Now) => {
                 let now = reading.now.ok_or(Failure::NoClock)?;
                 let local = timestamptz_to_local(now, reading.zone);
-                return Ok(timestamp_to_date(local.map_err(|_| Failure::FieldOverflow)?));
+                Some(timestamp_to_date(local.map_err(|_| Failure::FieldOverflow)?))
             }
-            None => {}
-        }
-        found.time_of_day()?;
-        found.date()
+            None => reader.fields.days(),
+        })
     };
-    let days = read().map_err(|failure| failure.error("date", text))?;
-    if (DATE_MIN..=DATE_MAX).contains(&days)
-        || matches!(days, DATE_INFINITY | DATE_NEGATIVE_INFINITY)
-    {
-        return Ok(days);
-    }
-    let message = format!("date out of range: \"{text}\"");
-    Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message))
+    let days = read().map_err(|failure: Failure| failure.error("date", text))?;
+    days.ok_or_else(|| {
+        let message = format!("date out of range: \"{text}\"");
+        Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+    })
 }
 
 /// Reads a time of day.
 pub(crate) fn parse_time(text: &str, reading: &Reading<'_>) -> Result<i64> {
-    let read = || {
-        let found = decode(text, true, reading)?;
-        match found.special {
-            Some(Special::Now) => {
-                let now = reading.now.ok_or(Failure::NoClock)?;
-                let local = timestamptz_to_local(now, reading.zone);
-                return Ok(local.map_err(|_| Failure::FieldOverflow)?.rem_euclid(MICROS_PER_DAY));
-            }
-            Some(_) => return Err(Failure::BadFormat),
-            None => {}
-        }
-        if found.time.is_none() {
-            return Err(Failure::BadFormat);
-        }
-        if found.year.is_some() {
-            found.date()?;
-        }
-        found.time_of_day()
-    };
-    read().map_err(|failure| failure.error("time", text))
+    read_time(text, reading)
+        .map(|(time, _)| time)
+        .map_err(|failure: Failure| failure.error("time", text))
 }
 
 /// Reads a time of day with time zone: the time, and the seconds west of Greenwich. Without an
 /// offset or zone it is that of the session, on the date that is given or today.
 pub(crate) fn parse_timetz(text: &str, reading: &Reading<'_>) -> Result<TimeWest> {
     let read = || {
-        let found = decode(text, true, reading)?;
-        match found.special {
-            Some(Special::Now) => {
-                let now = reading.now.ok_or(Failure::NoClock)?;
-                let now = timestamptz_to_timetz(now, reading.zone);
-                return now.ok().flatten().ok_or(Failure::FieldOverflow);
-            }
-            Some(_) => return Err(Failure::BadFormat),
-            None => {}
-        }
-        if found.time.is_none() {
-            return Err(Failure::BadFormat);
-        }
-        let time = found.time_of_day()?;
-        let date = match found.year.is_some() || found.days.is_some() {
-            true => Some(found.date()?),
-            false => None,
-        };
-        let on_date = |zone: &TimeZone| {
-            let midnight = date.and_then(|date| date_to_timestamp(date).ok());
-            midnight.map(|midnight| zone.offset_of_local(midnight.saturating_add(time)))
-        };
-        let east = match (found.offset, &found.zone) {
-            (Some(offset), _) => offset,
-            (None, Some(zone)) => {
-                on_date(zone).or_else(|| only_offset(zone)).ok_or(Failure::BadFormat)?
-            }
-            (None, None) => on_date(reading.zone)
-                .or_else(|| offset_today(time, reading.zone, reading.now))
-                .ok_or(Failure::NoClock)?,
-        };
-        Ok((time, -east))
+        let (time, east) = read_time(text, reading)?;
+        Ok((time, -east.ok_or(Failure::NoClock)?))
     };
     read().map_err(|failure: Failure| failure.error("time with time zone", text))
+}
+
+/// Reads a time of day and the offset east of Greenwich that it has, if that can be told.
+fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
+    let reader = Reader::read(text, true, reading)?;
+    if reader.special.is_some() {
+        let now = reading.now.ok_or(Failure::NoClock)?;
+        let now = timestamptz_to_timetz(now, reading.zone).ok().flatten();
+        let (time, west) = now.ok_or(Failure::FieldOverflow)?;
+        return Ok((time, Some(-west)));
+    }
+    let time = reader.fields.time_of_day();
+    let dated = reader.fields.has(given::DATE);
+    let part_of_date = !dated && reader.fields.given & given::DATE != 0;
+    let east = match &reader.place {
+        Some(Place::Offset(offset)) => Some(*offset),
+        Some(Place::Zone(zone)) if dated => Some(zone.offset_of_local(reader.local())),
+        Some(Place::Zone(zone)) if zone.is_abbreviation() => offset_today(time, zone, reading.now),
+        Some(Place::Zone(zone)) => Some(only_offset(zone).ok_or(Failure::BadFormat)?),
+        None if part_of_date => return Err(Failure::BadFormat),
+        None if dated => Some(reading.zone.offset_of_local(reader.local())),
+        None => offset_today(time, reading.zone, reading.now),
+    };
+    Ok((time, east))
 }
 
 /// Reads a timestamp; an offset or zone is checked and dropped.
@@ -665,29 +563,23 @@ fn read_moment(
     type_name: &str,
 ) -> Result<(Moment, Option<TimeZone>)> {
     let read = || {
-        let found = decode(text, false, reading)?;
-        let special = match found.special {
-            Some(Special::Infinity) => Some(Moment::Local(TIMESTAMP_INFINITY)),
-            Some(Special::NegativeInfinity) => Some(Moment::Local(TIMESTAMP_NEGATIVE_INFINITY)),
-            Some(Special::Epoch) => {
-                // The instant for timestamptz; the same count as a local time otherwise.
-                let epoch = i64::from(-UNIX_EPOCH_DAYS) * MICROS_PER_DAY;
-                return Ok((Moment::Local(epoch), Some(TimeZone::UTC)));
+        let reader = Reader::read(text, false, reading)?;
+        let epoch = Moment::Local(i64::from(-UNIX_EPOCH_DAYS) * MICROS_PER_DAY);
+        Ok(match reader.special {
+            Some(Special::Infinity) => (Moment::Local(TIMESTAMP_INFINITY), None),
+            Some(Special::NegativeInfinity) => (Moment::Local(TIMESTAMP_NEGATIVE_INFINITY), None),
+            // The instant for timestamptz; the same count as a local time otherwise.
+            Some(Special::Epoch) => (epoch, Some(TimeZone::UTC)),
+            Some(Special::Now) => (Moment::Instant(reading.now.ok_or(Failure::NoClock)?), None),
+            None => {
+                let local = Moment::Local(reader.local());
+                match reader.place {
+                    Some(Place::Offset(offset)) => (local, Some(TimeZone::fixed(offset))),
+                    Some(Place::Zone(zone)) => (local, Some(zone)),
+                    None => (local, None),
+                }
             }
-            Some(Special::Now) => Some(Moment::Instant(reading.now.ok_or(Failure::NoClock)?)),
-            None => None,
-        };
-        if let Some(moment) = special {
-            return Ok((moment, None));
-        }
-        let time = found.time_of_day()?;
-        let date = found.date()?;
-        let zone = found.offset.map(TimeZone::fixed).or(found.zone);
-        let local = match date_to_timestamp(date) {
-            Ok(midnight) => midnight.saturating_add(time).min(i64::MAX - 1),
-            Err(_) => i64::MAX - 1,
-        };
-        Ok((Moment::Local(local), zone))
+        })
     };
     read().map_err(|failure: Failure| failure.error(type_name, text))
 }

@@ -9,7 +9,7 @@ struct Bench {
 
 impl Bench {
     fn reading(&self) -> Reading<'_> {
-        Reading { zone: &self.zone, now: None }
+        Reading { zone: &self.zone, now: None, style: Style::default() }
     }
 
     fn ts(&self, text: &str) -> crate::Result<i64> {
@@ -27,15 +27,18 @@ impl Bench {
     }
 
     fn answer(&self, operation: &str, a: &str, b: &str) -> crate::Result<String> {
-        let ts = |value: i64| self.shown(|out| write_timestamp(value, out));
-        let tz = |value: i64| self.shown(|out| write_timestamptz(value, &self.zone, out));
-        let iv = |value: Interval| self.shown(|out| write_interval(value, out));
+        let ts = |value: i64| self.shown(|out| write_timestamp(value, Style::default(), out));
+        let tz = |value: i64| {
+            self.shown(|out| write_timestamptz(value, &self.zone, Style::default(), out))
+        };
+        let iv =
+            |value: Interval| self.shown(|out| write_interval(value, IntervalStyle::Postgres, out));
         let field = |data_type| Field::parse(a, data_type);
         let extracted =
             |value: Option<crate::numeric::Numeric>| value.map_or("NULL".into(), |v| v.to_string());
         Ok(match operation {
-            "ts+iv" => ts(timestamp_plus_interval(self.ts(a)?, parse_interval(b)?)?),
-            "tz+iv" => tz(timestamptz_plus_interval(self.tz(a)?, parse_interval(b)?, &self.zone)?),
+            "ts+iv" => ts(timestamp_plus_interval(self.ts(a)?, span(b)?)?),
+            "tz+iv" => tz(timestamptz_plus_interval(self.tz(a)?, span(b)?, &self.zone)?),
             "age" => iv(age(self.ts(a)?, self.ts(b)?)?),
             "ts-ts" => iv(timestamp_minus_timestamp(self.ts(a)?, self.ts(b)?)?),
             "extract ts" => {
@@ -45,9 +48,7 @@ impl Bench {
                 let field = field(DataType::Timestamptz)?;
                 extracted(extract_from_timestamptz(field, self.tz(b)?, &self.zone)?)
             }
-            "extract iv" => {
-                extracted(extract_from_interval(field(DataType::Interval)?, parse_interval(b)?)?)
-            }
+            "extract iv" => extracted(extract_from_interval(field(DataType::Interval)?, span(b)?)?),
             "extract date" => {
                 let date = parse_date(b, &self.reading())?;
                 extracted(extract_from_date(field(DataType::Date)?, date)?)
@@ -61,13 +62,13 @@ impl Bench {
                 let field = field(DataType::Timestamptz)?;
                 tz(date_trunc_timestamptz(field, self.tz(b)?, &self.zone)?)
             }
-            "trunc iv" => iv(date_trunc_interval(field(DataType::Interval)?, parse_interval(b)?)?),
-            "iv*" => iv(parse_interval(a)?.checked_mul(b.parse().unwrap())?),
-            "iv/" => iv(parse_interval(a)?.checked_div(b.parse().unwrap())?),
-            "justify_days" => iv(parse_interval(a)?.justify_days()?),
-            "justify_hours" => iv(parse_interval(a)?.justify_hours()?),
-            "justify_interval" => iv(parse_interval(a)?.justify_interval()?),
-            "iv=" => match parse_interval(a)?.cmp(&parse_interval(b)?) {
+            "trunc iv" => iv(date_trunc_interval(field(DataType::Interval)?, span(b)?)?),
+            "iv*" => iv(span(a)?.checked_mul(b.parse().unwrap())?),
+            "iv/" => iv(span(a)?.checked_div(b.parse().unwrap())?),
+            "justify_days" => iv(span(a)?.justify_days()?),
+            "justify_hours" => iv(span(a)?.justify_hours()?),
+            "justify_interval" => iv(span(a)?.justify_interval()?),
+            "iv=" => match span(a)?.cmp(&parse_interval(b, IntervalStyle::Postgres, None)?) {
                 std::cmp::Ordering::Less => "<".into(),
                 std::cmp::Ordering::Equal => "=".into(),
                 std::cmp::Ordering::Greater => ">".into(),
@@ -75,6 +76,10 @@ impl Bench {
             other => panic!("no operation {other}"),
         })
     }
+}
+
+fn span(text: &str) -> crate::Result<Interval> {
+    parse_interval(text, IntervalStyle::Postgres, None)
 }
 
 #[test]

@@ -135,7 +135,8 @@ impl Cutter<'_> {
     }
 }
 
-const MONTHS: [&str; 12] = [
+/// The months, in lower case.
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -149,7 +150,8 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-const DAYS: [&str; 7] =
+/// The days of the week, Sunday first, in lower case.
+pub(super) const DAYS: [&str; 7] =
     ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 /// Returns the month of a name or its abbreviation.
@@ -162,7 +164,7 @@ pub(super) fn month_of(word: &str) -> Option<u32> {
 
 /// Returns whether a word is a day of the week.
 pub(super) fn is_day_name(word: &str) -> bool {
-    let abbreviations = ["tues", "wednes", "weds", "thur", "thurs"];
+    let abbreviations = ["tues", "weds", "thur", "thurs"];
     DAYS.iter().any(|name| word == *name || word == &name[..3]) || abbreviations.contains(&word)
 }
 

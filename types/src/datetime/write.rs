@@ -1,11 +1,13 @@
-//! The ISO text of dates, times, timestamps and intervals, as PostgreSQL writes it.
+//! The text of dates, times and timestamps in the forms of `DateStyle`, as PostgreSQL writes it.
+//! Intervals are written in `datetime/interval_write.rs`.
 
 use std::io::Write;
 
 use super::TIMESTAMP_NEGATIVE_INFINITY;
 use super::arithmetic::timestamptz_to_local;
-use super::calendar::civil_from_days;
-use super::interval::Interval;
+use super::calendar::{civil_from_days, day_of_week};
+use super::style::{DateOrder, DateStyle, Style};
+use super::token::{DAYS, MONTHS};
 use super::zone::OffsetText;
 use super::zone::TimeZone;
 use super::{DATE_INFINITY, DATE_NEGATIVE_INFINITY, MICROS_PER_DAY, MICROS_PER_HOUR};
@@ -17,9 +19,7 @@ fn put_two(value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8]);
 }
 
-/// Appends `YYYY-MM-DD` and returns whether the year is BC.
-fn put_date(days: i32, out: &mut Vec<u8>) -> bool {
-    let (year, month, day) = civil_from_days(days);
+fn put_year(year: i32, out: &mut Vec<u8>) {
     let shown = if year > 0 { year } else { 1 - year } as u32;
     if shown < 10_000 {
         put_two(shown / 100, out);
@@ -27,15 +27,36 @@ fn put_date(days: i32, out: &mut Vec<u8>) -> bool {
     } else {
         let _ = write!(out, "{shown}");
     }
-    out.push(b'-');
-    put_two(month, out);
-    out.push(b'-');
-    put_two(day, out);
+}
+
+/// Appends the three parts of a date in numbers and returns whether the year is BC.
+fn put_date(days: i32, style: Style, out: &mut Vec<u8>) -> bool {
+    let (year, month, day) = civil_from_days(days);
+    let separator = match style.date {
+        DateStyle::Iso => {
+            put_year(year, out);
+            out.push(b'-');
+            put_two(month, out);
+            out.push(b'-');
+            put_two(day, out);
+            return year <= 0;
+        }
+        DateStyle::Sql => b'/',
+        DateStyle::German => b'.',
+        DateStyle::Postgres => b'-',
+    };
+    let day_first = style.order == DateOrder::Dmy || style.date == DateStyle::German;
+    let (first, second) = if day_first { (day, month) } else { (month, day) };
+    put_two(first, out);
+    out.push(separator);
+    put_two(second, out);
+    out.push(separator);
+    put_year(year, out);
     year <= 0
 }
 
 /// Appends seconds and their fraction without trailing zeros.
-fn put_seconds(micros: i64, out: &mut Vec<u8>) {
+pub(super) fn put_seconds(micros: i64, out: &mut Vec<u8>) {
     put_two((micros / MICROS_PER_SECOND) as u32, out);
     let mut fraction = (micros % MICROS_PER_SECOND) as u32;
     if fraction == 0 {
@@ -75,79 +96,92 @@ fn put_offset(offset: i32, out: &mut Vec<u8>) {
 }
 
 /// Appends a date.
-pub(crate) fn write_date(date: i32, out: &mut Vec<u8>) {
+pub(crate) fn write_date(date: i32, style: Style, out: &mut Vec<u8>) {
     match date {
         DATE_INFINITY => out.extend_from_slice(b"infinity"),
         DATE_NEGATIVE_INFINITY => out.extend_from_slice(b"-infinity"),
         _ => {
-            if put_date(date, out) {
+            if put_date(date, style, out) {
                 out.extend_from_slice(b" BC");
             }
         }
     }
 }
 
-/// Appends a timestamp, with an offset if one is given.
-fn put_timestamp(timestamp: i64, offset: Option<i32>, out: &mut Vec<u8>) {
-    let before_christ = put_date(timestamp.div_euclid(MICROS_PER_DAY) as i32, out);
-    out.push(b' ');
-    write_time(timestamp.rem_euclid(MICROS_PER_DAY), out);
-    if let Some(offset) = offset {
-        put_offset(offset, out);
+/// Where a local time is on the earth.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    offset: i32,
+    abbreviation: &'a str,
+}
+
+/// Appends a timestamp, with its place if one is given.
+fn put_timestamp(timestamp: i64, place: Option<Place<'_>>, style: Style, out: &mut Vec<u8>) {
+    let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
+    let time = timestamp.rem_euclid(MICROS_PER_DAY);
+    let before_christ = if style.date == DateStyle::Postgres {
+        let (year, month, day) = civil_from_days(days);
+        out.extend_from_slice(short(DAYS[day_of_week(days) as usize]).as_bytes());
+        out.push(b' ');
+        let month = short(MONTHS[month as usize - 1]);
+        if style.order == DateOrder::Dmy {
+            let _ = write!(out, "{day:02} {month} ");
+        } else {
+            let _ = write!(out, "{month} {day:02} ");
+        }
+        write_time(time, out);
+        out.push(b' ');
+        put_year(year, out);
+        year <= 0
+    } else {
+        let before_christ = put_date(days, style, out);
+        out.push(b' ');
+        write_time(time, out);
+        before_christ
+    };
+    match place {
+        None => {}
+        Some(place) if style.date == DateStyle::Iso => put_offset(place.offset, out),
+        Some(place) => {
+            let _ = write!(out, " {:.10}", place.abbreviation);
+        }
     }
     if before_christ {
         out.extend_from_slice(b" BC");
     }
 }
 
+/// Returns the first three letters of a day or month, capitalised.
+fn short(name: &str) -> String {
+    name[..1].to_ascii_uppercase() + &name[1..3]
+}
+
 /// Appends a timestamp.
-pub(crate) fn write_timestamp(timestamp: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_timestamp(timestamp: i64, style: Style, out: &mut Vec<u8>) {
     match timestamp {
         TIMESTAMP_INFINITY => out.extend_from_slice(b"infinity"),
         TIMESTAMP_NEGATIVE_INFINITY => out.extend_from_slice(b"-infinity"),
-        _ => put_timestamp(timestamp, None, out),
+        _ => put_timestamp(timestamp, None, style, out),
     }
 }
 
-/// Appends an instant as local time with its offset.
-pub(crate) fn write_timestamptz(timestamptz: i64, zone: &TimeZone, out: &mut Vec<u8>) {
-    match (timestamptz, timestamptz_to_local(timestamptz, zone)) {
-        (TIMESTAMP_INFINITY | TIMESTAMP_NEGATIVE_INFINITY, _) => write_timestamp(timestamptz, out),
-        (_, Ok(local)) => put_timestamp(local, Some(zone.offset_at(timestamptz)), out),
-        (_, Err(_)) => put_timestamp(timestamptz, Some(0), out),
-    }
-}
-
-/// Appends an interval in PostgreSQL's style: `1 year 2 mons -3 days +04:05:06`.
-pub(crate) fn write_interval(interval: Interval, out: &mut Vec<u8>) {
-    let mut empty = true;
-    let mut negative_before = false;
-    let parts =
-        [(interval.months / 12, "year"), (interval.months % 12, "mon"), (interval.days, "day")];
-    for (value, unit) in parts {
-        if value == 0 {
-            continue;
+/// Appends an instant as local time with its zone.
+pub(crate) fn write_timestamptz(
+    timestamptz: i64,
+    zone: &TimeZone,
+    style: Style,
+    out: &mut Vec<u8>,
+) {
+    let (local, offset) = match (timestamptz, timestamptz_to_local(timestamptz, zone)) {
+        (TIMESTAMP_INFINITY | TIMESTAMP_NEGATIVE_INFINITY, _) => {
+            return write_timestamp(timestamptz, style, out);
         }
-        let space = if empty { "" } else { " " };
-        let sign = if negative_before && value > 0 { "+" } else { "" };
-        let plural = if value == 1 { "" } else { "s" };
-        let _ = write!(out, "{space}{sign}{value} {unit}{plural}");
-        negative_before = value < 0;
-        empty = false;
+        (_, Ok(local)) => (local, zone.offset_at(timestamptz)),
+        (_, Err(_)) => (timestamptz, 0),
+    };
+    if style.date == DateStyle::Iso {
+        return put_timestamp(local, Some(Place { offset, abbreviation: "" }), style, out);
     }
-    if !empty && interval.microseconds == 0 {
-        return;
-    }
-    if !empty {
-        out.push(b' ');
-    }
-    if interval.microseconds < 0 {
-        out.push(b'-');
-    } else if negative_before {
-        out.push(b'+');
-    }
-    let micros = interval.microseconds.unsigned_abs();
-    let (hour, minute) = (micros / MICROS_PER_HOUR as u64, micros / MICROS_PER_MINUTE as u64 % 60);
-    let _ = write!(out, "{hour:02}:{minute:02}:");
-    put_seconds((micros % MICROS_PER_MINUTE as u64) as i64, out);
+    let abbreviation = &*zone.abbreviation_at(timestamptz);
+    put_timestamp(local, Some(Place { offset, abbreviation }), style, out);
 }

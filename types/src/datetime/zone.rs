@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use jiff::tz::AmbiguousOffset;
 
+use super::abbreviation::{Meaning, abbreviation};
 use super::calendar::civil_from_timestamp;
 use super::{MICROS_PER_SECOND, UNIX_EPOCH_SECONDS};
 use crate::error::Error;
@@ -36,72 +37,8 @@ enum Rule {
     Fixed { seconds: i32, name: Arc<str> },
     /// Rules of the tz database or of a POSIX string.
     Zone { zone: jiff::tz::TimeZone, name: Arc<str> },
-}
-
-/// Abbreviations of PostgreSQL's default set with their seconds east of Greenwich.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("acdt", 37_800),
-    ("acst", 34_200),
-    ("adt", -10_800),
-    ("aedt", 39_600),
-    ("aest", 36_000),
-    ("akdt", -28_800),
-    ("akst", -32_400),
-    ("art", -10_800),
-    ("ast", -14_400),
-    ("awst", 28_800),
-    ("bot", -14_400),
-    ("brt", -10_800),
-    ("bst", 3_600),
-    ("cdt", -18_000),
-    ("cest", 7_200),
-    ("cet", 3_600),
-    ("clt", -14_400),
-    ("cot", -18_000),
-    ("cst", -21_600),
-    ("eat", 10_800),
-    ("edt", -14_400),
-    ("eest", 10_800),
-    ("eet", 7_200),
-    ("est", -18_000),
-    ("gmt", 0),
-    ("hkt", 28_800),
-    ("hst", -36_000),
-    ("ict", 25_200),
-    ("idt", 10_800),
-    ("ist", 7_200),
-    ("jst", 32_400),
-    ("kst", 32_400),
-    ("mdt", -21_600),
-    ("msd", 14_400),
-    ("msk", 10_800),
-    ("mst", -25_200),
-    ("ndt", -9_000),
-    ("nst", -12_600),
-    ("nzdt", 46_800),
-    ("nzst", 43_200),
-    ("pdt", -25_200),
-    ("pht", 28_800),
-    ("pkt", 18_000),
-    ("pst", -28_800),
-    ("sgt", 28_800),
-    ("ut", 0),
-    ("utc", 0),
-    ("uyt", -10_800),
-    ("wast", 7_200),
-    ("west", 3_600),
-    ("wet", 0),
-    ("wib", 25_200),
-    ("z", 0),
-    ("zulu", 0),
-];
-
-/// Returns the seconds east of Greenwich of a zone abbreviation in any case.
-pub fn abbreviation_offset(name: &str) -> Option<i32> {
-    ABBREVIATIONS
-        .iter()
-        .find(|(abbreviation, _)| abbreviation.eq_ignore_ascii_case(name))
-        .map(|(_, seconds)| *seconds)
+    /// What an abbreviation of a zone meant at the time in question, or last before it.
+    Abbreviation { zone: jiff::tz::TimeZone, name: Arc<str> },
 }
 
 impl TimeZone {
@@ -116,18 +53,44 @@ impl TimeZone {
     ///
     /// `22023` if there is no such zone.
     pub fn parse(name: &str) -> Result<TimeZone> {
-        if let Some(seconds) = abbreviation_offset(name) {
-            return Ok(if seconds == 0 && !name.eq_ignore_ascii_case("wet") {
-                if name.eq_ignore_ascii_case("utc") {
-                    TimeZone::UTC
-                } else {
-                    TimeZone(Rule::Fixed { seconds: 0, name: name.to_ascii_uppercase().into() })
-                }
-            } else {
-                TimeZone(Rule::Fixed { seconds, name: name.to_ascii_uppercase().into() })
-            });
+        match TimeZone::abbreviation(name) {
+            Some((zone, _)) => Ok(zone),
+            None => TimeZone::named(name),
         }
+    }
+
+    /// Returns the zone of an abbreviation in any case, and whether it is of summer time.
+    pub(super) fn abbreviation(name: &str) -> Option<(TimeZone, bool)> {
+        let (meaning, summer) = abbreviation(name)?;
+        let name: Arc<str> = name.to_ascii_uppercase().into();
+        let rule = match meaning {
+            Meaning::Offset(0) if &*name == "UTC" => Rule::Utc,
+            Meaning::Offset(seconds) => Rule::Fixed { seconds, name },
+            Meaning::Zone(zone) => {
+                let zone = jiff::tz::TimeZone::get(zone).ok()?;
+                Rule::Abbreviation { zone, name }
+            }
+        };
+        Some((TimeZone(rule), summer))
+    }
+
+    /// Returns the zone of a full name, as text of dates has it.
+    pub(super) fn full(name: &str) -> Result<TimeZone> {
         TimeZone::named(name)
+    }
+
+    /// Returns whether the zone is an abbreviation whose meaning has changed over the years.
+    pub(super) fn is_abbreviation(&self) -> bool {
+        matches!(self.0, Rule::Abbreviation { .. })
+    }
+
+    /// Returns the seconds east of Greenwich of a zone that is nothing but them.
+    pub(super) fn fixed_offset(&self) -> Option<i32> {
+        match &self.0 {
+            Rule::Utc => Some(0),
+            Rule::Fixed { seconds, .. } => Some(*seconds),
+            Rule::Zone { .. } | Rule::Abbreviation { .. } => None,
+        }
     }
 
     /// Returns the zone of a name as `SET TIME ZONE` takes it: like [`TimeZone::parse`], but names
@@ -162,6 +125,9 @@ impl TimeZone {
             let name = zone.iana_name().unwrap_or(name).into();
             return Ok(TimeZone(Rule::Zone { zone, name }));
         }
+        if let Some(zone) = letters_and_offset(name) {
+            return Ok(zone);
+        }
         let zone = jiff::tz::TimeZone::posix(name).map_err(|_| unknown())?;
         Ok(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }))
     }
@@ -181,6 +147,7 @@ impl TimeZone {
         match &self.0 {
             Rule::Utc => "UTC",
             Rule::Fixed { name, .. } | Rule::Zone { name, .. } => name,
+            Rule::Abbreviation { name, .. } => name,
         }
     }
 
@@ -190,6 +157,7 @@ impl TimeZone {
             Rule::Utc => 0,
             Rule::Fixed { seconds, .. } => *seconds,
             Rule::Zone { zone, .. } => zone.to_offset(instant(timestamptz)).seconds(),
+            Rule::Abbreviation { zone, name } => meant(zone, name, instant(timestamptz)),
         }
     }
 
@@ -201,9 +169,10 @@ impl TimeZone {
                 if name.starts_with('<') {
                     OffsetText(*seconds).to_string()
                 } else {
-                    name.to_string()
+                    name.trim_end_matches(|c: char| !c.is_ascii_alphabetic()).to_string()
                 }
             }
+            Rule::Abbreviation { name, .. } => name.to_string(),
             Rule::Zone { zone, .. } => {
                 zone.to_offset_info(instant(timestamptz)).abbreviation().to_string()
             }
@@ -216,8 +185,14 @@ impl TimeZone {
         let zone = match &self.0 {
             Rule::Utc => return 0,
             Rule::Fixed { seconds, .. } => return *seconds,
-            Rule::Zone { zone, .. } => zone,
+            Rule::Zone { zone, .. } | Rule::Abbreviation { zone, .. } => zone,
         };
+        if let Rule::Abbreviation { zone, name } = &self.0 {
+            let plain = TimeZone(Rule::Zone { zone: zone.clone(), name: Arc::clone(name) });
+            let offset = plain.offset_of_local(local);
+            let at = local.saturating_sub(i64::from(offset) * MICROS_PER_SECOND);
+            return meant(zone, name, instant(at));
+        }
         let mut local = local;
         if local.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS >= FOLD_SECONDS {
             let cycle = CYCLE_SECONDS * MICROS_PER_SECOND;
@@ -240,6 +215,21 @@ impl TimeZone {
             AmbiguousOffset::Fold { after, .. } => after.seconds(),
         }
     }
+}
+
+/// Returns the offset that an abbreviation of a zone meant at an instant: the one it had last, or
+/// if it came later the first one; else that of the zone.
+fn meant(zone: &jiff::tz::TimeZone, name: &str, at: jiff::Timestamp) -> i32 {
+    let now = zone.to_offset_info(at);
+    if now.abbreviation() == name {
+        return now.offset().seconds();
+    }
+    let mut before = zone.preceding(at).filter(|change| change.abbreviation() == name);
+    let found = before.next().or_else(|| {
+        // A zone with rules for ever has changes for ever.
+        zone.following(at).take(400).find(|change| change.abbreviation() == name)
+    });
+    found.map_or(now.offset(), |change| change.offset()).seconds()
 }
 
 /// Returns the instant in the range of `jiff`.
@@ -276,6 +266,26 @@ fn bare_offset(text: &str) -> Option<i32> {
         unit /= 60;
     }
     (seconds < MAX_OFFSET).then_some(sign * seconds)
+}
+
+/// Returns the zone of any letters and an offset west of Greenwich, perhaps with letters for summer
+/// time: `XYZ-3:30`.
+fn letters_and_offset(name: &str) -> Option<TimeZone> {
+    let at = name.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','))?;
+    let (letters, offset) = name.split_at(at);
+    if letters.is_empty() || letters.starts_with('<') {
+        return None;
+    }
+    let end = offset.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(offset.len());
+    let (offset, summer) = offset.split_at(end);
+    if !summer.is_empty() && summer.bytes().all(|c| c.is_ascii_alphabetic()) {
+        // Summer time without rules is that of the United States.
+        let rule = format!("<+00>{offset}<+01>,M3.2.0,M11.1.0");
+        let zone = jiff::tz::TimeZone::posix(&rule).ok()?;
+        return Some(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }));
+    }
+    let seconds = -bare_offset(offset)?;
+    Some(TimeZone(Rule::Fixed { seconds, name: name.to_ascii_uppercase().into() }))
 }
 
 /// An offset as `+02`, `-03:30` or `+00:19:32`.

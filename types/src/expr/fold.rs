@@ -82,7 +82,7 @@ fn compute(node: Expr, context: &EvalContext) -> Expr {
                 && arguments.iter().all(|argument| value(argument).is_some())
         }
         Expr::Cast { operand, from, to, .. } => {
-            value(operand).is_some() && cast::is_immutable(*from, to.base)
+            value(operand).is_some() && cast::is_foldable(*from, to.base)
         }
         Expr::Domain { operand, checks, .. } => value(operand).is_some() && checks.is_immutable(),
         Expr::Not(operand) | Expr::IsNull(operand) => value(operand).is_some(),

@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, Text};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
-use crate::text::{self, TextStyle};
+use crate::text;
 
 const TEXTS: DataType = DataType::Array(&Text);
 
@@ -29,11 +29,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
-    let style = TextStyle {
-        time_zone: context.time_zone.clone(),
-        system: context.system.clone(),
-        ..TextStyle::default()
-    };
+    let style = context.text_style();
     let mut out = Vec::new();
     let mut first = true;
     for element in &array(&arguments[0]).elements {

@@ -85,11 +85,8 @@ fn quoted(string: &str) -> String {
 
 /// Returns the text of a value as strings of JSON have it: dates and times as ISO 8601 writes them.
 fn string_of(value: &Datum, context: &EvalContext) -> String {
-    let style = TextStyle {
-        time_zone: context.time_zone.clone(),
-        system: context.system.clone(),
-        ..TextStyle::default()
-    };
+    let mut style = context.text_style();
+    style.formats.style.date = datetime::DateStyle::Iso;
     let mut out = Vec::new();
     text::write(value, DataType::Unknown, &style, &mut out);
     let mut written = String::from_utf8(out).expect("the text of a value is UTF-8");

@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
         match Source::of(&a[2]) {
             None => Ok(a[1].clone()),
-            Some(json) => record(&a[0], &a[1], json, &style(c)),
+            Some(json) => record(&a[0], &a[1], json, &c.text_style()),
         }
     })
     .takes_null()
@@ -128,15 +128,6 @@ impl<'a> Source<'a> {
 struct Place<'a> {
     key: &'a str,
     subscripts: Vec<usize>,
-}
-
-fn style(context: &EvalContext) -> TextStyle {
-    TextStyle {
-        time_zone: context.time_zone.clone(),
-        now: Some(context.transaction_timestamp),
-        system: context.system.clone(),
-        ..TextStyle::default()
-    }
 }
 
 fn described(datum: &Datum) -> Result<&Record> {
@@ -289,7 +280,7 @@ fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             return Err(invalid_parameter(format!("cannot call {function} on {what}")));
         }
     };
-    let style = style(context);
+    let style = context.text_style();
     let mut rows = Vec::with_capacity(parts.len());
     for part in parts {
         if !matches!(part.kind()?, Kind::Object) {

@@ -1,6 +1,6 @@
-//! The text form of floats: the shortest digits that read back as the same value, laid out as
-//! PostgreSQL does: plain from 0.0001 up to 6 (`real`) or 15 digits (`double precision`) before the
-//! point, with an exponent of at least two digits beyond.
+//! The text form of floats: the shortest digits that read back as the same value, or as many as
+//! `extra_float_digits` allows, laid out as PostgreSQL does: plain from 0.0001 up to 6 (`real`) or
+//! 15 digits (`double precision`) before the point, with an exponent of at least two digits beyond.
 
 use std::io::Write;
 
@@ -32,6 +32,33 @@ pub fn write_f32(value: f32, out: &mut Vec<u8>) {
     let _ = write!(rest, "{value:e}");
     let unused = rest.len();
     lay_out(&scratch[..scratch.len() - unused], f64::from(value), 6, out);
+}
+
+/// Appends a `double precision` as `extra_float_digits` has it.
+pub(super) fn put_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+    match extra_digits {
+        1.. => write_f64(value, out),
+        _ => put_rounded(value, (15 + i32::from(extra_digits)).max(1), out),
+    }
+}
+
+/// Appends a `real` as `extra_float_digits` has it.
+pub(super) fn put_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
+    match extra_digits {
+        1.. => write_f32(value, out),
+        _ => put_rounded(f64::from(value), (6 + i32::from(extra_digits)).max(1), out),
+    }
+}
+
+/// Appends a float with at most so many digits, as C's `%g` does.
+fn put_rounded(value: f64, digits: i32, out: &mut Vec<u8>) {
+    let text = format!("{value:.*e}", (digits - 1) as usize);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    lay_out(format!("{mantissa}e{exponent}").as_bytes(), value, digits, out);
 }
 
 /// Lays out `d.ddde±x`.

@@ -1,0 +1,431 @@
+//! The fields of dates and times, one token at a time: what PostgreSQL's `DecodeDate`,
+//! `DecodeTime`, `DecodeNumber`, `DecodeNumberField`, `DecodeTimezone` and `ValidateDate` do.
+//!
+//! `datetime/parse.rs` decides which of them a token goes to.
+
+use super::calendar::{civil_from_days, days_from_civil, days_in_month};
+use super::style::DateOrder;
+use super::token::month_of;
+use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
+use crate::error::Error;
+use crate::error::sqlstate;
+
+/// Why a text is not a date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It is not written like one.
+    BadFormat,
+    /// A field has a value that it cannot have.
+    FieldOverflow,
+    /// So has day or month, perhaps because they are meant in another order.
+    MonthDayOverflow,
+    /// The offset of the zone is too large.
+    ZoneOverflow,
+    /// There is no such zone.
+    UnknownZone(String),
+    /// The parts do not fit an interval.
+    IntervalRange,
+    /// `now` and its kin without a clock.
+    NoClock,
+}
+
+/// What a step of reading gives.
+pub(super) type Step<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(super) fn error(self, type_name: &str, text: &str) -> Error {
+        let out_of_range = || {
+            let message = format!("date/time field value out of range: \"{text}\"");
+            Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
+        };
+        match self {
+            Failure::BadFormat => Error::new(
+                sqlstate::INVALID_DATETIME_FORMAT,
+                format!("invalid input syntax for type {type_name}: \"{text}\""),
+            ),
+            Failure::FieldOverflow => out_of_range(),
+            Failure::MonthDayOverflow => {
+                out_of_range().with_hint("Perhaps you need a different \"datestyle\" setting.")
+            }
+            Failure::ZoneOverflow => {
+                Error::new("22009", format!("time zone displacement out of range: \"{text}\""))
+            }
+            Failure::UnknownZone(name) => Error::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("time zone \"{name}\" not recognized"),
+            ),
+            Failure::IntervalRange => super::interval::interval_out_of_range(),
+            Failure::NoClock => Error::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!("\"{text}\" cannot be read here, because there is no clock"),
+            ),
+        }
+    }
+}
+
+/// Which fields have been given. The words are of PostgreSQL's kinds: each may come once.
+pub(super) mod given {
+    pub(crate) const YEAR: u32 = 1;
+    pub(crate) const MONTH: u32 = 1 << 1;
+    pub(crate) const DAY: u32 = 1 << 2;
+    pub(crate) const HOUR: u32 = 1 << 3;
+    pub(crate) const MINUTE: u32 = 1 << 4;
+    pub(crate) const SECOND: u32 = 1 << 5;
+    pub(crate) const FRACTION: u32 = 1 << 6;
+    pub(crate) const ZONE: u32 = 1 << 7;
+    pub(crate) const SUMMER_ZONE: u32 = 1 << 8;
+    pub(crate) const SUMMER: u32 = 1 << 9;
+    pub(crate) const DAY_OF_YEAR: u32 = 1 << 10;
+    pub(crate) const HALF: u32 = 1 << 11;
+    pub(crate) const ERA: u32 = 1 << 12;
+    pub(crate) const DAY_OF_WEEK: u32 = 1 << 13;
+    pub(crate) const ALL_SECONDS: u32 = SECOND | FRACTION;
+    pub(crate) const DATE: u32 = YEAR | MONTH | DAY;
+    pub(crate) const TIME: u32 = HOUR | MINUTE | ALL_SECONDS;
+}
+
+/// Half of a day.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Morning,
+    Afternoon,
+}
+
+/// A date and time as far as it has been read, fields as they are written.
+#[derive(Default)]
+pub(super) struct Fields {
+    /// [`given`]
+    pub(super) given: u32,
+    pub(super) year: i32,
+    pub(super) month: i32,
+    pub(super) day: i32,
+    pub(super) day_of_year: i32,
+    pub(super) hour: i32,
+    pub(super) minute: i32,
+    pub(super) second: i32,
+    pub(super) micros: i64,
+    pub(super) text_month: bool,
+    pub(super) two_digit_year: bool,
+    pub(super) julian: bool,
+    pub(super) before_christ: bool,
+    pub(super) half: Option<Half>,
+}
+
+/// Reads digits at the start of a text as C does: none are 0; too many are an overflow.
+pub(super) fn leading_integer(text: &str) -> Step<(i32, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    if end == 0 {
+        return Ok((0, text));
+    }
+    let value = text[..end].parse().map_err(|_| Failure::FieldOverflow)?;
+    Ok((value, &text[end..]))
+}
+
+fn digits(text: &str) -> i32 {
+    text.parse().unwrap_or(i32::MAX)
+}
+
+/// Returns the microseconds of `.123456`; nothing behind the point is none.
+pub(super) fn fraction_micros(text: &str) -> Step<i64> {
+    if text.len() == 1 {
+        return Ok(0);
+    }
+    if !text.bytes().skip(1).all(|c| c.is_ascii_digit()) {
+        return Err(Failure::BadFormat);
+    }
+    let value: f64 = text.parse().map_err(|_| Failure::BadFormat)?;
+    Ok((value * 1e6).round_ties_even() as i64)
+}
+
+impl Fields {
+    pub(super) fn has(&self, fields: u32) -> bool {
+        self.given & fields == fields
+    }
+
+    /// Takes note of fields, each of which may come once.
+    pub(super) fn give(&mut self, fields: u32) -> Step<()> {
+        if self.given & fields != 0 {
+            return Err(Failure::BadFormat);
+        }
+        self.given |= fields;
+        Ok(())
+    }
+
+    /// Takes the date of a day count.
+    pub(super) fn set_days(&mut self, days: i32) {
+        (self.year, self.month, self.day) = {
+            let (year, month, day) = civil_from_days(days);
+            (year, month as i32, day as i32)
+        };
+    }
+
+    /// Takes a date with separators; what it gives is returned.
+    pub(super) fn take_date(&mut self, text: &str, order: DateOrder) -> Step<()> {
+        let mut parts = date_parts(text)?;
+        for part in &mut parts {
+            if part.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                if matches!(*part, "at" | "on") {
+                    *part = "";
+                    continue;
+                }
+                let month = month_of(part).ok_or(Failure::BadFormat)?;
+                self.give(given::MONTH)?;
+                self.month = month as i32;
+                self.text_month = true;
+                *part = "";
+            }
+        }
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            self.take_number(part, order)?;
+        }
+        let whole = self.given & !(given::DAY_OF_YEAR | given::ZONE) == given::DATE;
+        if whole { Ok(()) } else { Err(Failure::BadFormat) }
+    }
+
+    /// Takes a number whose meaning is decided by what is known of the date.
+    pub(super) fn take_number(&mut self, text: &str, order: DateOrder) -> Step<()> {
+        let (value, rest) = leading_integer(text)?;
+        if rest.len() == text.len() {
+            return Err(Failure::BadFormat);
+        }
+        let mut micros = None;
+        if rest.starts_with('.') {
+            if text.len() - rest.len() > 2 {
+                return self.take_run(text, given::DATE);
+            }
+            micros = Some(fraction_micros(rest)?);
+        } else if !rest.is_empty() {
+            return Err(Failure::BadFormat);
+        }
+        self.micros = micros.unwrap_or(self.micros);
+        let long = text.len() >= 3;
+        let known = self.given & given::DATE;
+        if text.len() == 3 && known == given::YEAR && (1..=366).contains(&value) {
+            self.day_of_year = value;
+            return self.give(given::DAY_OF_YEAR | given::MONTH | given::DAY);
+        }
+        const YEAR_MONTH: u32 = given::YEAR | given::MONTH;
+        const MONTH_DAY: u32 = given::MONTH | given::DAY;
+        let field = match known {
+            0 if long || order == DateOrder::Ymd => given::YEAR,
+            0 if order == DateOrder::Dmy => given::DAY,
+            0 | given::YEAR | given::DAY => given::MONTH,
+            given::MONTH if self.text_month && (long || order == DateOrder::Ymd) => given::YEAR,
+            YEAR_MONTH if self.text_month && long && self.two_digit_year => {
+                self.day = self.year;
+                self.year = value;
+                self.two_digit_year = false;
+                return self.give(given::DAY);
+            }
+            given::MONTH | YEAR_MONTH => given::DAY,
+            MONTH_DAY => given::YEAR,
+            given::DATE => return self.take_run(text, 0),
+            _ => return Err(Failure::BadFormat),
+        };
+        match field {
+            given::YEAR => {
+                self.year = value;
+                self.two_digit_year = text.len() <= 2;
+            }
+            given::MONTH => self.month = value,
+            _ => self.day = value,
+        }
+        self.give(field)
+    }
+
+    /// Takes a run of digits: `YYYYMMDD`, `YYMMDD`, `hhmmss` or `hhmm`, with a fraction of seconds.
+    /// Fields that are `assumed` are as good as given.
+    pub(super) fn take_run(&mut self, text: &str, assumed: u32) -> Step<()> {
+        let known = self.given | assumed;
+        let (whole, fraction) = match text.find('.') {
+            Some(at) => (&text[..at], Some(&text[at..])),
+            None => (text, None),
+        };
+        let end = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len());
+        if end < whole.len() {
+            return Err(Failure::BadFormat);
+        }
+        match fraction {
+            Some(fraction) => self.micros = fraction_micros(fraction)?,
+            None if known & given::DATE != given::DATE && whole.len() >= 6 => {
+                let (year, rest) = whole.split_at(whole.len() - 4);
+                self.year = digits(year);
+                self.month = digits(&rest[..2]);
+                self.day = digits(&rest[2..]);
+                self.two_digit_year |= year.len() == 2;
+                return self.give(given::DATE);
+            }
+            None => {}
+        }
+        if known & given::TIME == given::TIME || !matches!(whole.len(), 4 | 6) {
+            return Err(Failure::BadFormat);
+        }
+        self.hour = digits(&whole[..2]);
+        self.minute = digits(&whole[2..4]);
+        self.second = if whole.len() == 6 { digits(&whole[4..]) } else { 0 };
+        self.give(given::TIME)
+    }
+
+    /// Takes a time with colons.
+    pub(super) fn take_time(&mut self, text: &str) -> Step<()> {
+        let clock = Clock::read(text, false)?;
+        self.hour = i32::try_from(clock.hour).map_err(|_| Failure::FieldOverflow)?;
+        (self.minute, self.second, self.micros) = (clock.minute, clock.second, clock.micros);
+        self.give(given::TIME)
+    }
+
+    /// Settles the year and checks the date, as far as it is given.
+    pub(super) fn validate(&mut self) -> Step<()> {
+        if self.given & given::YEAR != 0 && !self.julian {
+            if self.year < i32::from(!self.two_digit_year || self.before_christ) {
+                return Err(Failure::FieldOverflow);
+            }
+            self.year = match self.year {
+                year if self.before_christ => 1 - year,
+                year @ ..70 if self.two_digit_year => year + 2000,
+                year @ 70..100 if self.two_digit_year => year + 1900,
+                year => year,
+            };
+        }
+        if self.given & given::DAY_OF_YEAR != 0 && self.year.abs() < 6_000_000 {
+            self.set_days(days_from_civil(self.year, 1, 1) + self.day_of_year - 1);
+        }
+        let bad_month = self.given & given::MONTH != 0 && !(1..=12).contains(&self.month);
+        let bad_day = self.given & given::DAY != 0 && !(1..=31).contains(&self.day);
+        if bad_month || bad_day {
+            return Err(Failure::MonthDayOverflow);
+        }
+        if self.has(given::DATE) && self.day > days_in_month(self.year, self.month as u32) as i32 {
+            return Err(Failure::FieldOverflow);
+        }
+        Ok(())
+    }
+
+    /// Applies AM and PM, of hours up to 12.
+    pub(super) fn apply_half(&mut self) -> Step<()> {
+        match self.half {
+            Some(_) if self.hour > 12 => return Err(Failure::FieldOverflow),
+            Some(Half::Morning) if self.hour == 12 => self.hour = 0,
+            Some(Half::Afternoon) if self.hour != 12 => self.hour += 12,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the microseconds since midnight.
+    pub(super) fn time_of_day(&self) -> i64 {
+        i64::from(self.hour) * MICROS_PER_HOUR
+            + i64::from(self.minute) * MICROS_PER_MINUTE
+            + i64::from(self.second) * MICROS_PER_SECOND
+            + self.micros
+    }
+
+    /// Refuses a time beyond 24:00.
+    pub(super) fn check_time(&self) -> Step<()> {
+        let fields = (0..=24).contains(&self.hour)
+            && (0..60).contains(&self.minute)
+            && (0..=60).contains(&self.second)
+            && (0..=MICROS_PER_SECOND).contains(&self.micros);
+        if fields && self.time_of_day() <= MICROS_PER_DAY {
+            return Ok(());
+        }
+        Err(Failure::FieldOverflow)
+    }
+
+    /// Returns the day count of the date; `None` beyond what a date holds.
+    pub(super) fn days(&self) -> Option<i32> {
+        let within = (-4714..5_874_898).contains(&self.year);
+        let days =
+            within.then(|| days_from_civil(self.year, self.month as u32, self.day as u32))?;
+        (super::DATE_MIN..=super::DATE_MAX).contains(&days).then_some(days)
+    }
+}
+
+/// Cuts a date at what is neither digit nor letter. Where a part runs into one of the other kind
+/// its first character is lost, as in PostgreSQL: `8-jan1999` is of the year 999.
+fn date_parts(text: &str) -> Step<Vec<&str>> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+        let first = rest.chars().next().ok_or(Failure::BadFormat)?;
+        let digit = first.is_ascii_digit();
+        let same = |c: char| if digit { c.is_ascii_digit() } else { c.is_ascii_alphabetic() };
+        let end = rest.find(|c: char| !same(c)).unwrap_or(rest.len());
+        parts.push(&rest[..end]);
+        rest = &rest[end..];
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    Ok(parts)
+}
+
+/// A time with colons.
+pub(super) struct Clock {
+    pub(super) hour: i64,
+    pub(super) minute: i32,
+    pub(super) second: i32,
+    pub(super) micros: i64,
+}
+
+impl Clock {
+    /// Reads `hh:mm[:ss[.ffffff]]` or `mm:ss.ffffff`; `minutes`: two fields are minutes and
+    /// seconds.
+    pub(super) fn read(text: &str, minutes: bool) -> Step<Clock> {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let hour: i64 = match &text[..end] {
+            "" => 0,
+            digits => digits.parse().map_err(|_| Failure::FieldOverflow)?,
+        };
+        let rest = text[end..].strip_prefix(':').ok_or(Failure::BadFormat)?;
+        let (minute, rest) = leading_integer(rest)?;
+        let small = |hour: i64| i32::try_from(hour).map_err(|_| Failure::FieldOverflow);
+        let clock = match rest.chars().next() {
+            None if minutes => Clock { hour: 0, minute: small(hour)?, second: minute, micros: 0 },
+            None => Clock { hour, minute, second: 0, micros: 0 },
+            Some('.') => {
+                let micros = fraction_micros(rest)?;
+                Clock { hour: 0, minute: small(hour)?, second: minute, micros }
+            }
+            Some(':') => {
+                let (second, rest) = leading_integer(&rest[1..])?;
+                let micros = match rest.chars().next() {
+                    None => 0,
+                    Some('.') => fraction_micros(rest)?,
+                    Some(_) => return Err(Failure::BadFormat),
+                };
+                Clock { hour, minute, second, micros }
+            }
+            Some(_) => return Err(Failure::BadFormat),
+        };
+        let fits = (0..60).contains(&clock.minute) && (0..=60).contains(&clock.second);
+        if fits { Ok(clock) } else { Err(Failure::FieldOverflow) }
+    }
+}
+
+/// Returns the seconds east of Greenwich of `+hh`, `+hhmm` or `+hh:mm[:ss]`.
+pub(super) fn zone_offset(text: &str) -> Step<i32> {
+    let sign = match text.as_bytes().first() {
+        Some(b'-') => -1,
+        Some(b'+') => 1,
+        _ => return Err(Failure::BadFormat),
+    };
+    let number = |text| leading_integer(text).map_err(|_| Failure::ZoneOverflow);
+    let (mut hour, mut rest) = number(&text[1..])?;
+    let (mut minute, mut second) = (0, 0);
+    if let Some(after) = rest.strip_prefix(':') {
+        (minute, rest) = number(after)?;
+        if let Some(after) = rest.strip_prefix(':') {
+            (second, rest) = number(after)?;
+        }
+    } else if rest.is_empty() && text.len() > 3 {
+        minute = hour % 100;
+        hour /= 100;
+    }
+    if hour > 15 || minute > 59 || second > 59 {
+        return Err(Failure::ZoneOverflow);
+    }
+    if !rest.is_empty() {
+        return Err(Failure::BadFormat);
+    }
+    Ok(sign * (hour * 3600 + minute * 60 + second))
+}
