@@ -164,6 +164,7 @@ const PORTABLE: &[&str] = &[
     "with",
     "with_changes",
     "views",
+    "regular_expressions",
 ];
 
 #[tokio::test]

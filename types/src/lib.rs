@@ -20,6 +20,7 @@ pub mod binary;
 pub mod keycode;
 pub mod rowcode;
 pub mod batchcode;
+pub mod regex;
 pub mod context;
 pub mod cast;
 pub mod function;

@@ -98,6 +98,16 @@ impl Dialect for BennuDialect {
             Token::Placeholder(text) if text == "?" => {
                 Some(Ok(self.prec_value(Precedence::PgOther)))
             }
+            Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk => {
+                Some(Ok(self.prec_value(Precedence::PgOther)))
+            }
             _ => self.base.get_next_precedence(parser),
         }
     }

@@ -42,6 +42,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             table_query(tokens, index);
         } else if is_word(&tokens[index], "tablesample") {
             table_sample(tokens, index);
+        } else if is_word(&tokens[index], "substring") {
+            similar_substring(tokens, index);
         } else if is_word(&tokens[index], "only") {
             only(tokens, index);
         } else if tokens[index].token == Token::Period {
@@ -102,6 +104,31 @@ fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     if is_text && begins {
         let token = tokens[text].token.clone();
         put(tokens, text, vec![Token::LParen, token, Token::RParen]);
+    }
+}
+
+/// `substring(x SIMILAR p ESCAPE e)` is a call with three arguments.
+fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
+    let Some(open) = next(tokens, index).filter(|at| tokens[*at].token == Token::LParen) else {
+        return;
+    };
+    let mut depth = 0;
+    let mut is_similar = false;
+    for at in open..tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return;
+        }
+        let to = next(tokens, at).is_some_and(|at| is_word(&tokens[at], "to"));
+        let similar = !is_similar && is_word(&tokens[at], "similar") && !to;
+        if depth == 1 && (similar || is_similar && is_word(&tokens[at], "escape")) {
+            is_similar = true;
+            tokens[at].token = Token::Comma;
+        }
     }
 }
 

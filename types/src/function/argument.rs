@@ -148,11 +148,6 @@ pub(super) fn text_datum(text: impl Into<Arc<str>>) -> Datum {
     Datum::Text(text.into())
 }
 
-/// Returns a `Text` datum, or NULL.
-pub(super) fn text_or_null(text: Option<&str>) -> Datum {
-    text.map_or(Datum::Null, text_datum)
-}
-
 /// Returns a `Bytea` datum.
 pub(super) fn bytea_datum(bytes: impl Into<Arc<[u8]>>) -> Datum {
     Datum::Bytea(bytes.into())

@@ -2,7 +2,7 @@
 
 use super::argument::{array, array_datum, text, text_datum};
 use super::regular_expression::{Flags, with_regex};
-use super::regular_expression_functions::{for_each_match, no_global};
+use super::regular_expression_functions::{for_each_match, groups_of, no_global};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, Text};
@@ -76,12 +76,9 @@ fn regexp_match(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
             .map_err(|error| error.with_hint("Use the regexp_matches function instead."));
     }
     with_regex(text(&arguments[1]), flags, |regex| {
-        let Some(captures) = regex.captures(text(&arguments[0])) else { return Datum::Null };
-        // All of the match, if there are no groups.
-        let first = usize::from(captures.len() > 1);
-        let groups = captures.iter().skip(first);
-        let groups = groups.map(|group| group.map_or(Datum::Null, |g| text_datum(g.as_str())));
-        array_datum(Array::from_elements(groups.collect()))
+        let string = text(&arguments[0]);
+        let found = regex.search(string).find_at(0)?;
+        Ok(found.map_or(Datum::Null, |found| groups_of(&found, string)))
     })
 }
 
@@ -99,15 +96,15 @@ pub(super) fn split_pieces<'a>(arguments: &'a [Datum], function: &str) -> Result
     let mut pieces = Vec::new();
     let mut start = 0;
     with_regex(text(&arguments[1]), flags, |regex| {
-        for_each_match(regex, string, 0, |captures| {
-            let found = captures.get(0).expect("group 0 is the match");
+        for_each_match(regex, string, 0, |found| {
+            let found = found.all();
             // Empty matches at the ends and right behind a match do not split.
-            if found.end() > 0 && found.start() < string.len() && found.end() > start {
-                pieces.push(&string[start..found.start()]);
-                start = found.end();
+            if found.end > 0 && found.start < string.len() && found.end > start {
+                pieces.push(&string[start..found.start]);
+                start = found.end;
             }
             true
-        });
+        })
     })?;
     pieces.push(&string[start..]);
     Ok(pieces)

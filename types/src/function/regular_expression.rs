@@ -1,16 +1,11 @@
 //! POSIX-style regular expressions: patterns, and the operators `~` and `SIMILAR TO`. The functions
 //! on them are in `regular_expression_functions`.
 //!
-//! Patterns are PostgreSQL's advanced regular expressions, rewritten where the `regex` crate spells
-//! the same thing differently (`\m`, `\y`, `\Z`, `***=`). Two differences remain: back-references
-//! and look-around are refused, and of several matches at one place the leftmost *alternative* wins
-//! where PostgreSQL prefers the longest. A mere test (`~`) is not affected by the second.
+//! Patterns are PostgreSQL's advanced regular expressions ([`crate::regex`]).
 //!
 //! Compiled patterns are kept per thread, most recent first, as PostgreSQL keeps them per backend.
 
 use std::cell::RefCell;
-
-use regex::{Regex, RegexBuilder};
 
 use super::argument::{text, text_datum};
 use super::like::invalid_escape;
@@ -19,6 +14,7 @@ use super::{Row, row};
 use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::regex::{Options, Pattern, Syntax};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -44,18 +40,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
 ];
 
-/// How a pattern is to be read.
+/// How a pattern is to be read, and how often it is to be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Flags {
-    ignore_case: bool,
-    /// `^` and `$` match at line ends, `.` and `[^…]` do not match a newline.
-    newline_sensitive: bool,
-    expanded: bool,
-    literal: bool,
-    /// `.` does not match a newline.
-    stops_at_lines: bool,
-    /// `^` and `$` match at line ends.
-    matches_lines: bool,
+    options: Options,
     /// All matches, not the first only.
     pub(super) global: bool,
 }
@@ -69,13 +57,14 @@ impl Flags {
     /// Returns the flags of `like_regex`. A dot stops at the end of a line unless `s` is there.
     pub(super) fn of_path(letters: &str) -> Flags {
         let literal = letters.contains('q');
-        Flags {
+        let options = Options {
+            syntax: if literal { Syntax::Literal } else { Syntax::Advanced },
             ignore_case: letters.contains('i'),
-            literal,
-            stops_at_lines: !literal && !letters.contains('s'),
-            matches_lines: !literal && letters.contains('m'),
-            ..Flags::default()
-        }
+            expanded: false,
+            stop_at_lines: !literal && !letters.contains('s'),
+            line_anchors: !literal && letters.contains('m'),
+        };
+        Flags { options, global: false }
     }
 
     pub(super) fn parse(letters: &str) -> Result<Flags> {
@@ -83,13 +72,13 @@ impl Flags {
         for letter in letters.chars() {
             match letter {
                 'g' => flags.global = true,
-                'i' => flags.ignore_case = true,
-                'c' => flags.ignore_case = false,
-                'n' | 'm' => flags.newline_sensitive = true,
-                's' => flags.newline_sensitive = false,
-                'x' => flags.expanded = true,
-                't' => flags.expanded = false,
-                'q' => flags.literal = true,
+                'b' => {
+                    let message = "basic regular expressions are not supported";
+                    return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(
+                        "Leave out the flag b, and write the pattern as an advanced one.",
+                    ));
+                }
+                letter if flags.options.take(letter) => {}
                 other => {
                     let message = format!("invalid regular expression option: \"{other}\"");
                     return Err(invalid_parameter(message));
@@ -101,7 +90,7 @@ impl Flags {
 }
 
 /// The patterns compiled last on this thread, the last one first.
-struct Cache(Vec<(String, Flags, Regex)>);
+struct Cache(Vec<(String, Flags, Pattern)>);
 
 const CACHED_PATTERNS: usize = 32;
 
@@ -113,117 +102,27 @@ thread_local! {
 pub(super) fn with_regex<T>(
     pattern: &str,
     flags: Flags,
-    work: impl FnOnce(&Regex) -> T,
+    work: impl FnOnce(&Pattern) -> Result<T>,
 ) -> Result<T> {
     CACHE.with_borrow_mut(|Cache(entries)| {
         match entries.iter().position(|entry| entry.1 == flags && entry.0 == pattern) {
             Some(0) => {}
             Some(index) => entries[..=index].rotate_right(1),
             None => {
-                let regex = compile(pattern, flags)?;
+                let compiled = Pattern::new(pattern, flags.options)?;
                 entries.truncate(CACHED_PATTERNS - 1);
-                entries.insert(0, (pattern.to_owned(), flags, regex));
+                entries.insert(0, (pattern.to_owned(), flags, compiled));
             }
         }
-        Ok(work(&entries[0].2))
+        work(&entries[0].2)
     })
 }
 
-fn compile(pattern: &str, flags: Flags) -> Result<Regex> {
-    let (pattern, literal) = match pattern.strip_prefix("***=") {
-        Some(literal) => (literal, true),
-        None => (pattern.strip_prefix("***:").unwrap_or(pattern), flags.literal),
-    };
-    let translated = if literal { regex::escape(pattern) } else { translate(pattern) };
-    RegexBuilder::new(&translated)
-        .case_insensitive(flags.ignore_case)
-        .multi_line(flags.newline_sensitive || flags.matches_lines)
-        .dot_matches_new_line(!flags.newline_sensitive && !flags.stops_at_lines)
-        .ignore_whitespace(flags.expanded)
-        .size_limit(8 << 20)
-        .build()
-        .map_err(|error| refuse(pattern, &error))
-}
-
-fn refuse(pattern: &str, error: &regex::Error) -> Error {
-    let text = error.to_string();
-    if text.contains("backreferences are not supported") || text.contains("look-around") {
-        let message = "back-references and look-around in regular expressions are not supported";
-        return Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .with_detail(format!("The pattern is \"{pattern}\"."));
-    }
-    let reason = text.lines().last().unwrap_or_default();
-    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    let reason = match reason {
-        "unclosed group" | "unopened group" => "parentheses () not balanced",
-        "unclosed character class" => "brackets [] not balanced",
-        "repetition operator missing expression" => "quantifier operand invalid",
-        "invalid character class range, the start must be <= the end" => "invalid character range",
-        "invalid repetition count range, the start must be <= the end" => {
-            "invalid repetition count(s)"
-        }
-        "unclosed counted repetition" => "braces {} not balanced",
-        other => other,
-    };
-    Error::new("2201B", format!("invalid regular expression: {reason}"))
-}
-
-/// Rewrites the escapes that PostgreSQL and the `regex` crate spell differently.
-fn translate(pattern: &str) -> String {
-    let mut translated = String::with_capacity(pattern.len() + 8);
-    let mut characters = pattern.chars();
-    let mut within_brackets = false;
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some('m') if !within_brackets => translated.push_str(r"\b{start}"),
-                Some('M') if !within_brackets => translated.push_str(r"\b{end}"),
-                Some('y') if !within_brackets => translated.push_str(r"\b"),
-                Some('Y') if !within_brackets => translated.push_str(r"\B"),
-                Some('Z') if !within_brackets => translated.push_str(r"\z"),
-                Some(other) if other.is_alphanumeric() || other.is_ascii_punctuation() => {
-                    translated.push('\\');
-                    translated.push(other);
-                }
-                Some(other) => translated.push(other),
-                None => translated.push('\\'),
-            },
-            '[' if within_brackets => {
-                let class = characters.as_str().starts_with(':');
-                translated.push_str(if class { "[" } else { r"\[" });
-                if class && let Some(end) = characters.as_str().find(":]") {
-                    translated.push_str(&characters.as_str()[..end + 2]);
-                    characters = characters.as_str()[end + 2..].chars();
-                }
-            }
-            '&' | '~' if within_brackets => {
-                translated.push('\\');
-                translated.push(character);
-            }
-            '[' => {
-                within_brackets = true;
-                translated.push('[');
-                for leading in ['^', ']'] {
-                    if let Some(rest) = characters.as_str().strip_prefix(leading) {
-                        translated.push_str(if leading == ']' { r"\]" } else { "^" });
-                        characters = rest.chars();
-                    }
-                }
-            }
-            ']' if within_brackets => {
-                within_brackets = false;
-                translated.push(']');
-            }
-            other => translated.push(other),
-        }
-    }
-    translated
-}
-
 fn found(arguments: &[Datum], ignore_case: bool) -> Result<Datum> {
-    let flags = Flags { ignore_case, ..Flags::default() };
+    let options = Options { ignore_case, ..Options::default() };
+    let flags = Flags { options, global: false };
     let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), flags, |regex| Datum::Bool(regex.is_match(string)))
+    with_regex(text(&arguments[1]), flags, |regex| regex.is_match(string).map(Datum::Bool))
 }
 
 fn not(found: Datum) -> Datum {
@@ -273,8 +172,10 @@ pub(super) fn similar(pattern: &str, escape: Option<char>) -> Result<Datum> {
     }
     match parts.as_slice() {
         [all] => Ok(text_datum(format!("^(?:{all})$"))),
-        [before, found] => Ok(text_datum(format!("^(?U:{before})({found})$"))),
-        [before, found, after] => Ok(text_datum(format!("^(?U:{before})({found})(?:{after})$"))),
+        [before, found] => Ok(text_datum(format!("^(?:{before}){{1,1}}?({found})$"))),
+        [before, found, after] => {
+            Ok(text_datum(format!("^(?:{before}){{1,1}}?({found}){{1,1}}(?:{after})$")))
+        }
         _ => {
             let message = "SQL regular expression may not contain more than two \
                            escape-double-quote separators";

@@ -3,17 +3,16 @@
 //! After a match the search goes on at its end; after an empty one a character further. So an empty
 //! match may follow a longer one at once, as in PostgreSQL.
 
-use regex::{Captures, Regex};
-
-use super::argument::{int4, text, text_datum};
+use super::argument::{array_datum, int4, text, text_datum};
 use super::like::invalid_escape;
 use super::regular_expression::{Flags, similar, with_regex};
 use super::strings::{count, invalid_parameter};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Int4, Text};
-use crate::datum::Datum;
+use crate::datum::{Array, Datum};
 use crate::error::Result;
+use crate::regex::{Match, Pattern};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -50,23 +49,37 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 /// Calls `visit` for each match from a byte on, until it returns false.
-pub(super) fn for_each_match<'t>(
-    regex: &Regex,
-    string: &'t str,
+pub(super) fn for_each_match(
+    regex: &Pattern,
+    string: &str,
     mut from: usize,
-    mut visit: impl FnMut(&Captures<'t>) -> bool,
-) {
+    mut visit: impl FnMut(&Match) -> bool,
+) -> Result<()> {
+    let mut search = regex.search(string);
     while from <= string.len() {
-        let Some(captures) = regex.captures_at(string, from) else { return };
-        let all = captures.get(0).expect("group 0 is the match");
-        from = all.end();
+        let Some(found) = search.find_at(from)? else { break };
+        let all = found.all();
+        from = all.end;
         if all.is_empty() {
             from += string[from..].chars().next().map_or(1, char::len_utf8);
         }
-        if !visit(&captures) {
-            return;
+        if !visit(&found) {
+            break;
         }
     }
+    Ok(())
+}
+
+/// Returns the text of all groups of a match; all of it, if the pattern has none.
+pub(super) fn groups_of(found: &Match, string: &str) -> Datum {
+    let part = |range: Option<std::ops::Range<usize>>| {
+        range.map_or(Datum::Null, |range| text_datum(&string[range]))
+    };
+    let mut groups: Vec<Datum> = found.groups().map(part).collect();
+    if groups.is_empty() {
+        groups.push(part(Some(found.all())));
+    }
+    array_datum(Array::from_elements(groups))
 }
 
 /// Refuses the flag `g`.
@@ -100,7 +113,7 @@ fn regexp_like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let flags = no_global(flags, "regexp_like()")?;
     let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), flags, |regex| Datum::Bool(regex.is_match(string)))
+    with_regex(text(&arguments[1]), flags, |regex| regex.is_match(string).map(Datum::Bool))
 }
 
 fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -113,8 +126,9 @@ fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
             for_each_match(regex, text(&arguments[0]), from, |_| {
                 found += 1;
                 true
-            });
+            })?;
         }
+        Ok(())
     })?;
     count(found)
 }
@@ -130,14 +144,14 @@ fn nth_group(
     let mut left = n;
     let mut range = None;
     with_regex(text(&arguments[1]), flags, |regex| {
-        let Some(from) = from else { return };
-        for_each_match(regex, text(&arguments[0]), from, |captures| {
+        let Some(from) = from else { return Ok(()) };
+        for_each_match(regex, text(&arguments[0]), from, |found| {
             left -= 1;
             if left == 0 {
-                range = captures.get(group).map(|group| group.range());
+                range = found.group(group);
             }
             left > 0
-        });
+        })
     })?;
     Ok(range)
 }
@@ -205,26 +219,26 @@ fn replace(arguments: &[Datum], from: usize, n: Option<usize>, letters: &str) ->
     let mut replaced = String::with_capacity(string.len());
     let (mut copied, mut seen) = (0, 0);
     with_regex(text(&arguments[1]), flags.without_global(), |regex| {
-        for_each_match(regex, string, from, |captures| {
+        for_each_match(regex, string, from, |found| {
             seen += 1;
-            let all = captures.get(0).expect("group 0 is the match");
+            let all = found.all();
             if n == 0 || seen == n {
-                replaced.push_str(&string[copied..all.start()]);
-                expand(replacement, captures, &mut replaced);
-                copied = all.end();
+                replaced.push_str(&string[copied..all.start]);
+                expand(replacement, (found, string), &mut replaced);
+                copied = all.end;
             }
             n == 0 || seen < n
-        });
+        })
     })?;
     replaced.push_str(&string[copied..]);
     Ok(text_datum(replaced))
 }
 
 /// Fills `\1` … `\9`, `\&` and `\\` of a replacement.
-fn expand(replacement: &str, captures: &Captures<'_>, expanded: &mut String) {
+fn expand(replacement: &str, (found, string): (&Match, &str), expanded: &mut String) {
     let mut characters = replacement.chars();
     let capture = |index: usize, expanded: &mut String| {
-        expanded.push_str(captures.get(index).map_or("", |group| group.as_str()));
+        expanded.push_str(found.group(index).map_or("", |group| &string[group]));
     };
     while let Some(character) = characters.next() {
         if character != '\\' {
@@ -246,8 +260,8 @@ fn expand(replacement: &str, captures: &Captures<'_>, expanded: &mut String) {
 /// Returns the first group of the match, or all of it if the pattern has none.
 fn substring(string: &str, pattern: &str) -> Result<Datum> {
     with_regex(pattern, Flags::default(), |regex| {
-        let group = usize::from(regex.captures_len() > 1);
-        let found = regex.captures(string).and_then(|captures| captures.get(group));
-        found.map_or(Datum::Null, |group| text_datum(group.as_str()))
+        let group = regex.group_count().min(1);
+        let found = regex.search(string).find_at(0)?.and_then(|found| found.group(group));
+        Ok(found.map_or(Datum::Null, |group| text_datum(&string[group])))
     })
 }

@@ -5,13 +5,13 @@
 
 use std::sync::LazyLock;
 
-use super::argument::{array, array_datum, int4, json_datum, json_text, jsonb, jsonb_datum, text};
-use super::argument::{text_datum, text_or_null};
+use super::argument::text_datum;
+use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text};
 use super::array_text::{pieces, split_pieces};
 use super::json_access::{plain, written};
 use super::json_path::query;
 use super::regular_expression::{Flags, with_regex};
-use super::regular_expression_functions::for_each_match;
+use super::regular_expression_functions::{for_each_match, groups_of};
 pub use super::series::Series;
 use super::strings::invalid_parameter;
 use super::{FunctionId, Signature, Volatility};
@@ -21,7 +21,7 @@ use crate::datatype::DataType::{
     Numeric, Text, Timestamp, Timestamptz,
 };
 use crate::datatype::RegKind;
-use crate::datum::{Array, Datum, Json};
+use crate::datum::{Datum, Json};
 use crate::error::Result;
 use crate::text::{JsonParts, json_parts};
 
@@ -310,13 +310,10 @@ fn matches(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let mut rows = Vec::new();
     with_regex(text(&arguments[1]), flags.without_global(), |regex| {
-        for_each_match(regex, text(&arguments[0]), 0, |captures| {
-            let first = usize::from(captures.len() > 1);
-            let groups =
-                captures.iter().skip(first).map(|group| text_or_null(group.map(|g| g.as_str())));
-            rows.push(vec![array_datum(Array::from_elements(groups.collect()))]);
+        for_each_match(regex, text(&arguments[0]), 0, |found| {
+            rows.push(vec![groups_of(found, text(&arguments[0]))]);
             flags.global
-        });
+        })
     })?;
     Ok(rows)
 }

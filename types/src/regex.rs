@@ -1,0 +1,196 @@
+//! Regular expressions: PostgreSQL's, with its matches.
+//!
+//! A pattern is read into a tree (`regex/parse.rs`, `regex/tree.rs`). The `regex` crate tells
+//! whether and where something matches (`regex/plain.rs`), and how far where that is certain to
+//! be what PostgreSQL says. Otherwise the extent of the match and of its groups is found by
+//! `regex/matcher.rs`: the longest, or the shortest if the pattern prefers that. Patterns with
+//! back-references and look-around, which the crate does not know, are matched there altogether.
+//!
+//! Source: PostgreSQL's `src/backend/regex`, whose engine is Henry Spencer's.
+
+mod bits;
+mod matcher;
+mod parse;
+mod plain;
+mod set;
+mod tree;
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use matcher::{Matcher, TooComplex};
+use tree::Part;
+
+/// The language of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// Advanced regular expressions.
+    #[default]
+    Advanced,
+    /// Extended ones, as POSIX has them.
+    Extended,
+    /// A text that stands for itself.
+    Literal,
+}
+
+/// How a pattern is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// The language.
+    pub syntax: Syntax,
+    /// Upper and lower case are the same.
+    pub ignore_case: bool,
+    /// White space and comments mean nothing.
+    pub expanded: bool,
+    /// `.` and `[^…]` do not match a newline.
+    pub stop_at_lines: bool,
+    /// `^` and `$` match at line ends.
+    pub line_anchors: bool,
+}
+
+impl Options {
+    /// Takes a letter, as `(?…)` at the start of a pattern has it; false if it is none.
+    pub fn take(&mut self, letter: char) -> bool {
+        match letter {
+            'i' => self.ignore_case = true,
+            'c' => self.ignore_case = false,
+            'n' | 'm' => (self.stop_at_lines, self.line_anchors) = (true, true),
+            'p' => (self.stop_at_lines, self.line_anchors) = (true, false),
+            'w' => (self.stop_at_lines, self.line_anchors) = (false, true),
+            's' => (self.stop_at_lines, self.line_anchors) = (false, false),
+            'x' => self.expanded = true,
+            't' => self.expanded = false,
+            'q' => self.syntax = Syntax::Literal,
+            'e' => self.syntax = Syntax::Extended,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// A match: the bytes of it and of each group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match(Vec<Option<Range<usize>>>);
+
+impl Match {
+    /// Returns the bytes of a group, the match itself being the first; `None` if it took no part.
+    pub fn group(&self, index: usize) -> Option<Range<usize>> {
+        self.0.get(index).cloned().flatten()
+    }
+
+    /// Returns the bytes of the match.
+    pub fn all(&self) -> Range<usize> {
+        self.group(0).unwrap_or_default()
+    }
+
+    /// Returns the bytes of the groups.
+    pub fn groups(&self) -> impl Iterator<Item = Option<Range<usize>>> + '_ {
+        self.0.iter().skip(1).cloned()
+    }
+}
+
+/// A pattern that has been read.
+#[derive(Debug)]
+pub struct Pattern {
+    part: Part,
+    groups: usize,
+    ignore_case: bool,
+    /// A pattern of the crate that matches at the same places.
+    plain: Option<regex::Regex>,
+    /// The crate's matches are ours.
+    exact: bool,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// 2201B with PostgreSQL's words.
+    pub fn new(pattern: &str, options: Options) -> Result<Pattern> {
+        let bad = |reason| Error::new("2201B", format!("invalid regular expression: {reason}"));
+        let parse::Parsed { part, groups, options } =
+            parse::parse(pattern, options).map_err(bad)?;
+        let mut written = String::new();
+        let known = plain::write(&part, &mut written);
+        let built = || regex::RegexBuilder::new(&written).size_limit(8 << 20).build().ok();
+        let plain = if known { built() } else { None };
+        let all = plain.as_ref().is_some_and(|plain| plain.captures_len() == groups + 1);
+        let exact = all && plain::is_exact(&part);
+        Ok(Pattern { part, groups, ignore_case: options.ignore_case, plain, exact })
+    }
+
+    /// Returns how many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.groups
+    }
+
+    /// Returns whether there is a match.
+    ///
+    /// # Errors
+    ///
+    /// 54001 if the search takes too long.
+    pub fn is_match(&self, text: &str) -> Result<bool> {
+        match &self.plain {
+            Some(plain) => Ok(plain.is_match(text)),
+            None => Ok(self.search(text).find_at(0)?.is_some()),
+        }
+    }
+
+    /// Begins a search.
+    pub fn search<'p>(&'p self, text: &'p str) -> Search<'p> {
+        Search { pattern: self, text, characters: Vec::new(), bytes: Vec::new() }
+    }
+}
+
+/// A search in a text.
+pub struct Search<'p> {
+    pattern: &'p Pattern,
+    text: &'p str,
+    /// The characters, and the byte that each begins at; empty until they are asked for.
+    characters: Vec<char>,
+    bytes: Vec<usize>,
+}
+
+impl Search<'_> {
+    /// Returns the first match from a byte on.
+    ///
+    /// # Errors
+    ///
+    /// 54001 if it takes too long.
+    pub fn find_at(&mut self, from: usize) -> Result<Option<Match>> {
+        let pattern = self.pattern;
+        let mut begin = from;
+        if let Some(plain) = &pattern.plain {
+            if pattern.exact {
+                let found = plain.captures_at(self.text, from);
+                let ranges = found.map(|found| {
+                    Match(found.iter().map(|group| group.map(|group| group.range())).collect())
+                });
+                return Ok(ranges);
+            }
+            match plain.find_at(self.text, from) {
+                Some(found) => begin = found.start(),
+                None => return Ok(None),
+            }
+        }
+        if self.bytes.is_empty() {
+            self.characters = self.text.chars().collect();
+            self.bytes = self.text.char_indices().map(|(at, _)| at).collect();
+            self.bytes.push(self.text.len());
+        }
+        let first = self.bytes.partition_point(|byte| *byte < begin);
+        let mut matcher = Matcher::new(&self.characters, pattern.groups, pattern.ignore_case);
+        for at in first..=self.characters.len() {
+            let found = matcher.match_at(&pattern.part, at).map_err(|TooComplex| {
+                let message = "regular expression failed: regular expression is too complex";
+                Error::new("54001", message)
+            })?;
+            if let Some(places) = found {
+                let range = |(from, to): (usize, usize)| self.bytes[from]..self.bytes[to];
+                return Ok(Some(Match(places.into_iter().map(|p| p.map(range)).collect())));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,76 @@
+//! Sets of places in a text.
+
+/// A set of numbers up to a bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Returns the empty set of places of a text of so many characters.
+    pub(super) fn new(length: usize) -> Bits {
+        Bits(vec![0; length / 64 + 1])
+    }
+
+    pub(super) fn set(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.0[at / 64] & 1 << (at % 64) != 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// Adds another set and returns what was new of it.
+    pub(super) fn absorb(&mut self, other: &Bits) -> Bits {
+        let words = self.0.iter_mut().zip(&other.0);
+        Bits(
+            words
+                .map(|(word, other)| {
+                    let new = other & !*word;
+                    *word |= new;
+                    new
+                })
+                .collect(),
+        )
+    }
+
+    /// Returns how much work it is to go through the set.
+    pub(super) fn cost(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().enumerate().flat_map(|(index, word)| {
+            let mut word = *word;
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(index * 64 + bit)
+            })
+        })
+    }
+
+    /// Returns the largest member that is not above a bound.
+    pub(super) fn last_within(&self, bound: usize) -> Option<usize> {
+        (0..=bound / 64).rev().find_map(|index| {
+            let mut word = self.0[index];
+            if index == bound / 64 {
+                word &= u64::MAX >> (63 - bound % 64);
+            }
+            (word != 0).then(|| index * 64 + 63 - word.leading_zeros() as usize)
+        })
+    }
+
+    /// Returns the smallest member from a bound on.
+    pub(super) fn first_from(&self, bound: usize) -> Option<usize> {
+        (bound / 64..self.0.len()).find_map(|index| {
+            let mut word = self.0[index];
+            if index == bound / 64 {
+                word &= u64::MAX << (bound % 64);
+            }
+            (word != 0).then(|| index * 64 + word.trailing_zeros() as usize)
+        })
+    }
+}
