@@ -280,6 +280,6 @@ fn index(
         name: record.name.clone(),
         constraint: record.constraint,
         spec: Arc::new(spec),
-        state: IndexState::Active,
+        state: if *record.building { IndexState::Building } else { IndexState::Active },
     })
 }

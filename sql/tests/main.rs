@@ -6,6 +6,7 @@ mod columnar;
 mod coprocessors;
 mod definitions;
 mod foreign_keys;
+mod online_indexes;
 mod parser_limits;
 mod queries;
 mod read_figures;

@@ -1,10 +1,13 @@
-//! Fills an index from the rows that are there already.
+//! Fills an index from the rows that are there already: at once, while nobody writes to the table,
+//! or row by row beside writers, who keep the index from the start.
 
-use store::transaction::{Expect, Locking};
-use store::{CellBatch, Mutation, Scan, TableId, Transaction};
+use std::sync::Arc;
+
+use store::transaction::{Expect, LockMode, LockWait, Locking};
+use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, base_columns, duplicate_veto};
+use super::entry::{EntryWriter, base_columns, base_key, duplicate_veto};
 use crate::change::RowState;
 use crate::row;
 use crate::violation::{self, DuplicateKey};
@@ -43,6 +46,96 @@ pub fn index_build(
         }
     }
     Ok(entry_count)
+}
+
+/// Fills an index that the table's observers keep already, beside writers, and returns the number of
+/// rows that were looked at.
+///
+/// Rows are taken in pieces, each in a transaction of its own that `begin` returns: a row is locked,
+/// and its entry computed from its newest version, so that no entry of an older one comes back.
+/// Whoever is to wait for a row holds no other.
+///
+/// # Errors
+///
+/// As [`index_build`]; the index has some entries then.
+pub fn index_fill(
+    begin: &dyn Fn() -> Arc<Transaction>,
+    base_table: TableId,
+    spec: &IndexSpec,
+) -> store::Result<u64> {
+    let reader = begin();
+    reader.begin_statement();
+    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let mut scanner = reader.scan(base_table, Scan { families, ..Scan::all() })?;
+    let mut filler = Filler {
+        base_table,
+        spec,
+        writer: EntryWriter::new(spec)
+            .map_err(|error| violation::value_error(&spec.name, error))?,
+        cells: CellBatch::new(),
+    };
+    let mut rows = CellBatch::new();
+    let mut row_count = 0;
+    while scanner.next_batch(BUILD_ROWS, &mut rows)? {
+        row_count += rows.row_count() as u64;
+        let keys: Vec<&[u8]> = rows.rows().map(|row| row.key()).collect();
+        let mut done = 0;
+        while done < keys.len() {
+            let transaction = begin();
+            transaction.begin_statement();
+            done += filler.fill(&transaction, &keys[done..])?;
+            transaction.commit()?;
+        }
+    }
+    Ok(row_count)
+}
+
+/// Writes entries of rows beside others who write.
+struct Filler<'s> {
+    base_table: TableId,
+    spec: &'s IndexSpec,
+    writer: EntryWriter<'s>,
+    cells: CellBatch,
+}
+
+impl Filler<'_> {
+    /// Writes the entries of the first of some rows; returns of how many. It ends before a row that
+    /// another transaction has locked, unless that is the first.
+    fn fill(&mut self, transaction: &Transaction, keys: &[&[u8]]) -> store::Result<usize> {
+        for (done, key) in keys.iter().enumerate() {
+            let wait = if done == 0 { LockWait::Wait } else { LockWait::Skip };
+            if !transaction.lock_row(self.base_table, key, LockMode::Exclusive, wait)? {
+                return Ok(done);
+            }
+            self.cells.clear();
+            let get = Get::new(key.to_vec());
+            if transaction.get_locked(self.base_table, &get, &mut self.cells)? {
+                self.add(transaction, key)?;
+            }
+        }
+        Ok(keys.len())
+    }
+
+    /// Writes the entry of the row in `cells`, if it has one and it is not there.
+    fn add(&mut self, transaction: &Transaction, row_key: &[u8]) -> store::Result<()> {
+        let value_error = |error| violation::value_error(&self.spec.name, error);
+        let state = RowState::of(&self.cells.row(0), self.spec.base_layout.family_count);
+        let entry = entry(&mut self.writer, row_key, &state).map_err(value_error)?;
+        let Some(entry) = entry else { return Ok(()) };
+        if entry.expect == Expect::Absent {
+            let (table, mut found) = (self.spec.store_table, CellBatch::new());
+            transaction.lock_row(table, &entry.row, LockMode::Exclusive, LockWait::Wait)?;
+            if transaction.get_locked(table, &Get::new(entry.row.clone()), &mut found)? {
+                let owner = base_key(self.spec, &found.row(0)).map_err(value_error)?;
+                return match owner == row_key {
+                    true => Ok(()),
+                    false => Err(duplicated(self.spec, &entry.row)),
+                };
+            }
+        }
+        let covered = Mutation { locking: Locking::Covered, expect: Expect::Anything, ..entry };
+        transaction.mutate(self.spec.store_table, vec![covered]).map(drop)
+    }
 }
 
 /// Returns the entries of some rows, in key order.

@@ -18,7 +18,7 @@ pub mod observer;
 pub mod build;
 pub mod verify;
 
-pub use build::index_build;
+pub use build::{index_build, index_fill};
 pub use entry::{base_key, index_entry, index_row_key};
 pub use observer::IndexObserver;
 pub use verify::{IndexDifference, check};

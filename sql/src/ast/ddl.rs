@@ -3,7 +3,7 @@
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
-use super::sequence::Identity;
+use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
 
 /// `CREATE TABLE`
@@ -232,6 +232,32 @@ pub struct Drop {
     pub table: Option<TableName>,
     /// `CASCADE`
     pub cascade: bool,
+    /// `DROP INDEX CONCURRENTLY`
+    pub concurrently: bool,
+}
+
+/// `REINDEX`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reindex {
+    /// What is built anew.
+    pub target: ReindexTarget,
+    /// `CONCURRENTLY`: writers do not wait.
+    pub concurrently: bool,
+}
+
+/// What REINDEX builds anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReindexTarget {
+    /// `INDEX i`
+    Index(TableName),
+    /// `TABLE t`: its indexes.
+    Table(TableName),
+    /// `SCHEMA s`: those of its tables.
+    Schema(Ident),
+    /// `DATABASE d`: all indexes.
+    Database(Ident),
+    /// `SYSTEM d`: those of the catalog, which has none.
+    System(Ident),
 }
 
 /// `COMMENT ON`
@@ -263,6 +289,8 @@ pub struct Truncate {
     pub names: Vec<TableName>,
     /// `RESTART IDENTITY`
     pub restart_identity: bool,
+    /// `CASCADE`: the tables that refer to them, too.
+    pub cascade: bool,
 }
 
 /// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
@@ -323,6 +351,8 @@ pub struct CreateView {
 pub struct CreateIndex {
     /// `UNIQUE`
     pub unique: bool,
+    /// `CONCURRENTLY`: writers of the table do not wait.
+    pub concurrently: bool,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
     /// The index; to be chosen if not written. It lives in the table's schema.
@@ -424,6 +454,29 @@ pub enum TableChange {
     },
     /// `ALTER COLUMN c DROP EXPRESSION`
     DropExpression {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The column.
+        column: Ident,
+    },
+    /// `ALTER COLUMN c ADD GENERATED … AS IDENTITY`
+    AddIdentity {
+        /// The column.
+        column: Ident,
+        /// What it is to be.
+        identity: Identity,
+    },
+    /// `ALTER COLUMN c SET GENERATED …`, `SET INCREMENT …`, `RESTART`
+    AlterIdentity {
+        /// The column.
+        column: Ident,
+        /// Who may give it a value, if that changes.
+        kind: Option<IdentityKind>,
+        /// What changes of its sequence.
+        options: SequenceOptions,
+    },
+    /// `ALTER COLUMN c DROP IDENTITY`
+    DropIdentity {
         /// `IF EXISTS`
         if_exists: bool,
         /// The column.

@@ -34,8 +34,8 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema, CreateTable,
     CreateTableAs, CreateView, Drop, IndexKey, LikeParts, LikeTable, Made, NewName, ObjectKind,
-    OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Rename, RenameSchema,
-    TableChange, TableOption, Truncate,
+    OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget,
+    Rename, RenameSchema, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -65,8 +65,8 @@ pub use sequence::{
 };
 pub use session::{
     Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
-    ExplainFormat, FetchDirection, IsolationLevel, Prepare, SetConstraints, SetScope, SetVariable,
-    TransactionModes,
+    ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints, SetScope,
+    SetVariable, TableLock, TransactionModes,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
@@ -221,6 +221,12 @@ pub enum Statement {
     DiscardPlans,
     /// `DISCARD SEQUENCES`
     DiscardSequences,
+    /// `DISCARD TEMP`
+    DiscardTemp,
+    /// `LOCK TABLE`
+    LockTables(LockTables),
+    /// `REINDEX`
+    Reindex(Reindex),
     /// `PREPARE`
     Prepare(Box<Prepare>),
     /// `EXECUTE name (arguments)`
@@ -260,6 +266,7 @@ pub enum Statement {
 
 impl Statement {
     /// Returns the text of PostgreSQL's command tag without its counts, for example `CREATE TABLE`.
+    #[expect(clippy::too_many_lines, reason = "one arm for each statement")]
     pub fn tag(&self) -> &'static str {
         match self {
             Statement::Query(_) => "SELECT",
@@ -318,6 +325,9 @@ impl Statement {
             Statement::DiscardAll => "DISCARD ALL",
             Statement::DiscardPlans => "DISCARD PLANS",
             Statement::DiscardSequences => "DISCARD SEQUENCES",
+            Statement::DiscardTemp => "DISCARD TEMP",
+            Statement::LockTables(_) => "LOCK TABLE",
+            Statement::Reindex(_) => "REINDEX",
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Deallocate(Some(_)) => "DEALLOCATE",

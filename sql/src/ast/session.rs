@@ -201,3 +201,35 @@ pub struct SetConstraints {
     /// `DEFERRED`
     pub deferred: bool,
 }
+
+/// `LOCK TABLE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockTables {
+    /// The tables, and views of tables.
+    pub names: Vec<TableName>,
+    /// What it keeps others from.
+    pub mode: TableLock,
+    /// `NOWAIT`
+    pub nowait: bool,
+}
+
+/// A mode of LOCK TABLE, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableLock {
+    /// `ACCESS SHARE`
+    AccessShare,
+    /// `ROW SHARE`
+    RowShare,
+    /// `ROW EXCLUSIVE`
+    RowExclusive,
+    /// `SHARE UPDATE EXCLUSIVE`
+    ShareUpdateExclusive,
+    /// `SHARE`
+    Share,
+    /// `SHARE ROW EXCLUSIVE`
+    ShareRowExclusive,
+    /// `EXCLUSIVE`
+    Exclusive,
+    /// `ACCESS EXCLUSIVE`
+    AccessExclusive,
+}

@@ -12,7 +12,7 @@ use crate::binder::prune::finish_expression;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::written::Written;
-use crate::catalog::table::{Index, Table};
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Arbiters, ConflictRow, ConflictTarget, Logical, OnConflict};
 
@@ -100,7 +100,10 @@ impl Binder<'_> {
         let is_meant = |index: &&Arc<Index>| {
             let spec = &index.spec;
             let is_known = |one: &Expr| one.follows_from(&known);
-            spec.unique && same(&spec.keys) && spec.predicate.iter().all(is_known)
+            spec.unique
+                && index.state == IndexState::Active
+                && same(&spec.keys)
+                && spec.predicate.iter().all(is_known)
         };
         let indexes = table.indexes.iter().filter(is_meant).map(|index| index.name.clone());
         let arbiters = Arbiters { primary_key: same(&primary_key), indexes: indexes.collect() };

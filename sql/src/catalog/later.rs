@@ -82,6 +82,8 @@ enum Addition {
     NullsNotDistinct { position: u32 },
     /// What holds of the rows of a partial index, by its position.
     Predicate { position: u32, text: String },
+    /// An index that is being built, by its position.
+    Building { position: u32 },
 }
 
 /// Returns the bytes of a table's record.
@@ -143,6 +145,9 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if let Some(text) = &*index.predicate {
             additions.push(Addition::Predicate { position, text: text.clone() });
         }
+        if *index.building {
+            additions.push(Addition::Building { position });
+        }
     }
     additions
 }
@@ -158,6 +163,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::Predicate { position, text } => {
             record.indexes.get_mut(position as usize)?.predicate.0 = Some(text);
+        }
+        Addition::Building { position } => {
+            record.indexes.get_mut(position as usize)?.building.0 = true;
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::ForeignKey { position, deferral } => {

@@ -257,6 +257,8 @@ pub struct IndexRecord {
     pub nulls_not_distinct: Later<bool>,
     /// SQL text of what holds of the rows that it is over; `None` for all rows.
     pub predicate: Later<Option<String>>,
+    /// It is kept up to date, and has not all entries yet: queries do not use it.
+    pub building: Later<bool>,
 }
 
 impl IndexRecord {

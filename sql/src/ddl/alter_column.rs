@@ -19,6 +19,7 @@ use crate::ddl::Ddl;
 use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
+use crate::ddl::identity::Filling;
 use crate::ddl::sequence::kept_default;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
@@ -33,7 +34,7 @@ impl Ddl<'_> {
         table: &Table,
         record: &mut TableRecord,
         column: &ast::ColumnDefinition,
-    ) -> Result<()> {
+    ) -> Result<Option<Filling>> {
         if table.visible_columns().count() >= COLUMNS_MAX {
             return Err(Error::new(
                 "54011",
@@ -42,13 +43,13 @@ impl Ddl<'_> {
         }
         let name = &column.name.name;
         if column.serial || column.identity.is_some() {
-            let hint = "Create a sequence, add the column, and set its default.";
-            return Err(Error::not_supported("ADD COLUMN with a sequence", hint).at(name.position));
+            return self.add_own_sequence(record, column).map(Some);
         }
         if column.generated.is_some() {
             record.columns.push(self.column_record(record, column)?);
             let catalog = self.changes.catalog(self.engine);
-            return generated::check(self.names(&catalog), &record.columns);
+            generated::check(self.names(&catalog), &record.columns)?;
+            return Ok(Some(Filling::Generated));
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
@@ -56,6 +57,7 @@ impl Ddl<'_> {
         let names = self.names(&catalog);
         let default = default.map(|default| kept_default(names, default)).transpose()?;
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
+        let mut filling = None;
         let value = match &column.default {
             None => self.value_of_domain(table, sql_type)?,
             Some(default) => {
@@ -68,21 +70,27 @@ impl Ddl<'_> {
                     names,
                 )?;
                 if bound.is_volatile() {
-                    let hint = "Add the column without a default, set it, and update the rows.";
-                    let what = "ADD COLUMN with a default that differs from row to row";
-                    return Err(Error::not_supported(what, hint).at(default.expr.position()));
+                    filling = Some(Filling::Default(bound));
+                    Datum::Null
+                } else {
+                    bound.eval_row(&[], &self.eval)?
                 }
-                bound.eval_row(&[], &self.eval)?
             }
         };
-        if column.not_null && value.is_null() && self.has_rows(table)? {
+        if column.not_null && value.is_null() && filling.is_none() && self.has_rows(table)? {
             let message = format!(
                 "column \"{}\" of relation \"{}\" contains null values",
                 name.value, table.name
             );
-            return Err(Error::new(sqlstate::NOT_NULL_VIOLATION, message));
+            return Err(Error {
+                table: Some(table.name.clone()),
+                column: Some(name.value.clone()),
+                ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)
+            });
         }
-        record.schema_version += 1;
+        if filling.is_none() {
+            record.schema_version += 1;
+        }
         record.columns.push(ColumnRecord {
             name: name.value.clone(),
             type_oid: sql_type.stored().0,
@@ -95,7 +103,7 @@ impl Ddl<'_> {
             missing: stored(&value, sql_type)?,
             dropped: false,
         });
-        Ok(())
+        Ok(filling)
     }
 
     /// Returns the value that a new column without a default has in rows that are there.
@@ -322,7 +330,7 @@ impl Ddl<'_> {
     }
 
     /// Returns whether a table has any row. No writer is under way: its lock is held.
-    fn has_rows(&self, table: &Table) -> Result<bool> {
+    pub(super) fn has_rows(&self, table: &Table) -> Result<bool> {
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
         let mut scanner = self.transaction.scan(table.id, Scan::all())?;
@@ -348,7 +356,7 @@ fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
 }
 
 /// Returns the family that a new column goes to.
-fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) -> Result<u8> {
+pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) -> Result<u8> {
     let families = &record.descriptor.families;
     let position = match &column.name.family {
         None => families.iter().position(|one| one.name == DEFAULT_FAMILY).unwrap_or(0),

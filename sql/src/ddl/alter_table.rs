@@ -88,6 +88,19 @@ impl Ddl<'_> {
                     return Ok(());
                 }
             }
+            TableChange::AddIdentity { column, identity } => {
+                self.add_identity(&table, &mut record, (column, identity))?;
+            }
+            TableChange::AlterIdentity { column, kind, options } => {
+                self.alter_identity(&table, &mut record, (column, *kind, options))?;
+            }
+            TableChange::DropIdentity { if_exists, column } => {
+                if self.drop_identity(&table, &mut record, (column, *if_exists))? {
+                    self.store_changed(&table, record)?;
+                    self.drop_own_sequence(&table, column)?;
+                }
+                return Ok(());
+            }
             TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
             TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
             TableChange::AddConstraint { constraint, not_valid } => {
@@ -102,21 +115,31 @@ impl Ddl<'_> {
                 set_deferral(&table, &mut record, &constraint.value, *deferral)?;
             }
             TableChange::RenameConstraint { constraint, to } => {
-                rename_constraint(&table, &mut record, constraint, to)?;
-                self.move_comment(table.oid, &constraint.value, &to.value)?;
-                let catalog = self.changes.catalog(self.engine);
-                let taken = catalog.relation(&table.schema, &to.value).is_some();
-                let is_index = record.indexes.iter().any(|index| index.name == to.value);
-                if taken && (is_index || record.primary_key_name == to.value) {
-                    let message = format!("relation \"{}\" already exists", to.value);
-                    return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
-                }
+                self.rename_constraint(&table, &mut record, (constraint, to))?;
             }
             TableChange::DropConstraint { if_exists, constraint, cascade } => {
                 return self.drop_constraint(&table, constraint, (*if_exists, *cascade));
             }
         }
         self.store_changed(&table, record)
+    }
+
+    fn rename_constraint(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        (constraint, to): (&ast::Ident, &ast::Ident),
+    ) -> Result<()> {
+        rename_constraint(table, record, constraint, to)?;
+        self.move_comment(table.oid, &constraint.value, &to.value)?;
+        let catalog = self.changes.catalog(self.engine);
+        let taken = catalog.relation(&table.schema, &to.value).is_some();
+        let is_index = record.indexes.iter().any(|index| index.name == to.value);
+        if taken && (is_index || record.primary_key_name == to.value) {
+            let message = format!("relation \"{}\" already exists", to.value);
+            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        }
+        Ok(())
     }
 
     /// Checks the rows of a table that a constraint was not checked for; returns false if there is
@@ -159,10 +182,9 @@ impl Ddl<'_> {
             }
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
         }
-        self.add_column(table, &mut record, column)?;
-        match column.generated {
+        match self.add_column(table, &mut record, column)? {
             None => self.store_changed(table, record)?,
-            Some(_) => self.rewrite_generated(table, record)?,
+            Some(filling) => self.fill_column(table, record, &filling)?,
         }
         constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one, false))
     }
@@ -260,7 +282,8 @@ impl Ddl<'_> {
                 let id = TableId(self.next_id()?);
                 self.write_next_id(id.0 + 1)?;
                 record.indexes.push(unique_index(&catalog, &record, constraint, key, id)?);
-                self.build_last_index(&catalog, &table, record)
+                let at = record.indexes.len() - 1;
+                self.build_index(&catalog, &table, record, at)
             }
         }
     }
@@ -319,6 +342,9 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::ColumnDefault { default: Some(_), .. } => "ALTER COLUMN ... SET DEFAULT",
         TableChange::ColumnDefault { default: None, .. } => "ALTER COLUMN ... DROP DEFAULT",
         TableChange::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
+        TableChange::AddIdentity { .. } => "ALTER COLUMN ... ADD IDENTITY",
+        TableChange::AlterIdentity { .. } => "ALTER COLUMN ... SET",
+        TableChange::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
         TableChange::AddConstraint { .. } => "ADD CONSTRAINT",
@@ -346,6 +372,7 @@ fn pass(change: &TableChange) -> u8 {
         TableChange::DropColumn { .. }
         | TableChange::DropConstraint { .. }
         | TableChange::DropExpression { .. }
+        | TableChange::DropIdentity { .. }
         | TableChange::DropNotNull(_) => 0,
         TableChange::ColumnType { .. } => 1,
         TableChange::AddColumn { .. } => 2,
@@ -357,10 +384,12 @@ fn pass(change: &TableChange) -> u8 {
                 0
             }
         }
+        TableChange::AddIdentity { .. } => 4,
         TableChange::AddConstraint { .. } => 5,
         TableChange::RenameColumn { .. }
         | TableChange::RenameConstraint { .. }
         | TableChange::AlterConstraint { .. }
+        | TableChange::AlterIdentity { .. }
         | TableChange::ValidateConstraint(_) => 6,
     }
 }
@@ -416,6 +445,7 @@ fn unique_index(
         descriptor,
         nulls_not_distinct: Later(key.nulls_not_distinct),
         predicate: Later::default(),
+        building: Later::default(),
     })
 }
 
@@ -426,6 +456,13 @@ fn rename_constraint(
     to: &ast::Ident,
 ) -> Result<()> {
     let (old, new) = (&constraint.value, &to.value);
+    let known = (!old.is_empty() && *old == record.primary_key_name)
+        || record.checks.iter().any(|check| check.name == *old)
+        || record.foreign_keys.iter().any(|key| key.name == *old)
+        || record.indexes.iter().any(|index| index.constraint && index.name == *old);
+    if !known {
+        return Err(no_constraint(table, old, "for table"));
+    }
     let foreign = record.foreign_keys.iter().any(|key| key.name == *new);
     if foreign || record.checks.iter().any(|check| check.name == *new) {
         let message =
@@ -443,8 +480,6 @@ fn rename_constraint(
     {
         index.name.clone_from(new);
         index.descriptor.name.clone_from(new);
-    } else {
-        return Err(no_constraint(table, old, "for table"));
     }
     Ok(())
 }

@@ -92,6 +92,7 @@ pub fn record(
         descriptor,
         nulls_not_distinct: Later(statement.nulls_not_distinct),
         predicate: Later(predicate(statement, &columns, names)?),
+        building: Later(statement.concurrently),
     })
 }
 

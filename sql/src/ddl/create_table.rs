@@ -388,6 +388,7 @@ fn unique_constraints(
             descriptor,
             nulls_not_distinct: Later(key.nulls_not_distinct),
             predicate: Later::default(),
+            building: Later::default(),
         });
     }
     Ok(())

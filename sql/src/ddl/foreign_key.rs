@@ -292,8 +292,10 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
         };
         index.keys.iter().map(|key| column(&key.expression)).collect()
     };
-    let unique =
-        referenced.indexes.iter().filter(|index| index.unique && index.predicate.is_none());
+    let unique = referenced
+        .indexes
+        .iter()
+        .filter(|index| index.unique && index.predicate.is_none() && !*index.building);
     let mut unique = unique.filter(|index| columns_of(index).is_some_and(is_over));
     match unique.next() {
         Some(index) => Ok(Some(index.oid)),

@@ -246,6 +246,7 @@ impl Source<'_> {
         });
         Ok(CreateIndex {
             unique: index.unique,
+            concurrently: false,
             if_not_exists: false,
             name: None,
             table: table.clone(),

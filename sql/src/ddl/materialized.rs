@@ -114,7 +114,8 @@ impl Ddl<'_> {
             self.write_next_id(id + 1)?;
             index.descriptor.id = TableId(id);
             record.indexes.push(index);
-            self.build_last_index(&catalog, &table, record)?;
+            let at = record.indexes.len() - 1;
+            self.build_index(&catalog, &table, record, at)?;
         }
         Ok(())
     }

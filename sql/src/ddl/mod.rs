@@ -26,6 +26,7 @@ mod comment;
 mod enumeration;
 mod foreign_key;
 mod generated;
+mod identity;
 mod domain;
 mod function;
 mod like;
@@ -40,7 +41,10 @@ mod temporary;
 mod coprocessor;
 mod split_options;
 mod quota;
+mod reindex;
 mod statistics;
+
+pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
 
@@ -57,7 +61,7 @@ use crate::catalog::record::{
     CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
 };
 use crate::catalog::schema::SYSTEM_SCHEMAS;
-use crate::catalog::table::Table;
+use crate::catalog::table::{IndexState, Table};
 use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -182,8 +186,37 @@ impl Changes {
 /// Locks a table against others for the rest of the transaction: shared by writers, exclusive for
 /// those who change the table itself.
 pub fn lock_table(transaction: &Transaction, table: TableId, mode: LockMode) -> Result<()> {
-    let row = [b"x", table.0.to_be_bytes().as_slice()].concat();
-    transaction.lock_row(CATALOG_TABLE, &row, mode, LockWait::Wait)?;
+    lock_row_of(transaction, table, LockRow::Writers, (mode, LockWait::Wait))
+}
+
+/// A row whose lock stands for something that is done to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockRow {
+    /// Shared by those who write to it, held alone by those who change the table itself.
+    Writers,
+    /// Of LOCK TABLE: held alone from SHARE UPDATE EXCLUSIVE on.
+    Changers,
+    /// Of LOCK TABLE: shared from ROW SHARE on, held alone from EXCLUSIVE on.
+    RowLockers,
+    /// Of LOCK TABLE: shared by all, held alone by ACCESS EXCLUSIVE.
+    Readers,
+}
+
+/// Locks a row that stands for a table.
+pub fn lock_row_of(
+    transaction: &Transaction,
+    table: TableId,
+    row: LockRow,
+    (mode, wait): (LockMode, LockWait),
+) -> Result<()> {
+    let prefix: &[u8] = match row {
+        LockRow::Writers => b"x",
+        LockRow::Changers => b"xc",
+        LockRow::RowLockers => b"xl",
+        LockRow::Readers => b"xr",
+    };
+    let row = [prefix, table.0.to_be_bytes().as_slice()].concat();
+    transaction.lock_row(CATALOG_TABLE, &row, mode, wait)?;
     Ok(())
 }
 
@@ -269,6 +302,12 @@ impl Ddl<'_> {
 
     /// Creates an index and fills it; only says so if it exists and the statement allows that.
     pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<()> {
+        self.add_index(statement).map(drop)
+    }
+
+    /// As [`Ddl::create_index`]; returns the number of the table and of an index that is to be
+    /// filled beside writers.
+    pub fn add_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<(u32, u32)>> {
         let catalog = self.lock_catalog()?;
         let table = self.table(&catalog, &statement.table)?;
         let record = self.record_of(&catalog, &table)?;
@@ -276,7 +315,7 @@ impl Ddl<'_> {
             && statement.if_not_exists
             && self.is_there(&catalog, &table.schema, name, true)?
         {
-            return Ok(());
+            return Ok(None);
         }
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         self.engine.coprocessors.check_expiry(&table, None, true)?;
@@ -291,20 +330,23 @@ impl Ddl<'_> {
         self.write_next_id(id + 1)?;
         let mut record = TableRecord::clone(&record);
         record.indexes.push(index);
-        self.build_last_index(&catalog, &table, record)
+        let at = record.indexes.len() - 1;
+        self.build_index(&catalog, &table, record, at)?;
+        Ok(Some((table.oid, id)))
     }
 
-    /// Creates the last index of a record in the store, fills it and stores the record. The table's
-    /// lock is held.
-    fn build_last_index(
+    /// Creates an index of a record in the store, by its position, fills it unless that is done
+    /// beside writers, and stores the record. The table's lock is held.
+    fn build_index(
         &mut self,
         catalog: &Catalog,
         table: &Table,
         record: TableRecord,
+        at: usize,
     ) -> Result<()> {
         let changed = assemble::table(catalog, &record, Arc::clone(&table.coprocessors))?;
-        let index = changed.indexes.last().map(Arc::clone);
-        if let Some(index) = record.indexes.last() {
+        let index = changed.indexes.get(at).map(Arc::clone);
+        if let Some(index) = record.indexes.get(at) {
             self.create_in_store(&index.descriptor)?;
         }
         // No writer is under way: the table's lock is exclusive. What was committed before is to be
@@ -313,7 +355,7 @@ impl Ddl<'_> {
         self.transaction.begin_statement();
         self.changes.touched.push(table.oid);
         self.store_record(catalog, changed, record)?;
-        if let Some(index) = index {
+        if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
             coprocessors::index::index_build(self.transaction, table.id, &index.spec)?;
         }
         Ok(())

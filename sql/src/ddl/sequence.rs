@@ -29,7 +29,7 @@ impl Ddl<'_> {
         if let Some(Some(owner)) = &statement.options.owned_by {
             sequence.owned_by = Some(self.owner_of(&catalog, &schema, owner)?);
         }
-        self.add_sequence(sequence)
+        self.add_sequence(sequence).map(drop)
     }
 
     /// Changes a sequence; only says so if there is none and the statement allows that.
@@ -53,14 +53,21 @@ impl Ddl<'_> {
             }
         };
         let options = &statement.options;
-        let mut sequence = changed(old, options)?;
-        match &options.owned_by {
-            Some(Some(owner)) => {
-                sequence.owned_by = Some(self.owner_of(&catalog, &old.schema, owner)?);
-            }
-            Some(None) => sequence.owned_by = None,
-            None => {}
-        }
+        let owned_by = match &options.owned_by {
+            Some(Some(owner)) => Some(self.owner_of(&catalog, &old.schema, owner)?),
+            Some(None) => None,
+            None => old.owned_by,
+        };
+        self.change_sequence(&Sequence { owned_by, ..old.as_ref().clone() }, options)
+    }
+
+    /// Changes a sequence, but for its owner.
+    pub(super) fn change_sequence(
+        &mut self,
+        old: &Sequence,
+        options: &SequenceOptions,
+    ) -> Result<()> {
+        let sequence = changed(old, options)?;
         let Some(restart) = options.restart else {
             return self.store_sequence(sequence);
         };
@@ -90,38 +97,50 @@ impl Ddl<'_> {
             if !column.serial && column.identity.is_none() {
                 continue;
             }
-            let table = &record.name;
-            let column_name = &column.name.name.value;
-            let catalog = self.changes.catalog(self.engine);
-            let mut taken = name::Taken::of(&catalog, &record.schema);
-            taken.add(table);
-            record.indexes.iter().for_each(|index| taken.add(&index.name));
-            taken.add(&record.primary_key_name);
-            let stem = name::sequence(table, column_name);
-            let sequence_name = name::numbered(&stem, |candidate| taken.contains(candidate));
-            let sequence_name = ObjectName::new(&record.schema, &sequence_name);
             let none = SequenceOptions::default();
             let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);
             let data_type = column.type_name.sql_type.base;
-            if column.identity.is_some() && Sequence::range_of(data_type).is_err() {
-                let message = "identity column type must be smallint, integer, or bigint";
-                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-            }
-            let mut sequence = new_sequence(&sequence_name, options, data_type)?;
-            sequence.owned_by = Some((record.oid, position as u32));
-            self.add_sequence(sequence)?;
-            let named = sequence_name.to_string().replace('\'', "''");
-            record.columns[position].default = Some(format!("nextval('{named}')"));
+            let is_identity = column.identity.is_some();
+            self.create_own_sequence(record, position, (options, data_type, is_identity))?;
         }
         Ok(())
     }
 
-    /// Gives a sequence its numbers and stores it.
-    pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<()> {
-        sequence.oid = self.next_id()?;
-        sequence.id = sequence.oid;
-        self.write_next_id(sequence.oid + 1)?;
-        self.store_sequence(sequence)
+    /// Creates the sequence of a serial or identity column, whose default takes from it; returns
+    /// its number.
+    pub(super) fn create_own_sequence(
+        &mut self,
+        record: &mut TableRecord,
+        position: usize,
+        (options, data_type, is_identity): (&SequenceOptions, DataType, bool),
+    ) -> Result<u32> {
+        if is_identity && Sequence::range_of(data_type).is_err() {
+            let message = "identity column type must be smallint, integer, or bigint";
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        let catalog = self.changes.catalog(self.engine);
+        let mut taken = name::Taken::of(&catalog, &record.schema);
+        taken.add(&record.name);
+        record.indexes.iter().for_each(|index| taken.add(&index.name));
+        taken.add(&record.primary_key_name);
+        let stem = name::sequence(&record.name, &record.columns[position].name);
+        let sequence_name = name::numbered(&stem, |candidate| taken.contains(candidate));
+        let sequence_name = ObjectName::new(&record.schema, &sequence_name);
+        let mut sequence = new_sequence(&sequence_name, options, data_type)?;
+        sequence.owned_by = Some((record.oid, position as u32));
+        let oid = self.add_sequence(sequence)?;
+        let named = sequence_name.to_string().replace('\'', "''");
+        record.columns[position].default = Some(format!("nextval('{named}')"));
+        Ok(oid)
+    }
+
+    /// Gives a sequence its numbers and stores it; returns its number.
+    pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<u32> {
+        let oid = self.next_id()?;
+        (sequence.oid, sequence.id) = (oid, oid);
+        self.write_next_id(oid + 1)?;
+        self.store_sequence(sequence)?;
+        Ok(oid)
     }
 
     /// Writes a sequence and makes it part of the visible catalog.

@@ -38,6 +38,9 @@ impl Ddl<'_> {
                 tables.push(table);
             }
         }
+        if statement.cascade {
+            self.add_referencing(&catalog, &mut tables);
+        }
         for table in &tables {
             lock_table(self.transaction, table.id, LockMode::Exclusive)?;
             self.check_unwatched(table)?;
@@ -50,6 +53,21 @@ impl Ddl<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds the tables that refer to these, and those that refer to them.
+    fn add_referencing(&mut self, catalog: &Catalog, tables: &mut Vec<Arc<Table>>) {
+        let mut next = 0;
+        while let Some(oid) = tables.get(next).map(|table| table.oid) {
+            next += 1;
+            for (referencing, _) in catalog.referencing(oid) {
+                if !tables.iter().any(|known| known.oid == referencing.oid) {
+                    let message = format!("truncate cascades to table \"{}\"", referencing.name);
+                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    tables.push(Arc::clone(referencing));
+                }
+            }
+        }
     }
 
     /// What coprocessors keep of rows would go on to tell of those that are gone.

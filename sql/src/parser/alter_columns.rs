@@ -102,6 +102,14 @@ impl Cursor<'_> {
         } else if self.take_words(&["drop", "expression"]) {
             let if_exists = self.take_words(&["if", "exists"]);
             TableChange::DropExpression { if_exists, column }
+        } else if self.take_words(&["add", "generated"]) {
+            TableChange::AddIdentity { column, identity: self.identity()? }
+        } else if self.take_words(&["drop", "identity"]) {
+            let if_exists = self.take_words(&["if", "exists"]);
+            TableChange::DropIdentity { if_exists, column }
+        } else if self.alters_identity() {
+            let (kind, options) = self.identity_changes()?;
+            TableChange::AlterIdentity { column, kind, options }
         } else if self.take_words(&["set", "not", "null"]) {
             TableChange::SetNotNull(column)
         } else if self.take_words(&["drop", "not", "null"]) {

@@ -138,7 +138,7 @@ impl Cursor<'_> {
                 self.expect_words(&["always", "as"])?;
                 let expression = self.check_expr()?;
                 self.expect_words(&["stored"])?;
-                ("generation clauses", column.generated.replace(expression).is_some())
+                ("generation clauses specified", column.generated.replace(expression).is_some())
             }
             false => {
                 let identity = self.identity()?;
@@ -150,8 +150,7 @@ impl Cursor<'_> {
             return Ok(());
         }
         let name = &column.name.name.value;
-        let message =
-            format!("multiple {what} specified for column \"{name}\" of table \"{table}\"");
+        let message = format!("multiple {what} for column \"{name}\" of table \"{table}\"");
         Err(ParseError::syntax(message, position))
     }
 

@@ -384,10 +384,7 @@ impl Cursor<'_> {
 
     fn create_index(&mut self, unique: bool) -> Result<Statement> {
         self.expect_words(&["index"])?;
-        if self.is_word("concurrently") {
-            return Err(ParseError::unsupported("CREATE INDEX CONCURRENTLY", self.position())
-                .with_hint("Use CREATE INDEX."));
-        }
+        let concurrently = self.take_word("concurrently");
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
         let name = if self.is_word("on") { None } else { Some(self.name()?) };
         if if_not_exists && name.is_none() {
@@ -408,6 +405,7 @@ impl Cursor<'_> {
         };
         let mut index = CreateIndex {
             unique,
+            concurrently,
             if_not_exists,
             name,
             table,

@@ -25,10 +25,7 @@ impl Cursor<'_> {
                 word => Err(ParseError::unsupported(format!("DROP {word}"), position)),
             };
         };
-        if self.is_word("concurrently") {
-            return Err(ParseError::unsupported("DROP INDEX CONCURRENTLY", self.position())
-                .with_hint("Use DROP INDEX."));
-        }
+        let concurrently = kind == ObjectKind::Index && self.take_word("concurrently");
         let if_exists = self.take_words(&["if", "exists"]);
         let names = match kind {
             ObjectKind::Schema => {
@@ -42,13 +39,14 @@ impl Cursor<'_> {
             false => None,
         };
         let cascade = self.cascade();
-        Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade }))
+        Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade, concurrently }))
     }
 
     pub(super) fn truncate(&mut self) -> Result<Statement> {
         self.expect_words(&["truncate"])?;
         self.take_word("table");
         let names = self.list(|cursor| {
+            cursor.take_word("only");
             let name = cursor.table_name()?;
             cursor.take(&Token::Mul);
             Ok(name)
@@ -57,9 +55,8 @@ impl Cursor<'_> {
         if !restart_identity {
             self.take_words(&["continue", "identity"]);
         }
-        // Nothing refers to a table by its rows.
-        self.cascade();
-        Ok(Statement::Truncate(Truncate { names, restart_identity }))
+        let cascade = self.cascade();
+        Ok(Statement::Truncate(Truncate { names, restart_identity, cascade }))
     }
 
     /// Takes the word for a kind of object.

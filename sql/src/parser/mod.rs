@@ -49,6 +49,7 @@ mod references;
 mod alter;
 mod alter_columns;
 mod session;
+mod maintenance;
 mod copy;
 
 pub use error::ParseError;
@@ -341,6 +342,8 @@ impl Cursor<'_> {
             "declare" => self.declare(),
             "fetch" => self.fetch(),
             "close" => self.close(),
+            "lock" => self.lock(),
+            "reindex" => self.reindex(),
             "unlisten" => self.unlisten(),
             "analyze" | "analyse" => self.analyze(),
             "vacuum" => self.vacuum(),
@@ -392,11 +395,9 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "import",
         "listen",
         "load",
-        "lock",
         "move",
         "notify",
         "reassign",
-        "reindex",
         "revoke",
         "security",
         "table",
@@ -414,7 +415,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
         "table" => "Write SELECT * FROM the table.",
         "move" => "Use FETCH and leave out the rows.",
-        "lock" => "Use SELECT … FOR UPDATE.",
         _ => "Leave the statement out.",
     };
     let construct = word.to_uppercase();

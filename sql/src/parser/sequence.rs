@@ -42,53 +42,103 @@ impl Cursor<'_> {
     /// Reads options in any order, each once.
     fn sequence_options(&mut self, alters: bool) -> Result<SequenceOptions> {
         let mut options = SequenceOptions::default();
-        loop {
+        while self.sequence_option(alters, &mut options)? {}
+        Ok(options)
+    }
+
+    /// Reads one option; returns false if there is none.
+    fn sequence_option(&mut self, alters: bool, options: &mut SequenceOptions) -> Result<bool> {
+        let position = self.position();
+        let fresh = if self.take_word("as") {
+            let data_type = self.type_name()?;
+            options.data_type.replace(data_type).is_none()
+        } else if self.take_word("increment") {
+            self.take_word("by");
+            let number = self.whole_number()?;
+            options.increment.replace(number).is_none()
+        } else if self.take_words(&["no", "minvalue"]) {
+            options.min.replace(None).is_none()
+        } else if self.take_word("minvalue") {
+            let number = self.whole_number()?;
+            options.min.replace(Some(number)).is_none()
+        } else if self.take_words(&["no", "maxvalue"]) {
+            options.max.replace(None).is_none()
+        } else if self.take_word("maxvalue") {
+            let number = self.whole_number()?;
+            options.max.replace(Some(number)).is_none()
+        } else if self.take_word("start") {
+            self.take_word("with");
+            let number = self.whole_number()?;
+            options.start.replace(number).is_none()
+        } else if self.take_word("cache") {
+            let number = self.whole_number()?;
+            options.cache.replace(number).is_none()
+        } else if self.take_words(&["no", "cycle"]) {
+            options.cycle.replace(false).is_none()
+        } else if self.take_word("cycle") {
+            options.cycle.replace(true).is_none()
+        } else if self.take_words(&["owned", "by", "none"]) {
+            options.owned_by.replace(None).is_none()
+        } else if self.take_words(&["owned", "by"]) {
+            let owner = self.owner()?;
+            options.owned_by.replace(Some(owner)).is_none()
+        } else if alters && self.take_word("restart") {
+            let with = self.take_word("with")
+                || matches!(self.peek(), Token::Number(..) | Token::Minus | Token::Plus);
+            let number = with.then(|| self.whole_number()).transpose()?;
+            options.restart.replace(number).is_none()
+        } else {
+            return Ok(false);
+        };
+        match fresh {
+            true => Ok(true),
+            false => Err(ParseError::syntax("conflicting or redundant options", position)),
+        }
+    }
+
+    /// Returns whether SET GENERATED, SET with an option of a sequence, or RESTART is next.
+    pub(super) fn alters_identity(&self) -> bool {
+        const OPTIONS: &[&str] = &[
+            "generated",
+            "increment",
+            "minvalue",
+            "maxvalue",
+            "no",
+            "start",
+            "cache",
+            "cycle",
+            "restart",
+            "sequence",
+        ];
+        self.is_word("restart")
+            || (self.is_word("set") && OPTIONS.iter().any(|word| self.nth_word_is(1, word)))
+    }
+
+    /// Reads what is to change of an identity column.
+    pub(super) fn identity_changes(&mut self) -> Result<(Option<IdentityKind>, SequenceOptions)> {
+        let (mut kind, mut options) = (None, SequenceOptions::default());
+        while self.alters_identity() {
             let position = self.position();
-            let fresh = if self.take_word("as") {
-                let data_type = self.type_name()?;
-                options.data_type.replace(data_type).is_none()
-            } else if self.take_word("increment") {
-                self.take_word("by");
-                let number = self.whole_number()?;
-                options.increment.replace(number).is_none()
-            } else if self.take_words(&["no", "minvalue"]) {
-                options.min.replace(None).is_none()
-            } else if self.take_word("minvalue") {
-                let number = self.whole_number()?;
-                options.min.replace(Some(number)).is_none()
-            } else if self.take_words(&["no", "maxvalue"]) {
-                options.max.replace(None).is_none()
-            } else if self.take_word("maxvalue") {
-                let number = self.whole_number()?;
-                options.max.replace(Some(number)).is_none()
-            } else if self.take_word("start") {
-                self.take_word("with");
-                let number = self.whole_number()?;
-                options.start.replace(number).is_none()
-            } else if self.take_word("cache") {
-                let number = self.whole_number()?;
-                options.cache.replace(number).is_none()
-            } else if self.take_words(&["no", "cycle"]) {
-                options.cycle.replace(false).is_none()
-            } else if self.take_word("cycle") {
-                options.cycle.replace(true).is_none()
-            } else if self.take_words(&["owned", "by", "none"]) {
-                options.owned_by.replace(None).is_none()
-            } else if self.take_words(&["owned", "by"]) {
-                let owner = self.owner()?;
-                options.owned_by.replace(Some(owner)).is_none()
-            } else if alters && self.take_word("restart") {
-                let with = self.take_word("with")
-                    || matches!(self.peek(), Token::Number(..) | Token::Minus | Token::Plus);
-                let number = with.then(|| self.whole_number()).transpose()?;
-                options.restart.replace(number).is_none()
-            } else {
-                return Ok(options);
-            };
-            if !fresh {
+            self.take_word("set");
+            if !self.take_word("generated") {
+                if !self.sequence_option(true, &mut options)? {
+                    return Err(self.unexpected());
+                }
+                continue;
+            }
+            if kind.replace(self.identity_kind()?).is_some() {
                 return Err(ParseError::syntax("conflicting or redundant options", position));
             }
         }
+        Ok((kind, options))
+    }
+
+    fn identity_kind(&mut self) -> Result<IdentityKind> {
+        if self.take_word("always") {
+            return Ok(IdentityKind::Always);
+        }
+        self.expect_words(&["by", "default"])?;
+        Ok(IdentityKind::ByDefault)
     }
 
     fn owner(&mut self) -> Result<(TableName, crate::ast::Ident)> {
@@ -133,12 +183,7 @@ impl Cursor<'_> {
     /// Reads `GENERATED … AS IDENTITY` from behind GENERATED.
     pub(super) fn identity(&mut self) -> Result<Identity> {
         let position = self.position();
-        let kind = if self.take_word("always") {
-            IdentityKind::Always
-        } else {
-            self.expect_words(&["by", "default"])?;
-            IdentityKind::ByDefault
-        };
+        let kind = self.identity_kind()?;
         self.expect_words(&["as"])?;
         if self.peek() == &Token::LParen {
             let message = "for a generated column, GENERATED ALWAYS must be specified";

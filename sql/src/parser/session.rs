@@ -219,10 +219,9 @@ impl Cursor<'_> {
                 self.advance();
                 Ok(Statement::DiscardSequences)
             }
-            word @ ("temp" | "temporary") => {
-                let construct = format!("DISCARD {}", word.to_uppercase());
-                Err(ParseError::unsupported(construct, self.position())
-                    .with_hint("Use DISCARD ALL."))
+            "temp" | "temporary" => {
+                self.advance();
+                Ok(Statement::DiscardTemp)
             }
             _ => Err(self.unexpected()),
         }

@@ -9,9 +9,11 @@
 //! After an error it calls [`Session::fail`].
 
 mod analyze;
+mod concurrently;
 mod create_as;
 mod cursors;
 mod deferred;
+mod lock_tables;
 mod materialized;
 mod plan_cache;
 mod prepared;

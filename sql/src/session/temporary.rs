@@ -26,6 +26,16 @@ impl Session {
         self.in_ddl("COMMIT", |ddl| ddl.end_temporary(&due))
     }
 
+    /// Drops all that is temporary, as part of the transaction.
+    pub(super) fn discard_temporary(&mut self) -> Result<()> {
+        let schema = self.settings.temp_schema().to_owned();
+        let known = !schema.is_empty() && self.catalog().schema(&schema).is_some();
+        match known {
+            true => self.in_ddl("DISCARD TEMP", |ddl| ddl.drop_temporary(&schema)),
+            false => Ok(()),
+        }
+    }
+
     /// Drops all that is temporary. A failure leaves it to the next start.
     pub(super) fn drop_temporary(&mut self) {
         let schema = self.settings.temp_schema().to_owned();

@@ -45,7 +45,13 @@ impl Session {
             | Statement::RollbackTo(_)
             | Statement::Release(_)
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
+            Statement::CreateIndex(create) if create.concurrently => {
+                self.create_concurrently(create)?;
+            }
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
+            Statement::Reindex(reindex) => self.run_reindex(reindex)?,
+            Statement::LockTables(lock) => self.run_lock(lock)?,
+            Statement::DiscardTemp => self.discard_temporary()?,
             Statement::CreateTableAs(create) => return self.run_create_as(create),
             Statement::Refresh(refresh) => self.run_refresh(refresh)?,
             Statement::Set(set) => self.run_set(set)?,
@@ -215,6 +221,9 @@ impl Session {
     }
 
     fn run_ddl(&mut self, statement: &Statement) -> Result<()> {
+        if let Statement::Drop(drop) = statement {
+            self.check_drop_concurrently(drop)?;
+        }
         let open = self.begin_statement();
         let repeatable = open.modes.isolation == Isolation::RepeatableRead;
         // They read what is there, and must see all of it.
@@ -360,12 +369,7 @@ impl Session {
     }
 
     fn discard_all(&mut self) -> Result<()> {
-        if self.open.as_ref().is_some_and(|open| open.in_block) {
-            return Err(Error::new(
-                sqlstate::ACTIVE_SQL_TRANSACTION,
-                "DISCARD ALL cannot run inside a transaction block",
-            ));
-        }
+        self.refuse_in_block("DISCARD ALL")?;
         self.settings.reset_all();
         self.cursors.clear();
         self.statements.clear();

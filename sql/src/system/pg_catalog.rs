@@ -14,6 +14,7 @@ use crate::catalog::name;
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
+use crate::catalog::table::IndexState;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::system::definition;
@@ -337,6 +338,10 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         _ => return None,
     };
     let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
+    let is_valid = match &relation.kind {
+        Kind::Index(_, index) => index.state == IndexState::Active,
+        _ => true,
+    };
     let numbers = keys.iter().map(|key| key.number).chain(included.iter().copied());
     let option = |key: &definition::IndexKey| {
         let descending = if key.descending { DESCENDING } else { 0 };
@@ -356,7 +361,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indnullsnotdistinct", Datum::Bool(definition::nulls_not_distinct(relation))),
         ("indisprimary", Datum::Bool(is_primary)),
         ("indimmediate", Datum::Bool(true)),
-        ("indisvalid", Datum::Bool(true)),
+        ("indisvalid", Datum::Bool(is_valid)),
         ("indisready", Datum::Bool(true)),
         ("indislive", Datum::Bool(true)),
         ("indkey", vector(numbers.map(int2).collect())),

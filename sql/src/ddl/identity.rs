@@ -1,0 +1,204 @@
+//! Columns whose values come from a sequence of their own, or differ from row to row, given to a
+//! table that has rows; and ALTER COLUMN … IDENTITY.
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+use types::{DataType, Datum};
+
+use crate::ast::{self, IdentityKind, SequenceOptions};
+use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
+use crate::catalog::sequence::Sequence;
+use crate::catalog::table::Table;
+use crate::ddl::Ddl;
+use crate::ddl::alter_column::{column_of, family_of};
+use crate::ddl::dependency::Object;
+use crate::error::{Error, Result, sqlstate};
+
+/// What the rows that are there get in a new column, where it differs from row to row.
+pub(super) enum Filling {
+    /// The value of a generated column.
+    Generated,
+    /// A default that is computed for each row.
+    Default(Expr),
+    /// The next number of a sequence.
+    Sequence(Arc<Sequence>),
+}
+
+impl Ddl<'_> {
+    /// Adds a serial or identity column, and creates its sequence.
+    pub(super) fn add_own_sequence(
+        &mut self,
+        record: &mut TableRecord,
+        column: &ast::ColumnDefinition,
+    ) -> Result<Filling> {
+        let catalog = self.changes.catalog(self.engine);
+        let sql_type = catalog.type_named(&column.type_name, &self.path)?;
+        let (type_oid, modifier) = sql_type.stored();
+        record.columns.push(ColumnRecord {
+            name: column.name.name.value.clone(),
+            type_oid,
+            modifier,
+            not_null: true,
+            default: None,
+            generated: None,
+            family: family_of(record, column)?,
+            identity: column.identity.as_ref().map(|identity| kind_of(identity.kind)),
+            missing: None,
+            dropped: false,
+        });
+        let none = SequenceOptions::default();
+        let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);
+        let of = (options, sql_type.base, column.identity.is_some());
+        let oid = self.create_own_sequence(record, record.columns.len() - 1, of)?;
+        let catalog = self.changes.catalog(self.engine);
+        catalog.sequence(oid).cloned().map(Filling::Sequence).ok_or_else(|| {
+            Error::new(sqlstate::INTERNAL_ERROR, "the sequence of a column is not there")
+        })
+    }
+
+    /// Stores a table with a new column behind the others, and writes its rows anew with what the
+    /// column has in each.
+    pub(super) fn fill_column(
+        &mut self,
+        table: &Table,
+        mut record: TableRecord,
+        filling: &Filling,
+    ) -> Result<()> {
+        if matches!(filling, Filling::Generated) {
+            return self.rewrite_generated(table, record);
+        }
+        record.schema_version += 1;
+        if !self.has_rows(table)? {
+            return self.store_changed(table, record);
+        }
+        let (eval, engine) = (self.eval.clone(), self.engine);
+        let Some(target) = record.columns.last() else { return Ok(()) };
+        let data_type = self.changes.catalog(engine).column_type(target)?.base;
+        self.rewrite(table, record, &mut |row| {
+            row.push(match filling {
+                Filling::Default(default) => default.eval_row(&[], &eval)?,
+                Filling::Sequence(sequence) => {
+                    whole_number(engine.sequences.next(sequence)?, data_type)?
+                }
+                Filling::Generated => Datum::Null,
+            });
+            Ok(())
+        })
+    }
+
+    /// Has a column take its values from a sequence of its own.
+    pub(super) fn add_identity(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        (column, identity): (&ast::Ident, &ast::Identity),
+    ) -> Result<()> {
+        let position = column_of(table, column)?;
+        let known = &table.columns[position];
+        let refused = |what: &str| {
+            let message =
+                format!("column \"{}\" of relation \"{}\" {what}", column.value, table.name);
+            Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+        };
+        if !record.columns[position].not_null {
+            return refused("must be declared NOT NULL before identity can be added");
+        }
+        if known.identity.is_some() {
+            return refused("is already an identity column");
+        }
+        if record.columns[position].default.is_some() {
+            return refused("already has a default value");
+        }
+        let of = (&identity.options, known.sql_type.base, true);
+        self.create_own_sequence(record, position, of)?;
+        record.columns[position].identity = Some(kind_of(identity.kind));
+        Ok(())
+    }
+
+    /// Changes who may give values to an identity column, and its sequence.
+    pub(super) fn alter_identity(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        (column, kind, options): (&ast::Ident, Option<IdentityKind>, &SequenceOptions),
+    ) -> Result<()> {
+        let position = column_of(table, column)?;
+        if table.columns[position].identity.is_none() {
+            return Err(no_identity(table, column));
+        }
+        if let Some(kind) = kind {
+            record.columns[position].identity = Some(kind_of(kind));
+        }
+        match self.own_sequence(table, position) {
+            Some(sequence) if *options != SequenceOptions::default() => {
+                self.change_sequence(&sequence, options)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes an identity column a plain one, and drops its sequence; returns whether it was one.
+    pub(super) fn drop_identity(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        (column, if_exists): (&ast::Ident, bool),
+    ) -> Result<bool> {
+        let position = column_of(table, column)?;
+        if table.columns[position].identity.is_none() {
+            let missing = no_identity(table, column);
+            if !if_exists {
+                return Err(missing);
+            }
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
+            return Ok(false);
+        }
+        record.columns[position].identity = None;
+        record.columns[position].default = None;
+        Ok(true)
+    }
+
+    /// Drops the sequence of a column that takes nothing from it any more.
+    pub(super) fn drop_own_sequence(&mut self, table: &Table, column: &ast::Ident) -> Result<()> {
+        let position = column_of(table, column)?;
+        match self.own_sequence(table, position) {
+            Some(sequence) => self.remove(&Object::Sequence(sequence.oid), false, &[]),
+            None => Ok(()),
+        }
+    }
+
+    fn own_sequence(&self, table: &Table, position: usize) -> Option<Arc<Sequence>> {
+        let catalog = self.changes.catalog(self.engine);
+        let owner = Some((table.oid, position as u32));
+        catalog.sequences().find(|sequence| sequence.owned_by == owner).cloned()
+    }
+}
+
+fn kind_of(kind: IdentityKind) -> IdentityRecord {
+    match kind {
+        IdentityKind::Always => IdentityRecord::Always,
+        IdentityKind::ByDefault => IdentityRecord::ByDefault,
+    }
+}
+
+/// Returns a number of a sequence as a value of a column: the sequence is of the column's type.
+fn whole_number(value: i64, data_type: DataType) -> Result<Datum> {
+    let narrow = match data_type {
+        DataType::Int2 => i16::try_from(value).ok().map(Datum::Int2),
+        DataType::Int4 => i32::try_from(value).ok().map(Datum::Int4),
+        _ => Some(Datum::Int8(value)),
+    };
+    narrow.ok_or_else(|| {
+        let message = format!("{} out of range", data_type.sql_name());
+        Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    })
+}
+
+fn no_identity(table: &Table, column: &ast::Ident) -> Error {
+    let message = format!(
+        "column \"{}\" of relation \"{}\" is not an identity column",
+        column.value, table.name
+    );
+    Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}

@@ -1,0 +1,186 @@
+//! Indexes built anew, and built beside writers.
+//!
+//! An index that is built CONCURRENTLY is first stored as one that is being built: from that commit
+//! on whoever writes to the table keeps it, and queries do not use it. Then
+//! [`index_fill`](coprocessors::index::index_fill) adds the entries of the rows that were there,
+//! and another commit has queries use it. One that a crash has left half-built stays as it is,
+//! invalid, until it is dropped or REINDEXed.
+
+use std::sync::Arc;
+
+use store::TableId;
+use store::transaction::LockMode;
+
+use crate::ast;
+use crate::catalog::later::Later;
+use crate::catalog::record::TableRecord;
+use crate::catalog::{Catalog, Relation};
+use crate::ddl::dependency::Object;
+use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+
+/// The name that the new form of an index has until it takes the place of the old one.
+const NEW_FORM: &str = "_ccnew";
+
+/// An index by the numbers of its table and of itself.
+pub type IndexOf = (u32, u32);
+
+impl Ddl<'_> {
+    /// Returns the indexes that a REINDEX is about, and tells the client of tables without any.
+    ///
+    /// # Errors
+    ///
+    /// 42P01, 42809 and 3F000 for names that stand for nothing, or for something else.
+    pub fn to_reindex(&mut self, statement: &ast::Reindex) -> Result<Vec<IndexOf>> {
+        let catalog = self.lock_catalog()?;
+        let of_table = |oid: u32| {
+            let table = catalog.table(oid);
+            let indexes = table.iter().flat_map(|table| &table.indexes);
+            indexes.map(|index| (oid, index.oid)).collect::<Vec<_>>()
+        };
+        match &statement.target {
+            ast::ReindexTarget::Index(name) => match self.find(&catalog, name) {
+                Some(Relation::Index(table, index)) => Ok(vec![(table.oid, index.oid)]),
+                // It is where the rows are.
+                Some(Relation::PrimaryKey(_)) => Ok(Vec::new()),
+                found => Err(wrong(found, name, "an index")),
+            },
+            ast::ReindexTarget::Table(name) => match self.find(&catalog, name) {
+                Some(Relation::Table(table)) => {
+                    let found = of_table(table.oid);
+                    if found.is_empty() && table.primary_key_name.is_empty() {
+                        let what = match statement.concurrently {
+                            true => "indexes that can be reindexed concurrently",
+                            false => "indexes to reindex",
+                        };
+                        let message = format!("table \"{}\" has no {what}", table.name);
+                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    }
+                    Ok(found)
+                }
+                found => Err(wrong(found, name, "a table or materialized view")),
+            },
+            ast::ReindexTarget::Schema(name) if catalog.schema(&name.value).is_none() => {
+                Err(no_schema(&name.value))
+            }
+            ast::ReindexTarget::Schema(name) => {
+                let tables = catalog.tables().into_iter().filter(|one| one.schema == name.value);
+                Ok(tables.flat_map(|table| of_table(table.oid)).collect())
+            }
+            ast::ReindexTarget::Database(_) => {
+                Ok(catalog.tables().into_iter().flat_map(|table| of_table(table.oid)).collect())
+            }
+            ast::ReindexTarget::System(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Builds an index anew while writers wait.
+    pub fn rebuild_index(&mut self, (oid, index): IndexOf) -> Result<()> {
+        self.lock_catalog()?;
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let Some(at) = record.indexes.iter().position(|one| one.oid == index) else {
+            return Ok(());
+        };
+        let id = self.next_id()?;
+        self.write_next_id(id + 1)?;
+        let rebuilt = &mut record.indexes[at];
+        self.changes.dropped.push(rebuilt.descriptor.id);
+        rebuilt.descriptor.id = TableId(id);
+        rebuilt.building.0 = false;
+        self.build_index(&catalog, &table, record, at)
+    }
+
+    /// Adds a new form of an index, which is to be filled beside writers; returns it. `None`: the
+    /// index has gone.
+    pub fn begin_new_form(&mut self, (oid, index): IndexOf) -> Result<Option<IndexOf>> {
+        self.lock_catalog()?;
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
+            return Ok(None);
+        };
+        let mut new = old.clone();
+        new.oid = self.next_id()?;
+        self.write_next_id(new.oid + 1)?;
+        let taken = crate::ddl::name::Taken::of(&catalog, &table.schema);
+        let name = format!("{}{NEW_FORM}", new.name);
+        new.name = crate::ddl::name::numbered(&name, |one| taken.contains(one));
+        new.constraint = false;
+        new.building = Later(true);
+        new.descriptor.id = TableId(new.oid);
+        let added = (oid, new.oid);
+        record.indexes.push(new);
+        let at = record.indexes.len() - 1;
+        self.build_index(&catalog, &table, record, at)?;
+        Ok(Some(added))
+    }
+
+    /// Puts the new form of an index, which has all entries now, in the place of the old one.
+    pub fn replace_index(&mut self, (oid, index): IndexOf, new_form: u32) -> Result<()> {
+        self.lock_catalog()?;
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let find =
+            |record: &TableRecord, oid: u32| record.indexes.iter().position(|one| one.oid == oid);
+        let Some(new) = find(&record, new_form).map(|at| record.indexes.remove(at)) else {
+            return Ok(());
+        };
+        let Some(at) = find(&record, index) else { return Ok(()) };
+        let old = &mut record.indexes[at];
+        self.changes.dropped.push(old.descriptor.id);
+        old.descriptor.id = new.descriptor.id;
+        old.building.0 = false;
+        self.store_changed(&table, record)
+    }
+
+    /// Has queries use an index, which has all entries now.
+    pub fn finish_index(&mut self, (oid, index): IndexOf) -> Result<()> {
+        self.lock_catalog()?;
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let Some(built) = record.indexes.iter_mut().find(|one| one.oid == index) else {
+            return Ok(());
+        };
+        built.building.0 = false;
+        self.store_changed(&table, record)
+    }
+
+    /// Drops an index that could not be filled.
+    pub fn abandon_index(&mut self, (oid, index): IndexOf) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let table = catalog.table(oid);
+        let found = table.iter().flat_map(|table| &table.indexes).find(|one| one.oid == index);
+        match found {
+            Some(index) => self.remove(&Object::Index(oid, index.name.clone()), false, &[]),
+            None => Ok(()),
+        }
+    }
+}
+
+fn wrong(found: Option<Relation<'_>>, name: &ast::TableName, wanted: &str) -> Error {
+    match found {
+        None => Error { position: None, ..undefined_table(name) },
+        Some(_) => {
+            let message = format!("\"{}\" is not {wanted}", name.name.value);
+            Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        }
+    }
+}
+
+/// Returns an index by its numbers.
+pub fn index_of(
+    catalog: &Catalog,
+    (oid, index): IndexOf,
+) -> Option<(TableId, Arc<crate::catalog::table::Index>)> {
+    let table = catalog.table(oid)?;
+    let found = table.indexes.iter().find(|one| one.oid == index)?;
+    Some((table.id, Arc::clone(found)))
+}

@@ -1,0 +1,77 @@
+//! LOCK TABLE and REINDEX.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result};
+use crate::ast::{LockTables, Reindex, ReindexTarget, Statement, TableLock};
+
+/// Modes of LOCK TABLE, those that begin like others first.
+const MODES: &[(&[&str], TableLock)] = &[
+    (&["access", "share"], TableLock::AccessShare),
+    (&["access", "exclusive"], TableLock::AccessExclusive),
+    (&["row", "share"], TableLock::RowShare),
+    (&["row", "exclusive"], TableLock::RowExclusive),
+    (&["share", "update", "exclusive"], TableLock::ShareUpdateExclusive),
+    (&["share", "row", "exclusive"], TableLock::ShareRowExclusive),
+    (&["share"], TableLock::Share),
+    (&["exclusive"], TableLock::Exclusive),
+];
+
+impl Cursor<'_> {
+    pub(super) fn lock(&mut self) -> Result<Statement> {
+        self.expect_words(&["lock"])?;
+        self.take_word("table");
+        let names = self.list(|cursor| {
+            cursor.take_word("only");
+            let name = cursor.table_name()?;
+            cursor.take(&Token::Mul);
+            Ok(name)
+        })?;
+        let mut mode = TableLock::AccessExclusive;
+        if self.take_word("in") {
+            let written = MODES.iter().find(|(words, _)| self.take_words(words));
+            mode = written.ok_or_else(|| self.unexpected())?.1;
+            self.expect_words(&["mode"])?;
+        }
+        let nowait = self.take_word("nowait");
+        Ok(Statement::LockTables(LockTables { names, mode, nowait }))
+    }
+
+    pub(super) fn reindex(&mut self) -> Result<Statement> {
+        self.expect_words(&["reindex"])?;
+        let mut concurrently = false;
+        if self.peek() == &Token::LParen {
+            for (name, on) in self.parenthesized(Self::reindex_option)? {
+                if name != "concurrently" {
+                    let construct = format!("REINDEX option {}", name.to_uppercase());
+                    return Err(ParseError::unsupported(construct, self.position()));
+                }
+                concurrently = on;
+            }
+        }
+        let kind = self.peek_word();
+        if !["index", "table", "schema", "database", "system"].contains(&kind.as_str()) {
+            return Err(self.unexpected());
+        }
+        self.advance();
+        concurrently |= self.take_word("concurrently");
+        let target = match kind.as_str() {
+            "index" => ReindexTarget::Index(self.table_name()?),
+            "table" => ReindexTarget::Table(self.table_name()?),
+            "schema" => ReindexTarget::Schema(self.name()?),
+            "database" => ReindexTarget::Database(self.name()?),
+            _ => ReindexTarget::System(self.name()?),
+        };
+        Ok(Statement::Reindex(Reindex { target, concurrently }))
+    }
+
+    fn reindex_option(&mut self) -> Result<(String, bool)> {
+        let name = self.name()?.value;
+        let off = ["false", "off"].iter().any(|word| self.take_word(word));
+        if !off {
+            let _ = ["true", "on"].iter().any(|word| self.take_word(word));
+        }
+        Ok((name, !off))
+    }
+}

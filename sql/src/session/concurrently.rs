@@ -1,0 +1,128 @@
+//! CREATE INDEX, DROP INDEX and REINDEX [CONCURRENTLY]: several transactions, one after the other.
+
+use std::sync::Arc;
+
+use store::transaction::Isolation;
+use types::Datum;
+
+use crate::ast::{CreateIndex, Drop, Reindex, ReindexTarget};
+use crate::ddl::{IndexOf, index_of};
+use crate::error::{Error, Result, sqlstate};
+use crate::session::Session;
+use crate::session::transaction::{Modes, Open};
+
+impl Session {
+    /// Runs CREATE INDEX CONCURRENTLY.
+    ///
+    /// # Errors
+    ///
+    /// Those of CREATE INDEX; the index is not there then.
+    pub(super) fn create_concurrently(&mut self, create: &CreateIndex) -> Result<()> {
+        self.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
+        let added = self.in_ddl("CREATE INDEX", |ddl| ddl.add_index(create))?;
+        let Some(index) = added else { return Ok(()) };
+        self.fill_online(index)?;
+        self.in_ddl("CREATE INDEX", |ddl| ddl.finish_index(index))
+    }
+
+    /// Refuses what DROP INDEX CONCURRENTLY does not do; for the rest it is DROP INDEX, whose work
+    /// is short.
+    pub(super) fn check_drop_concurrently(&self, drop: &Drop) -> Result<()> {
+        if !drop.concurrently {
+            return Ok(());
+        }
+        self.refuse_in_block("DROP INDEX CONCURRENTLY")?;
+        let refused = |what: &str| {
+            let message = format!("DROP INDEX CONCURRENTLY does not support {what}");
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        };
+        match (drop.names.len(), drop.cascade) {
+            (1, false) => Ok(()),
+            (1, true) => refused("CASCADE"),
+            _ => refused("dropping multiple objects"),
+        }
+    }
+
+    /// Runs REINDEX: of one table in the transaction, of several in one for each.
+    pub(super) fn run_reindex(&mut self, statement: &Reindex) -> Result<()> {
+        let several = match &statement.target {
+            ReindexTarget::Index(_) | ReindexTarget::Table(_) => None,
+            ReindexTarget::Schema(_) => Some("REINDEX SCHEMA"),
+            ReindexTarget::Database(_) => Some("REINDEX DATABASE"),
+            ReindexTarget::System(_) => Some("REINDEX SYSTEM"),
+        };
+        if statement.concurrently {
+            self.refuse_in_block("REINDEX CONCURRENTLY")?;
+        } else if let Some(what) = several {
+            self.refuse_in_block(what)?;
+        }
+        if let ReindexTarget::Database(name) | ReindexTarget::System(name) = &statement.target
+            && !self.is_database(&name.value)
+        {
+            let message = "can only reindex the currently open database";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        if statement.concurrently && matches!(statement.target, ReindexTarget::System(_)) {
+            let message = "cannot reindex system catalogs concurrently";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        let indexes = self.in_ddl("REINDEX", |ddl| ddl.to_reindex(statement))?;
+        for index in indexes {
+            if statement.concurrently {
+                self.rebuild_online(index)?;
+                self.commit()?;
+            } else {
+                self.in_ddl("REINDEX", |ddl| ddl.rebuild_index(index))?;
+                if several.is_some() {
+                    self.commit()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild_online(&mut self, index: IndexOf) -> Result<()> {
+        let Some(new_form) = self.in_ddl("REINDEX", |ddl| ddl.begin_new_form(index))? else {
+            return Ok(());
+        };
+        self.fill_online(new_form)?;
+        self.in_ddl("REINDEX", |ddl| ddl.replace_index(index, new_form.1))
+    }
+
+    /// Commits an index that is being built, so that writers keep it, and fills it. It goes again if
+    /// that fails.
+    fn fill_online(&mut self, index: IndexOf) -> Result<()> {
+        self.commit()?;
+        let filled = self.fill_beside_writers(index);
+        if filled.is_err() {
+            self.in_ddl("DROP INDEX", |ddl| ddl.abandon_index(index))?;
+            self.commit()?;
+        }
+        filled
+    }
+
+    fn fill_beside_writers(&mut self, index: IndexOf) -> Result<()> {
+        let catalog = self.catalog();
+        let Some((table, index)) = index_of(&catalog, index) else { return Ok(()) };
+        self.engine.store().wait_for_commits()?;
+        let begin = || {
+            let modes = Modes { isolation: Isolation::ReadCommitted, read_only: false };
+            Arc::clone(&Open::begin(&self.engine, &self.settings, modes, &self.stop).transaction)
+        };
+        coprocessors::index::index_fill(&begin, table, &index.spec)?;
+        Ok(())
+    }
+
+    fn is_database(&self, name: &str) -> bool {
+        self.constants.value("current_database").and_then(Datum::as_str) == Some(name)
+    }
+
+    /// Refuses a statement in a transaction block, which it would have to end.
+    pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.in_block) {
+            let message = format!("{what} cannot run inside a transaction block");
+            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+}

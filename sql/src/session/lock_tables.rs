@@ -1,0 +1,123 @@
+//! LOCK TABLE.
+//!
+//! Four rows of the catalog table stand for a table, each locked shared or alone, so that two modes
+//! meet in one of them if PostgreSQL's do: [`Row::Writers`] is what writers share and who changes
+//! the table holds alone. SHARE is taken as SHARE ROW EXCLUSIVE. What only reads waits for no lock.
+
+use std::sync::Arc;
+
+use store::TableId;
+use store::transaction::{LockMode, LockWait};
+
+use crate::ast::{LockTables, TableLock};
+use crate::catalog::Relation;
+use crate::catalog::table::Table;
+use crate::ddl::{LockRow, lock_row_of, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+use crate::session::Session;
+
+/// Returns the locks that make a mode.
+fn locks_of(mode: TableLock) -> &'static [(LockRow, LockMode)] {
+    use LockMode::{Exclusive, Shared};
+    use LockRow::{Changers, Readers, RowLockers, Writers};
+    match mode {
+        TableLock::AccessShare => &[(Readers, Shared)],
+        TableLock::RowShare => &[(RowLockers, Shared), (Readers, Shared)],
+        TableLock::RowExclusive => &[(Writers, Shared), (RowLockers, Shared), (Readers, Shared)],
+        TableLock::ShareUpdateExclusive => {
+            &[(Changers, Exclusive), (RowLockers, Shared), (Readers, Shared)]
+        }
+        TableLock::Share | TableLock::ShareRowExclusive => {
+            &[(Writers, Exclusive), (Changers, Exclusive), (RowLockers, Shared), (Readers, Shared)]
+        }
+        TableLock::Exclusive => &[
+            (Writers, Exclusive),
+            (Changers, Exclusive),
+            (RowLockers, Exclusive),
+            (Readers, Shared),
+        ],
+        TableLock::AccessExclusive => &[
+            (Writers, Exclusive),
+            (Changers, Exclusive),
+            (RowLockers, Exclusive),
+            (Readers, Exclusive),
+        ],
+    }
+}
+
+impl Session {
+    /// Locks tables until the transaction ends.
+    ///
+    /// # Errors
+    ///
+    /// 25P01 outside of a block, 42P01, 42809; 55P03 for NOWAIT.
+    pub(super) fn run_lock(&mut self, statement: &LockTables) -> Result<()> {
+        if !self.open.as_ref().is_some_and(|open| open.in_block) {
+            let message = "LOCK TABLE can only be used in transaction blocks";
+            return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
+        }
+        for name in &statement.names {
+            loop {
+                let tables = self.tables_to_lock(name)?;
+                for table in &tables {
+                    self.lock_one(table, statement)?;
+                }
+                // Whoever held a lock may have put another table in the place of one.
+                drop(self.engine.publishing.lock());
+                let again = self.tables_to_lock(name)?;
+                let ids = |tables: &[Arc<Table>]| -> Vec<TableId> {
+                    tables.iter().map(|table| table.id).collect()
+                };
+                if ids(&again) == ids(&tables) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a table, or those that a view reads.
+    fn tables_to_lock(&self, name: &crate::ast::TableName) -> Result<Vec<Arc<Table>>> {
+        let catalog = self.catalog();
+        let path = self.constants.search_path();
+        match catalog.find(name, path) {
+            Some(Relation::Table(table)) => Ok(vec![Arc::clone(table)]),
+            Some(Relation::View(view)) => {
+                let (mut views, mut tables) = (vec![Arc::clone(view)], Vec::new());
+                while let Some(view) = views.pop() {
+                    for relation in &view.relations {
+                        tables.extend(catalog.table(relation.oid).cloned());
+                        views.extend(catalog.view(relation.oid).cloned());
+                    }
+                }
+                Ok(tables)
+            }
+            Some(other) => {
+                let kinds = match other {
+                    Relation::Sequence(_) => "sequences",
+                    _ => "indexes",
+                };
+                let message = format!("cannot lock relation \"{}\"", name.name.value);
+                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                    .with_detail(format!("This operation is not supported for {kinds}.")))
+            }
+            None => Err(Error { position: None, ..undefined_table(name) }),
+        }
+    }
+
+    fn lock_one(&mut self, table: &Table, statement: &LockTables) -> Result<()> {
+        let open = self.begin_statement();
+        let wait = if statement.nowait { LockWait::NoWait } else { LockWait::Wait };
+        for (row, mode) in locks_of(statement.mode) {
+            let taken = lock_row_of(&open.transaction, table.id, *row, (*mode, wait));
+            taken.map_err(|error| match error.sqlstate.as_ref() {
+                sqlstate::LOCK_NOT_AVAILABLE if statement.nowait => {
+                    let message = format!("could not obtain lock on relation \"{}\"", table.name);
+                    Error { message, ..error }
+                }
+                _ => error,
+            })?;
+        }
+        Ok(())
+    }
+}

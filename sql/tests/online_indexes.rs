@@ -1,0 +1,155 @@
+//! Indexes that are built and built anew beside writers: no row is lost, none is there twice, and
+//! nobody waits for the build.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use coprocessors::index::check;
+use sql::EngineOptions;
+use sql::catalog::name::ObjectName;
+use sql::engine::Engine;
+use store::transaction::TransactionOptions;
+
+use crate::server::{Server, answer};
+
+/// Asserts that each index of table `t` has the entries of its rows, and returns how many in all.
+fn check_indexes(engine: &Arc<Engine>) -> u64 {
+    let catalog = engine.catalog();
+    let table = catalog.table_named(&ObjectName::public("t")).unwrap();
+    engine.store().wait_for_commits().unwrap();
+    let transaction = engine.store().begin(TransactionOptions::default());
+    transaction.begin_statement();
+    let differences = table.indexes.iter().map(|index| {
+        let found = check(&transaction, table.id, &index.spec).unwrap();
+        let entries = found.entry_count;
+        assert_eq!((found.missing, found.extra), (0, 0), "{}: {found:?}", index.name);
+        entries
+    });
+    differences.sum()
+}
+
+#[test]
+fn indexes_are_whole_that_were_built_beside_writers() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run(
+        "a",
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b text);
+         INSERT INTO t SELECT n, n % 100, 'b' || n FROM generate_series(1, 4000) AS n",
+    );
+    let (done, written) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut writers = [server.session(), server.session()];
+    let mut builder = server.session();
+    thread::scope(|scope| {
+        let (done, written) = (&done, &written);
+        for (number, session) in writers.iter_mut().enumerate() {
+            scope.spawn(move || {
+                let mut n = 0;
+                while !done.load(Ordering::SeqCst) {
+                    n = (n + 37) % 4000;
+                    let (id, new) = (n + 1, 10_000 + n * 2 + number);
+                    let statements = [
+                        format!("UPDATE t SET a = a + 1, b = b || '.' WHERE id = {id}"),
+                        format!("DELETE FROM t WHERE id = {id}"),
+                        format!("INSERT INTO t VALUES ({new}, 5, 'n{new}') ON CONFLICT DO NOTHING"),
+                        format!("INSERT INTO t VALUES ({id}, 7, 'm{id}') ON CONFLICT DO NOTHING"),
+                    ];
+                    for statement in statements {
+                        assert_eq!(answer(session, &statement), "ok\n", "{statement}");
+                    }
+                    written.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let run = |session: &mut _, statement: &str| {
+            assert_eq!(answer(session, statement), "ok\n", "{statement}");
+        };
+        while written.load(Ordering::SeqCst) < 20 {
+            thread::yield_now();
+        }
+        run(&mut builder, "CREATE INDEX CONCURRENTLY t_a ON t (a)");
+        run(&mut builder, "CREATE UNIQUE INDEX CONCURRENTLY t_b ON t (b) WHERE a <> 3");
+        run(&mut builder, "CREATE INDEX CONCURRENTLY t_f ON t (lower(b), a DESC)");
+        run(&mut builder, "REINDEX TABLE CONCURRENTLY t");
+        done.store(true, Ordering::SeqCst);
+    });
+    assert!(check_indexes(server.engine()) > 10_000);
+    let valid = "SELECT indexrelid::regclass FROM pg_index
+        WHERE indrelid = 't'::regclass AND indisvalid ORDER BY 1::text";
+    assert_eq!(server.run("a", valid), "t_a\nt_b\nt_f\nt_pkey\n");
+}
+
+#[test]
+fn who_writes_does_not_wait_for_a_build_that_waits_for_a_row() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int)");
+    server.run("a", "INSERT INTO t SELECT n, n FROM generate_series(1, 50) AS n");
+    // The build begins when this writer has ended, as in PostgreSQL, and then waits for the next.
+    server.run("b", "SET lock_timeout = '50ms'");
+    server.run("a", "BEGIN; UPDATE t SET a = -1 WHERE id = 20");
+    let waited = "error 55P03: canceling statement due to lock timeout\n";
+    assert_eq!(server.run("b", "CREATE INDEX CONCURRENTLY i ON t (a)"), waited);
+    assert_eq!(server.run("c", "UPDATE t SET a = -2 WHERE id = 21"), "ok\n");
+    server.run("a", "COMMIT");
+    assert_eq!(server.run("b", "CREATE INDEX CONCURRENTLY i ON t (a)"), "ok\n");
+    assert_eq!(server.run("c", "SELECT id FROM t WHERE a < 0 ORDER BY a"), "21\n20\n");
+    assert_eq!(check_indexes(server.engine()), 50);
+}
+
+#[test]
+fn duplicates_leave_no_index_behind() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int)");
+    server.run("a", "INSERT INTO t SELECT n, n % 40 FROM generate_series(1, 50) AS n");
+    let refused = server.run("a", "CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)");
+    assert!(refused.contains("23505: could not create unique index \"i\""), "{refused}");
+    assert!(refused.contains("is duplicated"), "{refused}");
+    assert_eq!(server.run("a", "SELECT count(*) FROM pg_index WHERE NOT indisvalid"), "0\n");
+    assert_eq!(server.run("a", "INSERT INTO t VALUES (60, 5)"), "ok\n");
+    server.restart();
+    assert_eq!(server.run("a", "CREATE INDEX CONCURRENTLY i ON t (a)"), "ok\n");
+    assert_eq!(check_indexes(server.engine()), 51);
+}
+
+#[test]
+fn modes_of_lock_table_meet_as_in_postgres() {
+    let modes = [
+        "ACCESS SHARE",
+        "ROW SHARE",
+        "ROW EXCLUSIVE",
+        "SHARE UPDATE EXCLUSIVE",
+        "SHARE",
+        "SHARE ROW EXCLUSIVE",
+        "EXCLUSIVE",
+        "ACCESS EXCLUSIVE",
+    ];
+    // PostgreSQL's table 13.2; two SHARE locks meet here.
+    let conflicts = [
+        "0000000X", "000000XX", "0000XXXX", "000XXXXX", "00XXXXXX", "00XXXXXX", "0XXXXXXX",
+        "XXXXXXXX",
+    ];
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE t (id int PRIMARY KEY)");
+    for (held, row) in modes.iter().zip(conflicts) {
+        for (wanted, expected) in modes.iter().zip(row.chars()) {
+            server.run("a", &format!("BEGIN; LOCK TABLE t IN {held} MODE"));
+            let refused = server.run("b", &format!("BEGIN; LOCK t IN {wanted} MODE NOWAIT"));
+            let expected = match expected {
+                '0' => "ok\n",
+                _ => "error 55P03: could not obtain lock on relation \"t\"\n",
+            };
+            assert_eq!(refused, expected, "{held}, {wanted}");
+            server.run("b", "ROLLBACK");
+            server.run("a", "ROLLBACK");
+        }
+    }
+    server.run("b", "SET lock_timeout = '20ms'");
+    server.run("a", "BEGIN; LOCK TABLE t IN SHARE MODE");
+    let waited = "error 55P03: canceling statement due to lock timeout\n";
+    assert_eq!(server.run("b", "INSERT INTO t VALUES (1)"), waited);
+    assert_eq!(server.run("b", "SELECT count(*) FROM t"), "0\n");
+    assert_eq!(server.run("a", "INSERT INTO t VALUES (1); COMMIT"), "ok\n");
+    assert_eq!(server.run("b", "SELECT count(*) FROM t"), "1\n");
+}
