@@ -97,6 +97,7 @@ const PORTABLE: &[&str] = &[
     "alter_columns",
     "alter_table",
     "chained_transactions",
+    "check_option",
     "comments",
     "composite_types",
     "concurrent_indexes",

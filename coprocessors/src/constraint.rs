@@ -70,7 +70,7 @@ impl ConstraintSpec {
     }
 
     /// Returns `Failing row contains (…).` of all columns that are shown.
-    fn failing_row(&self, values: Vec<Datum>) -> String {
+    pub fn failing_row(&self, values: Vec<Datum>) -> String {
         let (types, values): (Vec<DataType>, Vec<Datum>) = values
             .into_iter()
             .zip(&self.layout.columns)

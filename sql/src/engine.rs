@@ -23,7 +23,7 @@ use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
-use crate::catalog::later::decode_table;
+use crate::catalog::later::{decode_table, decode_view};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
@@ -335,7 +335,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode(bytes)?)))?;
     read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode(bytes)?)))?;
     read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode_table(bytes)?))))?;
-    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode(bytes)?)))?;
+    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode_view(bytes)?)))?;
     catalog = with_definitions(catalog, definitions, &mut coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);

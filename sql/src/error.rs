@@ -147,6 +147,8 @@ pub mod sqlstate {
     pub const INVALID_NAME: &str = "42602";
     /// `invalid_column_reference`
     pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    /// `with_check_option_violation`
+    pub const WITH_CHECK_OPTION_VIOLATION: &str = "44000";
     /// `invalid_table_definition`
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
     /// `invalid_object_definition`
@@ -258,6 +260,7 @@ impl From<ParseError> for Error {
     fn from(error: ParseError) -> Error {
         Error {
             position: error.position,
+            detail: error.detail,
             hint: error.hint,
             ..Error::new(error.sqlstate, error.message)
         }

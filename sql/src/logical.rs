@@ -545,8 +545,19 @@ pub struct Insert {
     pub on_conflict: OnConflict,
     /// What the action of a conflict is over, where it has subqueries.
     pub conflict_row: Option<Box<ConflictRow>>,
+    /// What views that it goes through ask of the rows.
+    pub checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
+}
+
+/// A condition that rows must meet that are written through a view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewCheck {
+    /// The view whose condition it is.
+    pub view: String,
+    /// Over the row in table order.
+    pub predicate: Expr,
 }
 
 /// What an insert does when a row with its key exists.
@@ -626,6 +637,8 @@ pub struct Update {
     /// Whether the source may yield a row of the table more than once, as FROM makes it: the first
     /// time counts.
     pub repeats: bool,
+    /// What views that it goes through ask of the rows.
+    pub checks: Vec<ViewCheck>,
     /// RETURNING, over the source's columns, with the new values of the table's.
     pub returning: Option<Returning>,
 }

@@ -19,3 +19,4 @@ mod summary;
 mod tally;
 mod truncate_crash;
 mod user_types;
+mod view_locks;

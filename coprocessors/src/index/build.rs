@@ -48,12 +48,12 @@ pub fn index_build(
     Ok(entry_count)
 }
 
-/// Fills an index that the table's observers keep already, beside writers, and returns the number of
-/// rows that were looked at.
+/// Fills an index that the table's observers keep already, beside writers, and returns the number
+/// of rows that were looked at.
 ///
-/// Rows are taken in pieces, each in a transaction of its own that `begin` returns: a row is locked,
-/// and its entry computed from its newest version, so that no entry of an older one comes back.
-/// Whoever is to wait for a row holds no other.
+/// Rows are taken in pieces, each in a transaction of its own that `begin` returns: a row is
+/// locked, and its entry computed from its newest version, so that no entry of an older one comes
+/// back. Whoever is to wait for a row holds no other.
 ///
 /// # Errors
 ///

@@ -344,6 +344,17 @@ pub struct CreateView {
     pub columns: Vec<Ident>,
     /// Its rows.
     pub query: SourceQuery,
+    /// `WITH CHECK OPTION`
+    pub check_option: Option<CheckOption>,
+}
+
+/// Which conditions rows must meet that are written through a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum CheckOption {
+    /// `LOCAL`: its own, and those of views below it that have the option, too.
+    Local,
+    /// `CASCADED`: its own, and those of all views below it.
+    Cascaded,
 }
 
 /// `CREATE INDEX`
@@ -529,6 +540,8 @@ pub enum AlterTableAction {
     Changes(Vec<TableChange>),
     /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
     Coprocessor(AlterCoprocessor),
+    /// `ALTER VIEW … SET (check_option = …)`, `RESET (check_option)`
+    CheckOption(Option<CheckOption>),
 }
 
 /// What is done with the regions of a table or an index.

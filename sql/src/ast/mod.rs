@@ -32,10 +32,10 @@ pub use constraint::{
 };
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema, CreateTable,
-    CreateTableAs, CreateView, Drop, IndexKey, LikeParts, LikeTable, Made, NewName, ObjectKind,
-    OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget,
-    Rename, RenameSchema, TableChange, TableOption, Truncate,
+    CheckOption, ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema,
+    CreateTable, CreateTableAs, CreateView, Drop, IndexKey, LikeParts, LikeTable, Made, NewName,
+    ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex,
+    ReindexTarget, Rename, RenameSchema, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,

@@ -170,6 +170,8 @@ pub enum TableRef {
         as_of: Option<Box<Expr>>,
         /// `TABLESAMPLE …`
         sample: Option<Box<TableSample>>,
+        /// Of a view: what the clauses of the query around it lock of its rows.
+        locking: Vec<Locking>,
     },
     /// A query.
     Subquery {

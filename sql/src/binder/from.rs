@@ -71,11 +71,9 @@ impl Binder<'_> {
 
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
-            TableRef::Table { name, alias, as_of, sample: None } => {
-                self.bind_table(name, alias.as_ref(), as_of.as_deref())
-            }
-            TableRef::Table { name, alias, as_of, sample: Some(sample) } => {
-                let bound = self.bind_table(name, alias.as_ref(), as_of.as_deref())?;
+            TableRef::Table { name, alias, as_of, sample, locking } => {
+                let bound = self.bind_table(name, alias.as_ref(), as_of.as_deref(), locking)?;
+                let Some(sample) = sample else { return Ok(bound) };
                 let (mut rows, scope) = bound;
                 match &rows.plan {
                     Logical::Scan(scan) => {
@@ -155,6 +153,7 @@ impl Binder<'_> {
         name: &TableName,
         alias: Option<&TableAlias>,
         as_of: Option<&ast::Expr>,
+        locking: &[ast::Locking],
     ) -> Result<(Rows, Scope)> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
@@ -180,7 +179,7 @@ impl Binder<'_> {
                 refuse_as_of(as_of, "a view", "Name the tables that it reads.")?;
                 let columns = view.columns.iter().map(|column| column.name.clone());
                 self.note_relation(name, view.oid, columns);
-                let (rows, mut scope) = self.bind_view_rows(&view, alias_name)?;
+                let (rows, mut scope) = self.bind_view_rows(&view, alias_name, locking)?;
                 if alias.is_none() {
                     let schema = &view.schema;
                     scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.clone()));

@@ -33,17 +33,18 @@ impl Binder<'_> {
             None => (OnConflict::Error, None),
             Some(clause) => self.bind_on_conflict(&written, &alias, clause)?,
         };
-        let table = Arc::clone(&written.table);
+        let (table, checks) = (Arc::clone(&written.table), written.checks()?);
         let (scope, types) = (Scope::of(written.relation(&alias)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
-        let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
+        let insert =
+            Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
         Ok(returning_query(Bound::Insert(insert), query))
     }
 
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Bound> {
         let written = self.written(&upsert.table, Change::Insert)?;
-        let table = Arc::clone(&written.table);
+        let (table, checks) = (Arc::clone(&written.table), written.checks()?);
         let name = written.name();
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {
@@ -64,7 +65,8 @@ impl Binder<'_> {
         };
         let (scope, types) = (Scope::of(written.relation(name)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
-        let insert = Insert { table, source, named_columns, on_conflict, conflict_row, returning };
+        let insert =
+            Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
         Ok(returning_query(Bound::Insert(insert), query))
     }
 

@@ -49,8 +49,8 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 // What a query in FROM reads was locked by the clauses of its own.
                 RelationKind::Table | RelationKind::Query => continue,
                 RelationKind::Opaque => {
-                    let what = format!("{text} of a view");
-                    let hint = "Name the tables to lock with OF, or lock inside the view's query.";
+                    let what = format!("{text} of what the system shows");
+                    let hint = "Name the tables to lock with OF.";
                     return Err(Error::not_supported(what, hint).at(clause.position));
                 }
                 RelationKind::Function => "a function",
@@ -145,7 +145,16 @@ fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
             push_locks(left, clauses);
             push_locks(right, clauses);
         }
-        TableRef::Table { .. } | TableRef::Function(_) | TableRef::Renamed { .. } => {}
+        TableRef::Table { name, alias, locking, .. } => {
+            let alias = alias.as_ref().map_or(&name.name, |alias| &alias.name);
+            let named = |clause: &&Locking| match &clause.of {
+                None => true,
+                Some(of) => of.value == alias.value,
+            };
+            let inside = |clause: &Locking| Locking { of: None, ..clause.clone() };
+            locking.extend(clauses.iter().filter(named).map(inside));
+        }
+        TableRef::Function(_) | TableRef::Renamed { .. } => {}
     }
 }
 

@@ -86,6 +86,7 @@ use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
 use crate::binder::typed::Typed;
+pub use crate::binder::written::check_writable;
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;

@@ -55,13 +55,10 @@ impl Binder<'_> {
         }
         rows.types.truncate(table.columns.len());
         apply_hints(&mut rows.plan, &scope, hints, name.position())?;
-        let predicate = written.predicate().cloned();
         if written.is_view() {
             scope = Scope::of(written.relation(alias));
         }
-        if let Some(predicate) = &predicate {
-            rows.filter(predicate.clone(), &[]);
-        }
+        let predicate = written.narrow(&mut rows);
         Ok(Changed { written, predicate, rows, scope })
     }
 
@@ -104,8 +101,8 @@ impl Binder<'_> {
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         narrow(&mut rows, table.columns.len(), values.chain(shown).chain(&mut recheck).collect());
         let repeats = !update.from.is_empty();
-        let source = rows.plan;
-        let update = Update { table, source, recheck, assignments, repeats, returning };
+        let (source, checks) = (rows.plan, written.checks()?);
+        let update = Update { table, source, recheck, assignments, repeats, checks, returning };
         Ok(returning_query(Bound::Update(update), query))
     }
 

@@ -22,6 +22,14 @@ pub(super) struct Rows {
     placed: AHashMap<usize, usize>,
 }
 
+/// A subquery over the columns of some rows: an [`Apply`] without its input.
+#[derive(Debug, Clone)]
+pub(super) struct ApplyStep {
+    pub(super) subquery: Box<Logical>,
+    pub(super) bindings: Vec<(usize, usize)>,
+    pub(super) kind: ApplyKind,
+}
+
 impl Rows {
     /// Returns a plan whose columns have these types.
     pub(super) fn new(plan: Logical, types: Vec<DataType>) -> Rows {
@@ -59,6 +67,13 @@ impl Rows {
         let placed = &self.placed;
         map_columns(&mut expr, &|index| placed.get(&index).copied().unwrap_or(index));
         expr
+    }
+
+    /// Adds what a subquery adds that is over the plan's columns.
+    pub(super) fn apply_plan(&mut self, step: ApplyStep) {
+        let ApplyStep { subquery, bindings, kind } = step;
+        self.types.extend(kind.added_types(subquery.column_types()));
+        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind }));
     }
 
     /// Begins another level, whose subqueries have numbers of their own.

@@ -36,9 +36,9 @@ pub(super) struct ScopeColumn {
 pub(super) enum RelationKind {
     /// A table.
     Table,
-    /// A query in FROM.
+    /// A query in FROM, or a view.
     Query,
-    /// A view, whose tables are not known here.
+    /// What the system shows.
     Opaque,
     /// Functions, and system views.
     Function,

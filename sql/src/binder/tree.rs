@@ -283,11 +283,13 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
             }
             let conflict_row = insert.conflict_row.iter_mut();
             conflict_row.flat_map(|row| &mut row.parameters).for_each(&mut *visit);
+            insert.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut insert.returning, visit);
         }
         Bound::Update(update) => {
             update.recheck.iter_mut().for_each(&mut *visit);
             update.assignments.iter_mut().for_each(|one| visit(&mut one.value));
+            update.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut update.returning, visit);
         }
         Bound::Merge(merge) => {

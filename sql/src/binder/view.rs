@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{NamedQueryBody, Query, SourceQuery, TableName};
+use crate::ast::{Locking, NamedQueryBody, Query, SourceQuery, TableName};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
@@ -189,11 +189,12 @@ impl Binder<'_> {
         trace.stars.push((position, names.join(", ")));
     }
 
-    /// Returns the rows of a view.
+    /// Returns the rows of a view, locked as these clauses say.
     pub(super) fn bind_view_rows(
         &mut self,
         view: &Arc<View>,
         alias: &str,
+        locking: &[Locking],
     ) -> Result<(Rows, Scope)> {
         if self.view_depth >= DEPTH_MAX {
             let message = format!("views are nested more than {DEPTH_MAX} deep");
@@ -204,7 +205,14 @@ impl Binder<'_> {
         let trace = self.trace.take();
         let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
-        let bound = self.bind_query(&view.query, true);
+        let bound = match locking {
+            [] => self.bind_query(&view.query, true),
+            clauses => {
+                let mut query = Query::clone(&view.query);
+                query.locking.extend(clauses.iter().cloned());
+                self.bind_query(&query, true)
+            }
+        };
         self.view_depth -= 1;
         self.view = outer;
         self.levels = levels;
@@ -224,7 +232,7 @@ impl Binder<'_> {
                 origin: None,
             })
             .collect();
-        let relation = Relation { kind: RelationKind::Opaque, ..Relation::new(alias, &columns) };
+        let relation = Relation { kind: RelationKind::Query, ..Relation::new(alias, &columns) };
         let types = columns.iter().map(|column| column.sql_type.base).collect();
         Ok((Rows::new(bound.plan, types), Scope::of(relation)))
     }

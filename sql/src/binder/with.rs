@@ -50,7 +50,7 @@ struct BoundNamedQuery {
 /// What gives the rows of a name.
 enum NamedBody {
     Query(Logical),
-    Change(Bound),
+    Change(Box<Bound>),
 }
 
 impl Binder<'_> {
@@ -96,7 +96,7 @@ impl Binder<'_> {
                             State::Bound(columns)
                         }
                     };
-                    (NamedBody::Change(bound), state)
+                    (NamedBody::Change(Box::new(bound)), state)
                 }
             };
             self.named[outer + index].state = state;
@@ -171,7 +171,7 @@ impl Binder<'_> {
         for query in with.queries.into_iter().rev() {
             let BoundNamedQuery { id, name, rows, materialized, is_recursive } = query;
             let bound = match rows {
-                NamedBody::Change(bound) => bound,
+                NamedBody::Change(bound) => *bound,
                 NamedBody::Query(mut rows) => {
                     let mut count = 0;
                     let mut visit_all = |visit: &mut dyn FnMut(&mut Logical)| {

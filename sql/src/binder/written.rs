@@ -7,23 +7,28 @@
 //! own. Only columns that are columns of the table can be assigned.
 //!
 //! Source: PostgreSQL's `rewriteTargetView` and `view_query_is_auto_updatable`
-//! (rewriteHandler.c). Not here: WITH CHECK OPTION, and views with subqueries in their conditions.
+//! (rewriteHandler.c). Subqueries in conditions are put on the rows of the table; a check option
+//! over one is not there.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::{self, ColumnName, QueryBody, TableName, TableRef};
+use crate::ast::{self, CheckOption, ColumnName, QueryBody, TableName, TableRef};
 use crate::binder::assignment::target_column;
 use crate::binder::level::Binder;
+use crate::binder::parameters::Parameters;
+use crate::binder::rows::{ApplyStep, Rows};
 use crate::binder::scope::{Relation, RelationKind, ScopeColumn};
-use crate::binder::tree::{conjunction, for_each_column};
-use crate::catalog;
+use crate::binder::system::{SessionConstants, SystemCatalog};
+use crate::binder::tree::{conjunction, conjuncts, for_each_column};
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
+use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Logical, OutputColumn};
+use crate::logical::{Apply, Logical, OutputColumn, ViewCheck};
 
 /// What a statement does with the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,25 +56,33 @@ struct Through {
     view: Arc<View>,
     /// Its columns, over the row of the table.
     columns: Vec<ScopeColumn>,
-    /// Which rows of the table it has.
-    predicate: Option<Expr>,
+    /// Which rows of the table it has: over the row of the table, and what subqueries add to it.
+    predicates: Vec<Expr>,
+    /// The subqueries, in their order.
+    steps: Vec<ApplyStep>,
+    /// For each view with a check option, or below one, its name and which of the predicates are
+    /// its own, the one next to the table first.
+    checks: Vec<(String, Range<usize>)>,
 }
 
 /// Rows of one table, as a plan yields them.
 struct Simple {
     table: Arc<Table>,
+    /// What the plan yields, over the row of the table and what subqueries add to it.
     expressions: Vec<Expr>,
+    /// Over the same, those of the innermost view first.
     predicates: Vec<Expr>,
+    steps: Vec<ApplyStep>,
+    /// How many columns the table and the subqueries have.
+    width: usize,
 }
 
 impl Simple {
     /// Returns whether only columns of the table are used, not what is told of its rows.
     fn is_of_table(&self) -> bool {
-        let mut is_of_table = true;
-        for expr in self.expressions.iter().chain(&self.predicates) {
-            for_each_column(expr, &mut |index| is_of_table &= index < self.table.columns.len());
-        }
-        is_of_table
+        let columns = self.table.columns.len();
+        self.expressions.iter().all(|expr| is_within(expr, columns))
+            && self.predicates.iter().all(|predicate| is_within(predicate, self.width))
     }
 }
 
@@ -84,9 +97,40 @@ impl Written {
         self.through.is_some()
     }
 
-    /// Returns which rows of the table can be reached.
-    pub(super) fn predicate(&self) -> Option<&Expr> {
-        self.through.as_ref()?.predicate.as_ref()
+    /// Keeps the rows of the table that can be reached; returns the conditions that say which,
+    /// those over the row itself.
+    pub(super) fn narrow(&self, rows: &mut Rows) -> Option<Expr> {
+        let through = self.through.as_ref()?;
+        let (own, others): (Vec<Expr>, Vec<Expr>) = through
+            .predicates
+            .iter()
+            .flat_map(|predicate| conjuncts(predicate.clone()))
+            .partition(|predicate| is_within(predicate, self.table.columns.len()));
+        let own = conjunction(own);
+        if let Some(predicate) = &own {
+            rows.filter(predicate.clone(), &[]);
+        }
+        through.steps.iter().for_each(|step| rows.apply_plan(step.clone()));
+        if let Some(predicate) = conjunction(others) {
+            rows.filter(predicate, &[]);
+        }
+        own
+    }
+
+    /// Returns what views ask of rows that are written.
+    pub(super) fn checks(&self) -> Result<Vec<ViewCheck>> {
+        let Some(through) = &self.through else { return Ok(Vec::new()) };
+        let mut checks = Vec::new();
+        for (view, own) in &through.checks {
+            let own = through.predicates.get(own.clone()).unwrap_or_default();
+            let Some(predicate) = conjunction(own.to_vec()) else { continue };
+            if !is_within(&predicate, self.table.columns.len()) {
+                let what = format!("the check option of view \"{view}\", which has a subquery,");
+                return Err(Error::not_supported(what, "Change the tables that it reads."));
+            }
+            checks.push(ViewCheck { view: view.clone(), predicate });
+        }
+        Ok(checks)
     }
 
     /// Returns the columns that can be named, over the row of the table.
@@ -182,13 +226,13 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
                 .with_detail("This operation is not supported for views."));
         }
-        let (rows, scope) = self.bind_view_rows(&view, &view.name)?;
+        let (rows, scope) = self.bind_view_rows(&view, &view.name, &[])?;
         let refused = |detail: &str| Err(refusal(&view.name, change, detail));
         if let Some(detail) = why_not(&view.query, &rows.plan) {
             return refused(detail);
         }
         let found = simple(rows.plan).filter(Simple::is_of_table);
-        let Some(Simple { table, expressions, predicates }) = found else {
+        let Some(Simple { table, expressions, predicates, steps, .. }) = found else {
             // The fault may be of the view that this one is over.
             if let [relation] = view.relations.as_slice()
                 && let Some(inner) = self.catalog.view(relation.oid)
@@ -214,9 +258,67 @@ impl Binder<'_> {
                 "Views that have no updatable columns are not automatically updatable.",
             );
         }
-        let through = Some(Through { view, columns, predicate: conjunction(predicates) });
+        let checks = self.check_options(&view, predicates.len())?;
+        let through = Some(Through { view, columns, predicates, steps, checks });
         Ok(Written { table, change, through })
     }
+
+    /// Returns the views whose conditions are checked, and which of so many predicates are theirs,
+    /// the one next to the table first.
+    fn check_options(
+        &mut self,
+        view: &Arc<View>,
+        mut count: usize,
+    ) -> Result<Vec<(String, Range<usize>)>> {
+        let (mut checks, mut cascades, mut next) = (Vec::new(), false, Some(Arc::clone(view)));
+        while let Some(view) = next {
+            let inner = view.relations.first().and_then(|one| self.catalog.view(one.oid));
+            let inner = inner.cloned();
+            let below = match &inner {
+                None => 0,
+                Some(inner) => {
+                    let (rows, _) = self.bind_view_rows(inner, &inner.name, &[])?;
+                    simple(rows.plan).map_or(0, |rows| rows.predicates.len())
+                }
+            };
+            if cascades || view.check_option.is_some() {
+                checks.insert(0, (view.name.clone(), below..count));
+            }
+            cascades |= view.check_option == Some(CheckOption::Cascaded);
+            (count, next) = (below, inner);
+        }
+        Ok(checks)
+    }
+}
+
+/// Refuses a check option of a view that cannot be written through.
+///
+/// # Errors
+///
+/// 0A000, with PostgreSQL's words for why.
+pub fn check_writable(
+    view: &Arc<View>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Result<()> {
+    let constants = SessionConstants::new();
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    match binder.written_view(Arc::clone(view), Change::Update) {
+        Ok(_) => Ok(()),
+        Err(error) if error.sqlstate == sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE => {
+            let message = "WITH CHECK OPTION is supported only on automatically updatable views";
+            let refused = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+            Err(Error { hint: error.detail, ..refused })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether an expression uses the first columns only.
+fn is_within(expr: &Expr, columns: usize) -> bool {
+    let mut is_within = true;
+    for_each_column(expr, &mut |index| is_within &= index < columns);
+    is_within
 }
 
 const SINGLE: &str =
@@ -299,7 +401,9 @@ fn simple(plan: Logical) -> Option<Simple> {
             };
             let expressions = scan.columns.iter().map(column).collect();
             let is_plain = scan.as_of.is_none() && scan.lock.is_none() && !table.is_materialized();
-            is_plain.then_some(Simple { table, expressions, predicates: Vec::new() })
+            let width = table.columns.len();
+            let (predicates, steps) = (Vec::new(), Vec::new());
+            is_plain.then_some(Simple { table, expressions, predicates, steps, width })
         }
         Logical::Filter { input, predicate } => {
             let mut rows = simple(*input)?;
@@ -314,8 +418,33 @@ fn simple(plan: Logical) -> Option<Simple> {
             Some(Simple { expressions, ..rows })
         }
         Logical::Sort { input, .. } => simple(*input),
+        Logical::Apply(apply) => applied(apply),
         _ => None,
     }
+}
+
+/// Returns rows with what a subquery adds to them.
+fn applied(apply: Apply) -> Option<Simple> {
+    let Apply { input, subquery, bindings, mut kind } = apply;
+    let mut rows = simple(*input)?;
+    let bindings =
+        bindings.into_iter().map(|(parameter, column)| match rows.expressions.get(column)? {
+            Expr::Column { index, .. } => Some((parameter, *index)),
+            _ => None,
+        });
+    let bindings = bindings.collect::<Option<Vec<_>>>()?;
+    let column = |(at, data_type): (usize, DataType)| Expr::column(rows.width + at, data_type);
+    let types = subquery.column_types();
+    if let Some(condition) = kind.condition_mut() {
+        let own = types.iter().copied().enumerate().map(column);
+        let columns: Vec<Expr> = rows.expressions.iter().cloned().chain(own).collect();
+        *condition = over(condition.clone(), &columns)?;
+    }
+    let added: Vec<Expr> = kind.added_types(types).into_iter().enumerate().map(column).collect();
+    rows.width += added.len();
+    rows.expressions.extend(added);
+    rows.steps.push(ApplyStep { subquery, bindings, kind });
+    Some(rows)
 }
 
 /// Returns an expression over other expressions in the place of columns; `None` if it uses a column

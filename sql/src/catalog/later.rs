@@ -1,5 +1,5 @@
-//! What table records have got since their first form: additions, in a second record behind the
-//! first one, and only where there are any.
+//! What records of tables and views have got since their first form: additions, in a second record
+//! behind the first one, and only where there are any.
 //!
 //! So tables from before read as they are, and the form of the first record never changes. An
 //! addition says what it is and to which part of the table it belongs, by position; new kinds are
@@ -14,8 +14,8 @@ use bincode::{BorrowDecode, Decode, Encode};
 use store::codec;
 use store::codec::Damage;
 
-use crate::ast::{Deferral, OnCommit};
-use crate::catalog::record::TableRecord;
+use crate::ast::{CheckOption, Deferral, OnCommit};
+use crate::catalog::record::{TableRecord, ViewRecord};
 use crate::error::{Error, Result, sqlstate};
 
 /// A part of a record that is not in its first form.
@@ -86,6 +86,47 @@ enum Addition {
     Building { position: u32 },
 }
 
+/// An addition to a view.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+enum ViewAddition {
+    /// `WITH CHECK OPTION`
+    CheckOption(CheckOption),
+}
+
+/// Returns the bytes of a view's record.
+pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::append_record(record, &mut bytes);
+    let additions: Vec<ViewAddition> =
+        record.check_option.iter().copied().map(ViewAddition::CheckOption).collect();
+    if !additions.is_empty() {
+        codec::append_record(&additions, &mut bytes);
+    }
+    bytes
+}
+
+/// Returns the view's record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
+    let (mut record, used) = codec::read_record::<ViewRecord>(bytes).map_err(damaged)?;
+    let rest = bytes.get(used..).unwrap_or_default();
+    if !rest.is_empty() {
+        let (additions, _) = codec::read_record::<Vec<ViewAddition>>(rest).map_err(damaged)?;
+        for ViewAddition::CheckOption(option) in additions {
+            record.check_option.0 = Some(option);
+        }
+    }
+    Ok(record)
+}
+
+fn damaged(damage: Damage) -> Error {
+    let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
+    Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
+}
+
 /// Returns the bytes of a table's record.
 pub fn encode_table(record: &TableRecord) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -103,10 +144,6 @@ pub fn encode_table(record: &TableRecord) -> Vec<u8> {
 ///
 /// XX001 if they are not one.
 pub fn decode_table(bytes: &[u8]) -> Result<TableRecord> {
-    let damaged = |damage| {
-        let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;
-        Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
-    };
     let (mut record, used) = codec::read_record::<TableRecord>(bytes).map_err(damaged)?;
     let rest = bytes.get(used..).unwrap_or_default();
     if !rest.is_empty() {

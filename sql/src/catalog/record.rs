@@ -17,7 +17,7 @@ use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
-use crate::ast::OnCommit;
+use crate::ast::{CheckOption, OnCommit};
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::{Later, TableKind};
 use crate::error::{Error, Result, sqlstate};
@@ -117,6 +117,8 @@ pub struct ViewRecord {
     pub relations: Vec<ViewRelation>,
     /// Where names of the text without a schema were looked for when the view was created.
     pub search_path: Vec<String>,
+    /// `WITH CHECK OPTION`
+    pub check_option: Later<Option<CheckOption>>,
 }
 
 /// A table or view that a view's query names.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use types::SqlType;
 
-use crate::ast::Query;
+use crate::ast::{CheckOption, Query};
 use crate::catalog::Catalog;
+use crate::catalog::later::Later;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
 use crate::error::{Error, Result, sqlstate};
@@ -36,6 +37,8 @@ pub struct View {
     pub relations: Vec<ViewRelation>,
     /// Where names of the text without a schema were looked for when the view was created.
     pub search_path: SearchPath,
+    /// `WITH CHECK OPTION`
+    pub check_option: Option<CheckOption>,
 }
 
 /// A column of a view.
@@ -66,7 +69,8 @@ impl View {
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
         let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
         let (query, search_path) = (Arc::new(query), SearchPath::of(search_path));
-        Ok(View { oid, schema, name, columns, query, text, relations, search_path })
+        let check_option = *record.check_option;
+        Ok(View { oid, schema, name, columns, query, text, relations, search_path, check_option })
     }
 
     /// Returns what is stored of the view.
@@ -84,6 +88,7 @@ impl View {
             text: self.text.clone(),
             relations: self.relations.clone(),
             search_path: self.search_path.schemas().to_vec(),
+            check_option: Later(self.check_option),
         }
     }
 

@@ -52,6 +52,7 @@ impl Ddl<'_> {
             text: definition.text,
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
+            check_option: None,
         })?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.table(created.oid).cloned())

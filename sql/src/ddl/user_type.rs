@@ -17,6 +17,7 @@ use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
+use crate::catalog::later::encode_view;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
 use crate::catalog::user_type::UserType;
@@ -341,7 +342,8 @@ impl Ddl<'_> {
             };
             let mut record = view.record();
             record.text = change.change(&record.text, &view.search_path, &meaning)?;
-            let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), encode(&record));
+            let bytes = encode_view(&record);
+            let row = Mutation::new(view_key(record.oid)).put(0, Vec::new(), bytes);
             self.transaction.mutate(CATALOG_TABLE, vec![row])?;
             let catalog = self.changes.catalog(self.engine);
             let view = View::of_record(record, &catalog)?;

@@ -1,16 +1,19 @@
 //! CREATE VIEW.
 
+use std::sync::Arc;
+
 use store::Mutation;
 
 use crate::ast;
 use crate::ast::TableChange;
-use crate::binder::ViewDefinition;
+use crate::binder::{ViewDefinition, check_writable};
+use crate::catalog::later::encode_view;
 use crate::catalog::name::SearchPath;
-use crate::catalog::record::{CATALOG_TABLE, ViewRelation, encode, view_key};
+use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::Ddl;
 use crate::ddl::alter_table::refused_action;
+use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -47,7 +50,7 @@ impl Ddl<'_> {
             }
         };
         let query = crate::parser::parse_query(&definition.text)?;
-        self.store_view(View {
+        let view = View {
             oid,
             schema,
             name: view_name.clone(),
@@ -56,7 +59,43 @@ impl Ddl<'_> {
             text: definition.text,
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
-        })
+            check_option: statement.check_option,
+        };
+        if view.check_option.is_some() {
+            check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;
+        }
+        self.store_view(view)
+    }
+
+    /// Changes the check option of a view; only says so if there is none and the statement allows
+    /// that.
+    pub fn alter_check_option(
+        &mut self,
+        statement: &ast::AlterTable,
+        check_option: Option<ast::CheckOption>,
+    ) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let name = &statement.name.name.value;
+        let view = match self.find(&catalog, &statement.name) {
+            Some(Relation::View(view)) => View { check_option, ..view.as_ref().clone() },
+            Some(_) => {
+                let message = format!("\"{name}\" is not a view");
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
+            None => {
+                let missing = undefined_table(&statement.name);
+                if statement.if_exists {
+                    let message = format!("{}, skipping", missing.message);
+                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    return Ok(());
+                }
+                return Err(Error { position: None, ..missing });
+            }
+        };
+        if check_option.is_some() {
+            check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;
+        }
+        self.store_view(view)
     }
 
     /// Gives columns of a view other names; nothing else of it is changed.
@@ -99,7 +138,7 @@ impl Ddl<'_> {
 
     /// Writes a view and makes it part of the visible catalog.
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
-        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode(&view.record()));
+        let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode_view(&view.record()));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let before = self.changes.catalog(self.engine);
         let oid = view.oid;

@@ -12,7 +12,7 @@ use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::lock_and_read;
+use crate::exec::target::{check_views, lock_and_read};
 use crate::exec::update;
 use crate::exec::{Context, build};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
@@ -58,6 +58,18 @@ impl<'a> ConflictWriter<'a> {
 
     /// Writes a row. Returns it as it is now; `None` if it was left alone.
     pub(super) fn write(
+        &mut self,
+        values: Vec<Datum>,
+        context: &Context,
+    ) -> Result<Option<Vec<Datum>>> {
+        let written = self.write_row(values, context)?;
+        if let Some(row) = &written {
+            check_views(&self.plan.checks, row, &mut self.writer, context)?;
+        }
+        Ok(written)
+    }
+
+    fn write_row(
         &mut self,
         mut values: Vec<Datum>,
         context: &Context,

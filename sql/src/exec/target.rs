@@ -9,11 +9,12 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
 use crate::catalog::table::Table;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::point::key_from;
+use crate::exec::row::RowWriter;
 use crate::exec::row::unpack;
 use crate::exec::{Context, Operator, build};
-use crate::logical::Returning;
+use crate::logical::{Returning, ViewCheck};
 use crate::plan::TargetRows;
 
 /// The keys of the rows, one by one.
@@ -94,6 +95,29 @@ pub(super) fn lock_and_read(
         return Ok(None);
     }
     unpack(table, cells).map(Some)
+}
+
+/// Checks that views have a row that was written through them.
+///
+/// # Errors
+///
+/// 44000 for the first that has not. What is pending is staged before, so that what the row
+/// violates of its table counts first.
+pub(super) fn check_views(
+    checks: &[ViewCheck],
+    row: &[Datum],
+    writer: &mut RowWriter,
+    context: &Context,
+) -> Result<()> {
+    for check in checks {
+        if check.predicate.eval_row(row, &context.eval)?.as_bool() != Some(true) {
+            writer.flush(context)?;
+            let message = format!("new row violates check option for view \"{}\"", check.view);
+            let row = writer.table().constraints.failing_row(row.to_vec());
+            return Err(Error::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message).with_detail(row));
+        }
+    }
+    Ok(())
 }
 
 /// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row

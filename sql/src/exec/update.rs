@@ -9,7 +9,7 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
-use crate::exec::target::{Returned, Targets, take_target};
+use crate::exec::target::{Returned, Targets, check_views, take_target};
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
@@ -40,6 +40,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
         assign(table, &plan.assignments, &row, &mut new, context)?;
         context.row_changed(table, Some(&row), Some(&new))?;
         write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
+        check_views(&plan.checks, &new, &mut writer, context)?;
         if plan.returning.is_some() {
             new.extend_from_slice(&row[table.columns.len()..]);
         }

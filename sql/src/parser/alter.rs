@@ -144,6 +144,21 @@ impl Cursor<'_> {
                 action,
             })));
         }
+        if kind == ObjectKind::View && self.nth_token_is_paren() {
+            let check_option = match self.take_word("set") {
+                true => self.view_options()?,
+                false => {
+                    self.expect_words(&["reset"])?;
+                    for name in self.parenthesized(Self::name)? {
+                        self.check_view_option(&name)?;
+                    }
+                    None
+                }
+            };
+            let action = AlterTableAction::CheckOption(check_option);
+            let alter = AlterTable { kind, if_exists, name, action };
+            return Ok(Statement::AlterTable(Box::new(alter)));
+        }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
             word => {
@@ -151,6 +166,12 @@ impl Cursor<'_> {
                 Err(unsupported(construct, position))
             }
         }
+    }
+
+    /// Returns whether SET or RESET is next, with a list behind it.
+    fn nth_token_is_paren(&self) -> bool {
+        ["set", "reset"].iter().any(|word| self.is_word(word))
+            && self.parser.peek_nth_token_ref(1).token == Token::LParen
     }
 
     /// Reads what comes after ALTER INDEX.

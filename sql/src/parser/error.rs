@@ -11,6 +11,8 @@ pub struct ParseError {
     pub message: String,
     /// 1-based character offset into the text, if one place is to blame.
     pub position: Option<usize>,
+    /// More about it, a full sentence.
+    pub detail: Option<String>,
     /// What to do instead, a full sentence.
     pub hint: Option<String>,
 }
@@ -49,7 +51,13 @@ impl ParseError {
         message: impl Into<String>,
         position: impl Into<Option<usize>>,
     ) -> ParseError {
-        ParseError { sqlstate, message: message.into(), position: position.into(), hint: None }
+        ParseError {
+            sqlstate,
+            message: message.into(),
+            position: position.into(),
+            detail: None,
+            hint: None,
+        }
     }
 
     /// Returns a syntax error.
@@ -68,6 +76,13 @@ impl ParseError {
             position,
         )
         .with_hint(format!("Rewrite the statement without {construct}."))
+    }
+
+    /// Returns the same error with a detail.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> ParseError {
+        self.detail = Some(detail.into());
+        self
     }
 
     /// Returns the same error with another hint.

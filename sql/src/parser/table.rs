@@ -185,7 +185,7 @@ impl Cursor<'_> {
         let name = TableName { schema, name: table };
         let alias = self.alias(alias)?;
         let sample = sample.map(|kind| self.table_sample(kind, position)).transpose()?;
-        Ok(TableRef::Table { name, alias, as_of, sample })
+        Ok(TableRef::Table { name, alias, as_of, sample, locking: Vec::new() })
     }
 
     /// `TABLESAMPLE`, as [`rewrite`](super::rewrite) has left it.

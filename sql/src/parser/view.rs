@@ -3,8 +3,8 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
-use crate::ast::{CreateView, SourceQuery, Statement};
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement};
 
 impl Cursor<'_> {
     /// Reads a statement from the word VIEW on.
@@ -15,16 +15,61 @@ impl Cursor<'_> {
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
-        if self.is_word("with") {
-            return Err(ParseError::unsupported("an option of a view", self.position()));
+        let mut check_option = None;
+        if self.take_word("with") {
+            check_option = self.view_options()?;
         }
         self.expect_words(&["as"])?;
         let query = self.source_query()?;
-        if self.is_word("with") {
-            return Err(ParseError::unsupported("WITH CHECK OPTION", self.position())
-                .with_hint("Leave it out: views are for reading."));
+        if self.take_word("with") {
+            let local = self.take_word("local");
+            if !local {
+                self.take_word("cascaded");
+            }
+            self.expect_words(&["check", "option"])?;
+            check_option = Some(if local { CheckOption::Local } else { CheckOption::Cascaded });
         }
-        Ok(Statement::CreateView(Box::new(CreateView { or_replace, name, columns, query })))
+        let view = CreateView { or_replace, name, columns, query, check_option };
+        Ok(Statement::CreateView(Box::new(view)))
+    }
+
+    /// Reads `(check_option = …)`.
+    pub(super) fn view_options(&mut self) -> Result<Option<CheckOption>> {
+        let mut check_option = None;
+        for option in self.parenthesized(Self::option)? {
+            self.check_view_option(&option.name)?;
+            let value = match &option.value {
+                OptionValue::String(word) | OptionValue::Word(word) => word.to_ascii_lowercase(),
+                OptionValue::Number(text) => text.clone(),
+                OptionValue::Boolean(on) => on.to_string(),
+            };
+            check_option = Some(match value.as_str() {
+                "local" => CheckOption::Local,
+                "cascaded" => CheckOption::Cascaded,
+                _ => {
+                    let message =
+                        format!("invalid value for enum option \"check_option\": {value}");
+                    return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None)
+                        .with_detail("Valid values are \"local\" and \"cascaded\"."));
+                }
+            });
+        }
+        Ok(check_option)
+    }
+
+    /// Refuses options of views that are not there.
+    pub(super) fn check_view_option(&self, name: &Ident) -> Result<()> {
+        match name.value.as_str() {
+            "check_option" => Ok(()),
+            "security_barrier" | "security_invoker" => {
+                let construct = format!("option {} of a view", name.value);
+                Err(ParseError::unsupported(construct, name.position))
+            }
+            other => {
+                let message = format!("unrecognized parameter \"{other}\"");
+                Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None))
+            }
+        }
     }
 
     /// Reads a query and keeps its text.

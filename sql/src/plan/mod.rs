@@ -29,7 +29,7 @@ use types::expr::Expr;
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, EndpointTarget, JoinKind, MergeClause, OnConflict, OutputColumn,
-    Returning, SetFunction, SetKind, SortKey, WindowFunction,
+    Returning, SetFunction, SetKind, SortKey, ViewCheck, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -499,6 +499,8 @@ pub struct InsertPlan {
     pub on_conflict: OnConflict,
     /// What its action is over, where that has subqueries.
     pub conflict_row: Option<ConflictRowPlan>,
+    /// What views that it goes through ask of the rows.
+    pub checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -525,6 +527,8 @@ pub struct UpdatePlan {
     pub assignments: Vec<Assignment>,
     /// Whether a row may come more than once, of which the first time counts.
     pub repeats: bool,
+    /// What views that it goes through ask of the rows.
+    pub checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }

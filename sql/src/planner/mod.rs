@@ -155,6 +155,7 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
         conflict_row,
+        checks: insert.checks.clone(),
         returning: insert.returning.clone(),
     });
     Plan::new(root, columns_of(&insert.returning), count, None)
@@ -203,6 +204,7 @@ fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
         repeats: update.repeats,
+        checks: update.checks.clone(),
         returning: update.returning.clone(),
     });
     Plan::new(root, columns_of(&update.returning), count, None)

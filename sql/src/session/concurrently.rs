@@ -89,8 +89,8 @@ impl Session {
         self.in_ddl("REINDEX", |ddl| ddl.replace_index(index, new_form.1))
     }
 
-    /// Commits an index that is being built, so that writers keep it, and fills it. It goes again if
-    /// that fails.
+    /// Commits an index that is being built, so that writers keep it, and fills it. It goes again
+    /// if that fails.
     fn fill_online(&mut self, index: IndexOf) -> Result<()> {
         self.commit()?;
         let filled = self.fill_beside_writers(index);

@@ -249,6 +249,7 @@ impl Session {
             Statement::Comment(comment) => ddl.comment_on(comment),
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
+                AlterTableAction::CheckOption(option) => ddl.alter_check_option(alter, *option),
                 _ => ddl.alter_coprocessors(alter),
             },
             Statement::CreateView(create) => {

@@ -3,7 +3,7 @@
 use types::SqlType;
 use types::expr::Expr;
 
-use crate::ast::{Deferral, ReferentialAction};
+use crate::ast::{CheckOption, Deferral, ReferentialAction};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::table::{Index, Table};
 use crate::system::objects::{
@@ -411,6 +411,15 @@ pub(super) fn action_words(action: ReferentialAction) -> &'static str {
         ReferentialAction::SetNull => "SET NULL",
         ReferentialAction::SetDefault => "SET DEFAULT",
     }
+}
+
+/// Returns the check option of a view.
+pub(super) fn check_option(relation: &Relation) -> Option<&'static str> {
+    let Kind::View(view) = &relation.kind else { return None };
+    Some(match view.check_option? {
+        CheckOption::Local => "LOCAL",
+        CheckOption::Cascaded => "CASCADED",
+    })
 }
 
 /// `pg_get_viewdef`

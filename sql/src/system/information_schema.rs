@@ -382,7 +382,7 @@ fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
             ("table_schema", text(objects.namespace(relation.schema))),
             ("table_name", text(&relation.name)),
             ("view_definition", text_or_null(definition::view(relation))),
-            ("check_option", text("NONE")),
+            ("check_option", text(definition::check_option(relation).unwrap_or("NONE"))),
             ("is_updatable", no()),
             ("is_insertable_into", no()),
             ("is_trigger_updatable", no()),

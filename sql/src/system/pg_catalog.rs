@@ -111,7 +111,10 @@ fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Cat
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
     let is_temporary = name::is_temporary(objects.namespace(relation.schema));
+    let options = definition::check_option(relation)
+        .map(|option| array(vec![text(format!("check_option={}", option.to_lowercase()))]));
     shape.row([
+        ("reloptions", options.unwrap_or(Datum::Null)),
         ("oid", oid(relation.oid)),
         ("relname", text(&relation.name)),
         ("relnamespace", oid(relation.schema)),
