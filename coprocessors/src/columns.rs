@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use store::layout::{EndWidth, Piece, SectionKind, ValueShape};
-use store::{ColumnSlice, ValueLayout, VariableColumn};
+use store::{ColumnSlice, ValueLayout, VariableColumn, WantedSections};
 use types::rowcode::{
     ColumnReader, PackedHeader, Place, RowDecoder, RowLayout, SLOTS_A_NULL_BYTE, key_forgets,
     slot_count,
@@ -66,6 +66,37 @@ pub fn value_layout(
         shapes.truncate(SHAPES_MAX);
     }
     Ok(ValueLayout { sections, shapes })
+}
+
+/// The sections of values that a get looks at, see [`store::Get::sections`].
+pub type SectionsOfGet = Option<Arc<[Arc<WantedSections>]>>;
+
+/// Returns the sections that hold some columns (positions in table order) and what belongs to them.
+///
+/// # Errors
+///
+/// `XX001` if a slot of a family belongs to no column.
+pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<SectionsOfGet> {
+    let readers = ColumnReader::of_columns(layout, columns)?;
+    let mut families = Vec::with_capacity(layout.family_count);
+    for family in 0..layout.family_count {
+        let mut wanted = Vec::new();
+        for (&column, reader) in columns.iter().zip(&readers) {
+            let column = &layout.columns[column];
+            match (column.place, reader) {
+                (Place::Packed { family: of, .. }, Some(reader)) if of == family => {
+                    let nulls = section_of_nulls(reader.null_byte());
+                    wanted.extend([nulls, section_of(reader.slot())]);
+                }
+                // The looks of such a key are behind the columns.
+                (Place::Key(_), _) if key_forgets(column.data_type) => wanted.push(REST),
+                _ => {}
+            }
+        }
+        let sections = sections(&layout.packed_sections(family)?.widths);
+        families.push(Arc::new(WantedSections::new(family as u8, &sections, wanted)));
+    }
+    Ok(Some(families.into()))
 }
 
 fn sections(widths: &[Option<usize>]) -> Vec<SectionKind> {

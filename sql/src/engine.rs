@@ -267,12 +267,17 @@ impl Engine {
 
 impl Statistics for Engine {
     fn row_count(&self, table: TableId) -> Option<f64> {
-        let estimate = self.store.row_estimate(table).ok()? as f64;
+        let estimate = self.store.row_estimate(table).ok()?.rows as f64;
         // What the store takes for rows may be versions of them: as many as there were then.
         Some(match self.catalog.load().statistics(table) {
             Some(then) if then.estimate > 0 => estimate * (then.rows as f64 / then.estimate as f64),
             _ => estimate,
         })
+    }
+
+    fn columnar_part(&self, table: TableId) -> f64 {
+        let estimate = self.store.row_estimate(table).unwrap_or_default();
+        estimate.columnar as f64 / estimate.rows.max(1) as f64
     }
 
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {

@@ -274,6 +274,8 @@ pub struct TableScan {
 pub struct KnownTable {
     /// How many there are.
     pub rows: f64,
+    /// Which part of them is in columnar blocks.
+    pub columnar_part: f64,
     /// What they are like.
     pub statistics: Arc<TableStatistics>,
 }

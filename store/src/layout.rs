@@ -260,6 +260,57 @@ fn cut_variable(
     Some(start)
 }
 
+/// The sections that a reader looks at of the values of a family: so that of a value in a columnar
+/// block no others are fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedSections {
+    family: u8,
+    /// Of all sections that the reader knows, 0 if they are variable: by these it is known whether
+    /// a block means the same by their numbers.
+    widths: Box<[u16]>,
+    /// Whether each is wanted.
+    is_wanted: Box<[bool]>,
+}
+
+/// What stands for bytes of fixed sections that nobody looks at.
+static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
+
+impl WantedSections {
+    /// Returns these sections of a family whose layout has `sections`.
+    pub fn new(
+        family: u8,
+        sections: &[SectionKind],
+        wanted: impl IntoIterator<Item = u16>,
+    ) -> WantedSections {
+        let width = |section: &SectionKind| match section {
+            SectionKind::Fixed(width) => *width,
+            SectionKind::Variable => 0,
+        };
+        let mut is_wanted = vec![false; sections.len()].into_boxed_slice();
+        wanted.into_iter().for_each(|section| is_wanted[usize::from(section)] = true);
+        WantedSections { family, widths: sections.iter().map(width).collect(), is_wanted }
+    }
+
+    /// Returns the family.
+    pub(crate) fn family(&self) -> u8 {
+        self.family
+    }
+
+    /// Returns whether the numbers of sections mean the same in a layout.
+    pub(crate) fn fits(&self, layout: &ReadLayout) -> bool {
+        self.widths.starts_with(layout.widths())
+    }
+
+    /// Returns what stands for a section that is not wanted; `None` for one that is.
+    #[inline]
+    pub(crate) fn stand_in(&self, section: usize, width: usize) -> Option<&'static [u8]> {
+        match self.is_wanted.get(section) {
+            Some(false) => ZEROS.get(..width),
+            _ => None,
+        }
+    }
+}
+
 const FIXED: u8 = 1;
 const ENDS_OF_2: u8 = 2;
 const ENDS_OF_4: u8 = 3;

@@ -153,7 +153,11 @@ fn read_families(
             continue;
         }
         let filter = output.filter.as_deref();
-        let rules = FamilyRules::of_request(*spec, *family, &get.family_reads, get.cells, filter);
+        let sections = get.sections.as_deref().filter(|_| filter.is_none()).unwrap_or_default();
+        let rules = FamilyRules {
+            sections: sections.iter().find(|sections| sections.family() == *family),
+            ..FamilyRules::of_request(*spec, *family, &get.family_reads, get.cells, filter)
+        };
         view.get(&get.row, rules, staged, &mut output)?;
     }
     Ok(())

@@ -29,6 +29,15 @@ mod newest;
 
 pub(crate) use newest::Newest;
 
+/// About how many rows there are, from counts alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowEstimate {
+    /// All of them.
+    pub rows: u64,
+    /// Those in files of families with columnar blocks.
+    pub columnar: u64,
+}
+
 /// A consistent set of memstores and files of one family.
 #[derive(Clone)]
 pub struct ReadView {
@@ -140,14 +149,19 @@ impl ReadView {
 
     /// Returns about how many rows there are, from the counts of files and memstores alone. A row
     /// that several of them have cells of counts several times.
-    pub(crate) fn row_estimate(&self) -> u64 {
+    pub(crate) fn row_estimate(&self) -> RowEstimate {
         let in_files: i64 = self.files().map(|live| live.file.row_balance()).sum();
+        let in_files = u64::try_from(in_files).unwrap_or(0);
         let in_memory = self.memstores().map(|memstore| match memstore.had_family_markers() {
             // As many as not may be markers.
             true => memstore.cell_count() / 2,
             false => memstore.cell_count(),
         });
-        u64::try_from(in_files).unwrap_or(0) + in_memory.sum::<u64>()
+        let columnar = match self.family.data_block_encoding {
+            DataBlockEncoding::Columnar => in_files,
+            DataBlockEncoding::Rows => 0,
+        };
+        RowEstimate { rows: in_files + in_memory.sum::<u64>(), columnar }
     }
 
     /// Checks that all files are there.
@@ -184,7 +198,7 @@ impl ReadView {
             }
         }
         for of in self.files_of_row(row, &rules.spec, rules.columns.as_deref())? {
-            let cursor = FileCursor::forward(of.file.clone(), row, Caching::Keep)?;
+            let cursor = FileCursor::at_row(of.file.clone(), row, rules.sections)?;
             if cursor.key().is_some_and(|key| row_of(key) == row) {
                 sources.push(Source::File(cursor));
             }

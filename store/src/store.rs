@@ -30,6 +30,7 @@ use crate::observer::RewriteKind;
 use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
 use crate::quota::Quota;
 use crate::read_path::ReadPath;
+use crate::read_view::RowEstimate;
 use crate::region::{Region, RegionMap, Upkeep};
 use crate::replica::{ReplicaFeed, Replicated};
 use crate::reshape;
@@ -362,11 +363,16 @@ impl Store {
     /// Returns about how many rows a table has: from the counts that store files and memstores
     /// keep, without reading any. Rows written several times since the last compaction count
     /// several times.
-    pub fn row_estimate(&self, table: TableId) -> Result<u64> {
+    pub fn row_estimate(&self, table: TableId) -> Result<RowEstimate> {
         let table = self.engine.table(table)?;
         let regions = table.regions();
-        let views = regions.all().iter().filter_map(|region| region.view(0));
-        Ok(views.map(|view| view.row_estimate()).sum())
+        let mut all = RowEstimate::default();
+        for view in regions.all().iter().filter_map(|region| region.view(0)) {
+            let RowEstimate { rows, columnar } = view.row_estimate();
+            all.rows += rows;
+            all.columnar += columnar;
+        }
+        Ok(all)
     }
 
     /// Returns the figures of the store.

@@ -83,7 +83,7 @@ impl ColumnStatistics {
     }
 
     /// Which part is neither NULL nor a common value.
-    fn other_part(&self) -> f64 {
+    pub fn other_part(&self) -> f64 {
         (1.0 - self.null_fraction - self.common_part()).max(0.0)
     }
 

@@ -3,18 +3,25 @@
 //! A subquery without outer columns runs once, when the first row asks for it. Otherwise the
 //! results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them.
 //! `column IN (subquery)` that runs once looks its values up in a set.
+//!
+//! Where the rows come from region threads, these run the subquery, too
+//! ([`stage`](crate::exec::stage)), if it does no more than read tables: what runs inside of a
+//! region thread waits for no other one.
 
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
+use parking_lot::Mutex;
+use types::aggregate::Aggregate;
 use types::expr::Expr;
 use types::{Batch, DataType, Datum, Vector};
 use types::{batchcode, keycode};
 
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::ApplyKind;
-use crate::plan::ApplyNode;
+use crate::plan::{ApplyNode, Node};
 use crate::planner::key_term::is_integer;
 
 /// Results kept; past it all are forgotten.
@@ -22,10 +29,16 @@ const MEMO_ENTRIES: usize = 1024;
 
 /// See the module.
 pub(super) struct Apply {
+    subquery: Arc<Subquery>,
+    input: Input,
+    was_begun: bool,
+}
+
+/// Answers rows.
+struct Subquery {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
-    input: Box<dyn Operator>,
-    memo: AHashMap<Vec<u8>, Arc<Answer>>,
+    memo: Mutex<AHashMap<Vec<u8>, Arc<Answer>>>,
     /// The outer and the subquery's column of `column = ANY (subquery)` that runs once.
     equality: Option<(usize, usize)>,
 }
@@ -102,18 +115,59 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
     (alike && has_form(left) && has_form(right)).then_some((outer, inner))
 }
 
+/// Returns whether all that a plan does is to read rows of tables, and to compute.
+fn only_reads(plan: &Node) -> bool {
+    let own = match plan {
+        Node::Scan(scan) => scan.lock.is_none() && !scan.filter.as_ref().is_some_and(is_volatile),
+        Node::Filter(filter) => !filter.predicate.is_volatile(),
+        Node::Project(project) => !project.expressions.iter().any(is_volatile),
+        Node::Aggregate(aggregate) => {
+            let mut parts = aggregate.aggregates.iter().flat_map(Aggregate::expressions);
+            aggregate.group_by.is_empty() && !parts.any(is_volatile)
+        }
+        Node::LookupJoin(_) | Node::Limit(_) => true,
+        _ => false,
+    };
+    own && plan.inputs().into_iter().all(only_reads)
+}
+
+fn is_volatile(expression: &Expr) -> bool {
+    expression.is_volatile()
+}
+
 impl Apply {
     /// Opens it and its input.
     pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<Apply> {
-        Ok(Apply {
+        let subquery = Subquery {
             node: Arc::clone(node),
             context: Arc::clone(context),
-            input: build(&node.input, context)?,
-            memo: AHashMap::new(),
+            memo: Mutex::default(),
             equality: equality(node),
-        })
+        };
+        let input = Input::new(build(&node.input, context)?);
+        Ok(Apply { subquery: Arc::new(subquery), input, was_begun: false })
     }
 
+    /// Returns whether region threads may run the subquery.
+    fn may_be_handed_down(&self) -> bool {
+        let node = &self.subquery.node;
+        !node.bindings.is_empty() && self.input.takes_stages() && only_reads(&node.subquery)
+    }
+
+    /// Returns what region threads do with their rows.
+    fn handed_down(&self) -> Arc<dyn Stage> {
+        let Subquery { node, context, equality, .. } = &*self.subquery;
+        let context = Context { side_by_side: false, ..context.as_ref().clone() };
+        Arc::new(Subquery {
+            node: Arc::clone(node),
+            context: Arc::new(context),
+            memo: Mutex::default(),
+            equality: *equality,
+        })
+    }
+}
+
+impl Subquery {
     fn value_type(&self) -> DataType {
         match self.node.kind {
             ApplyKind::Scalar => {
@@ -127,7 +181,7 @@ impl Apply {
         }
     }
 
-    fn value(&mut self, batch: &Batch, row: usize) -> Result<Datum> {
+    fn value(&self, batch: &Batch, row: usize) -> Result<Datum> {
         let answer = self.answer(batch, row)?;
         match (answer.as_ref(), &self.node.kind) {
             (Answer::Value(value), _) => Ok(value.clone()),
@@ -149,7 +203,7 @@ impl Apply {
     }
 
     /// Runs the subquery for a row, or remembers what it said.
-    fn answer(&mut self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
+    fn answer(&self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
         let mut key = Vec::new();
         let mut values = Vec::with_capacity(self.node.bindings.len());
         let (mut columns, mut types) = (Vec::new(), Vec::new());
@@ -162,7 +216,7 @@ impl Apply {
         if !values.is_empty() {
             batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
         }
-        if let Some(answer) = self.memo.get(&key) {
+        if let Some(answer) = self.memo.lock().get(&key) {
             return Ok(Arc::clone(answer));
         }
         let context = if values.is_empty() {
@@ -175,10 +229,11 @@ impl Apply {
             Arc::new(context)
         };
         let answer = Arc::new(self.run(&context)?);
-        if self.memo.len() >= MEMO_ENTRIES {
-            self.memo.clear();
+        let mut memo = self.memo.lock();
+        if memo.len() >= MEMO_ENTRIES {
+            memo.clear();
         }
-        self.memo.insert(key, Arc::clone(&answer));
+        memo.insert(key, Arc::clone(&answer));
         Ok(answer)
     }
 
@@ -277,16 +332,44 @@ impl Apply {
     }
 }
 
-impl Operator for Apply {
-    fn next(&mut self) -> Result<Option<Batch>> {
-        let Some(mut batch) = self.input.next()? else { return Ok(None) };
+impl Stage for Subquery {
+    fn apply(&self, mut batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
         let mut values = Vector::new(self.value_type(), batch.row_count);
         for row in 0..batch.row_count {
             self.context.check()?;
-            let value = self.value(&batch, row)?;
-            values.push(&value);
+            values.push(&self.value(&batch, row)?);
         }
         batch.columns.push(Arc::new(values));
-        Ok(Some(batch))
+        out.push(batch);
+        Ok(())
+    }
+}
+
+impl Operator for Apply {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        if !std::mem::replace(&mut self.was_begun, true) && self.may_be_handed_down() {
+            let own = self.handed_down();
+            self.input.attach_own(|| own)?;
+        }
+        if self.input.is_attached() {
+            return self.input.next();
+        }
+        let Some(batch) = self.input.next()? else { return Ok(None) };
+        let mut answered = Vec::new();
+        self.subquery.apply(batch, &self.subquery.context, &mut answered)?;
+        Ok(answered.pop())
+    }
+
+    fn takes_stages(&self) -> bool {
+        self.input.is_attached() || self.may_be_handed_down()
+    }
+
+    fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        if !self.takes_stages() {
+            return Ok(false);
+        }
+        self.was_begun = true;
+        let own = self.handed_down();
+        self.input.attach(|| own, stage)
     }
 }

@@ -135,7 +135,7 @@ impl CutParts {
                 next: 0,
             })
             .collect();
-        let threads = self.context.transaction.parallelism().map_or(1, |found| found.threads);
+        let threads = self.context.parallelism().map_or(1, |found| found.threads);
         let bounds = Bounds { items: BATCHES_AHEAD, bytes: BYTES_AHEAD, parts: threads + 1 };
         self.context.transaction.read_ahead(partitions, bounds, &stopped)
     }

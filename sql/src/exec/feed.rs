@@ -192,7 +192,7 @@ impl RowFeed {
         let joining = match (&source, stage) {
             (Source::Ranges(_) | Source::Merge(_), Some(stage)) => {
                 let joining = |parallelism| Joining { parallelism, take, stage: Arc::clone(stage) };
-                context.transaction.parallelism().map(joining)
+                context.parallelism().map(joining)
             }
             _ => None,
         };
@@ -310,12 +310,7 @@ fn read_points(
     options: &RowOptions,
     out: &mut StoredRows,
 ) -> Result<bool> {
-    let get = |row| Get {
-        families: options.families.clone(),
-        time_range: options.time_range,
-        ..Get::new(row)
-    };
-    let gets: Vec<Get> = keys.by_ref().take(row_limit).map(get).collect();
+    let gets: Vec<Get> = keys.by_ref().take(row_limit).map(|row| options.get(row)).collect();
     out.add_cells(|cells| table.multi_get(&gets, cells))?;
     Ok(!gets.is_empty())
 }

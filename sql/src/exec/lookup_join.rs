@@ -62,6 +62,7 @@ impl LookupJoin {
         let stage = Arc::new(RowStage::open(scan, context)?);
         let options = RowOptions {
             families: stage.families(),
+            sections: stage.sections()?,
             time_range: time_range(&scan.as_of, context)?,
             limit: None,
             reverse: false,
@@ -238,12 +239,8 @@ impl Operator for RightRows {
             self.rows.clear();
             match &mut self.source {
                 Source::Points(keys) => {
-                    let get = |row| Get {
-                        families: self.options.families.clone(),
-                        time_range: self.options.time_range,
-                        ..Get::new(row)
-                    };
-                    let gets: Vec<Get> = keys.by_ref().take(BATCH_ROWS).map(get).collect();
+                    let wanted = keys.by_ref().take(BATCH_ROWS);
+                    let gets: Vec<Get> = wanted.map(|row| self.options.get(row)).collect();
                     if gets.is_empty() {
                         return Ok(None);
                     }

@@ -67,7 +67,7 @@ use std::sync::{Arc, OnceLock};
 
 use ahash::AHashSet;
 use parking_lot::Mutex;
-use store::transaction::{RowRange, StatementView, TableReader};
+use store::transaction::{Parallelism, RowRange, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr};
 use types::{Batch, Datum};
@@ -100,6 +100,8 @@ pub struct Context {
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
     pub ordered: bool,
+    /// Region threads may join in; not where one of them runs a plan: it waits for no other one.
+    pub side_by_side: bool,
     /// Where steps note what they do, for EXPLAIN ANALYZE.
     pub profile: Option<Arc<Profile>>,
     /// Rows of the named queries that can be read; empty at first.
@@ -209,6 +211,11 @@ pub struct ModifyOutcome {
 }
 
 impl Context {
+    /// Returns how regions may be read side by side; `None` if they may not.
+    fn parallelism(&self) -> Option<Parallelism> {
+        self.transaction.parallelism().filter(|_| self.side_by_side)
+    }
+
     /// Fails once the statement was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) {

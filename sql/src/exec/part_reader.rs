@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use coprocessors::columns::SectionsOfGet;
 use coprocessors::rows::{FilteredDecoder, Passed, StoredRows};
 use parking_lot::RwLock;
 use store::read_ahead::Producer;
@@ -87,6 +88,14 @@ impl RowStage {
         self.decoder.families()
     }
 
+    /// Returns what gets along the path look at of values: of an index entry with a look-up, all.
+    pub(super) fn sections(&self) -> Result<SectionsOfGet> {
+        match self.lookup {
+            None => Ok(self.node.sections()?),
+            Some(_) => Ok(None),
+        }
+    }
+
     /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found.
     /// `None`: no row is wanted.
     pub(super) fn wanted(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
@@ -103,13 +112,14 @@ impl RowStage {
     /// Returns what reads the rows that index entries name.
     fn gets(&self, entries: &Batch, lookup: &RowLookup) -> Result<Vec<Get>> {
         let Some(Lookup { key: columns, .. }) = &self.node.lookup else { return Ok(Vec::new()) };
-        let families = lookup.decoder.families();
+        let (families, sections) = (lookup.decoder.families(), self.node.sections()?);
         let mut key = Vec::with_capacity(columns.len());
         let get = |row: usize| {
             key.clear();
             key.extend(columns.iter().map(|&column| entries.columns[column].datum(row)));
             let row = self.node.table.layout.encode_key_values(&key)?;
-            Ok(Get { families: families.clone(), ..Get::new(row) })
+            let (families, sections) = (families.clone(), sections.clone());
+            Ok(Get { families, sections, ..Get::new(row) })
         };
         (0..entries.row_count).map(get).collect()
     }

@@ -28,7 +28,8 @@ pub fn point(plan: &Plan, context: &mut Context) -> Result<Option<Option<Vec<Dat
     }
     let Some(row) = row_key(get, context)? else { return Ok(Some(None)) };
     let mut cells = CellBatch::new();
-    let request = Get { families: get.families.clone(), ..Get::new(row) };
+    let request =
+        Get { families: get.families.clone(), sections: get.sections.clone(), ..Get::new(row) };
     if !context.transaction.get(get.table.id, &request, &mut cells)? {
         return Ok(Some(None));
     }

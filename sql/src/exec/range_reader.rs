@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use coprocessors::columns::SectionsOfGet;
 use coprocessors::rows::StoredRows;
 use store::admission::Turn;
 use store::transaction::{Scanner, TableReader};
-use store::{CellBatch, Scan, TimeRange};
+use store::{CellBatch, Get, Scan, TimeRange};
 
 use crate::error::Result;
 use crate::exec::key_range::RowRange;
@@ -16,6 +17,8 @@ use crate::exec::key_range::RowRange;
 pub(super) struct RowOptions {
     /// Families by index; `None` for all.
     pub families: Option<Vec<u8>>,
+    /// What gets look at of values.
+    pub sections: SectionsOfGet,
     /// Versions considered.
     pub time_range: TimeRange,
     /// Rows wanted at most.
@@ -31,6 +34,18 @@ pub(super) struct RangeReader {
     /// In the order in which they are read.
     ranges: VecDeque<RowRange>,
     scanner: Option<Scanner>,
+}
+
+impl RowOptions {
+    /// Returns a get of a row.
+    pub(super) fn get(&self, row: Vec<u8>) -> Get {
+        Get {
+            families: self.families.clone(),
+            sections: self.sections.clone(),
+            time_range: self.time_range,
+            ..Get::new(row)
+        }
+    }
 }
 
 impl RangeReader {

@@ -81,6 +81,7 @@ impl TableScan {
         let exact = !node.has_filter();
         let options = RowOptions {
             families: stage.families(),
+            sections: stage.sections()?,
             time_range: time_range(&node.as_of, context)?,
             limit: left.filter(|_| exact),
             reverse: node.path.reverse,

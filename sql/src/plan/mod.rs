@@ -21,6 +21,7 @@ mod window;
 
 use std::sync::Arc;
 
+use coprocessors::columns::SectionsOfGet;
 use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
@@ -484,6 +485,8 @@ pub struct PointGet {
     pub columns: Vec<usize>,
     /// Families to read; `None` for all.
     pub families: Option<Vec<u8>>,
+    /// What is looked at of their values.
+    pub sections: SectionsOfGet,
 }
 
 /// INSERT, UPSERT.

@@ -8,15 +8,16 @@
 //! points give one prefix for each combination, the first column that is not ends the key. What
 //! comes out is a list of sorted, disjoint row ranges, or of whole keys.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use coprocessors::columns::{SectionsOfGet, wanted_sections};
 use store::TableId;
 use types::DataType;
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, RowLayout};
 
 use crate::catalog::table::{Index, Table};
-use crate::logical::RowLock;
+use crate::logical::{RowLock, TIMESTAMP_COLUMN};
 use crate::plan::RowGoal;
 
 /// Rows of a table.
@@ -29,7 +30,7 @@ pub struct ScanNode {
     /// Which rows are met, in which order.
     pub path: AccessPath,
     /// Columns decoded, by position in the layout of the path; the table's `_timestamp` is
-    /// [`TIMESTAMP_COLUMN`](crate::logical::TIMESTAMP_COLUMN).
+    /// [`TIMESTAMP_COLUMN`].
     pub read: Vec<usize>,
     /// Rows wanted, over `read`.
     pub filter: Option<Expr>,
@@ -45,6 +46,8 @@ pub struct ScanNode {
     pub lock: Option<LockRows>,
     /// How many rows the step above will take.
     pub goal: Option<RowGoal>,
+    /// What [`ScanNode::sections`] found.
+    pub sections: OnceLock<SectionsOfGet>,
 }
 
 /// The second half of an index scan.
@@ -236,6 +239,22 @@ impl KeyCondition {
 }
 
 impl ScanNode {
+    /// Returns what gets of the rows look at of their values: of the rows that index entries name,
+    /// if there is a look-up.
+    pub fn sections(&self) -> types::Result<SectionsOfGet> {
+        if let Some(sections) = self.sections.get() {
+            return Ok(sections.clone());
+        }
+        let (layout, read) = match &self.lookup {
+            Some(lookup) => (&self.table.layout, &lookup.read),
+            None => (&self.path.layout, &self.read),
+        };
+        let stored: Vec<usize> =
+            read.iter().copied().filter(|&column| column != TIMESTAMP_COLUMN).collect();
+        let sections = wanted_sections(layout, &stored)?;
+        Ok(self.sections.get_or_init(|| sections).clone())
+    }
+
     /// Returns all that is left to be checked after the keys were read.
     pub fn has_filter(&self) -> bool {
         self.filter.is_some()

@@ -168,10 +168,16 @@ impl Candidate {
         let table_rows = estimator.table_rows(&scan.table);
         let rows = table_rows * part_of(&mut positions.clone().filter(answered));
         let rows = rows.max(1.0);
+        // Indexes have row blocks.
+        let columnar_part = match self.index {
+            None => estimator.statistics.columnar_part(scan.table.id),
+            Some(_) => 0.0,
+        };
+        let row = cost::scanned_row(columnar_part, needed(scan, question.conjuncts).len());
         let mut cost = match self.shape {
             PathShape::Points(count) => count as f64 * cost::GET,
-            PathShape::Ranges(count) => count as f64 * cost::RANGE + rows,
-            PathShape::Full => rows,
+            PathShape::Ranges(count) => count as f64 * cost::RANGE + rows * row,
+            PathShape::Full => rows * row,
         };
         if self.lookup {
             let in_entry =

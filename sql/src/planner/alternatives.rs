@@ -42,6 +42,40 @@ pub(super) fn said_of(conjunct: &Expr, is_own: &dyn Fn(&Expr) -> bool) -> Option
     arms.map(Expr::Or)
 }
 
+/// Knows which part of the rows of a unit a condition is true for, if it is over that unit alone.
+pub(super) type PartOfUnit<'a> = &'a dyn Fn(&Expr, usize) -> Option<f64>;
+
+/// Returns about which part of the pairs of some units' rows a condition is true for: of those rows
+/// that are left after what it says of each unit by itself ([`said_of`]). `blind` guesses where a
+/// part of the condition is over several units.
+pub(super) fn part_of_pairs(
+    condition: &Expr,
+    units: &[usize],
+    part_of: PartOfUnit<'_>,
+    blind: &dyn Fn(&Expr) -> f64,
+) -> f64 {
+    let of_all = part_of_all_pairs(condition, units, part_of, blind);
+    let left = units.iter().filter_map(|&unit| {
+        let said = said_of(condition, &|part| part_of(part, unit).is_some())?;
+        part_of(&said, unit)
+    });
+    (of_all / left.product::<f64>().max(f64::MIN_POSITIVE)).min(1.0)
+}
+
+fn part_of_all_pairs(
+    condition: &Expr,
+    units: &[usize],
+    part_of: PartOfUnit<'_>,
+    blind: &dyn Fn(&Expr) -> f64,
+) -> f64 {
+    let of = |operand: &Expr| part_of_all_pairs(operand, units, part_of, blind);
+    match condition {
+        Expr::And(operands) => operands.iter().map(of).product(),
+        Expr::Or(operands) => 1.0 - operands.iter().map(|one| 1.0 - of(one)).product::<f64>(),
+        leaf => units.iter().find_map(|&unit| part_of(leaf, unit)).unwrap_or_else(|| blind(leaf)),
+    }
+}
+
 fn conjuncts_of_each(alternatives: &[Expr]) -> Vec<Vec<Expr>> {
     let conjuncts = |alternative: &Expr| {
         let mut conjuncts = Vec::new();

@@ -17,6 +17,7 @@ use crate::logical::{
 };
 use crate::plan::scan::ARRAY_VALUES;
 use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
+use crate::planner::sample;
 use crate::planner::shape::is_unit;
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
@@ -282,6 +283,20 @@ impl Estimator<'_> {
         }
     }
 
+    /// Returns which part of the values that ANALYZE kept of a column meet a condition on it alone.
+    fn sampled_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
+        let (scan, column) = base_column(plan, sample::only_column(conjunct)?)?;
+        let data_type = scan.table.layout.columns[column].data_type;
+        let mut is_as_stored = true;
+        conjunct.walk(&mut |part| {
+            if let Expr::Column { data_type: seen, .. } = part {
+                is_as_stored &= *seen == data_type;
+            }
+        });
+        let tried = |known: &_| sample::part_true(conjunct, known, data_type);
+        self.analysed(scan, column, tried).flatten().filter(|_| is_as_stored)
+    }
+
     /// Returns about which part of a plan's rows a predicate is true for. For a join the plan
     /// stands for all its pairs.
     pub(super) fn selectivity(&self, predicate: &Expr, plan: &Logical) -> f64 {
@@ -346,6 +361,10 @@ impl Estimator<'_> {
     fn conjunct_selectivity(&self, conjunct: &Expr, plan: &Logical) -> f64 {
         if let Some(known) = self.analysed_selectivity(conjunct, plan) {
             return known;
+        }
+        let is_made_of_others = matches!(conjunct, Expr::And(_) | Expr::Or(_) | Expr::Not(_));
+        if !is_made_of_others && let Some(tried) = self.sampled_selectivity(conjunct, plan) {
+            return tried;
         }
         match conjunct {
             Expr::Constant { value: Datum::Bool(true), .. } => 1.0,

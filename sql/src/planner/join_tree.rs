@@ -12,6 +12,7 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{Join, JoinChoice, JoinKind, Logical};
+use crate::planner::alternatives::part_of_pairs;
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_operator, columns_of, is_free, renumber, within,
 };
@@ -428,7 +429,14 @@ fn graph_of(
     };
     let condition = |condition: &Condition| {
         let is_equality = hashable(&condition.predicate);
-        let selectivity = estimator.blind_selectivity(&condition.predicate);
+        let part_of = |part: &Expr, unit: usize| {
+            let columns = columns_of(part);
+            let is_own = !columns.is_empty()
+                && columns.iter().all(|column| parts[unit].columns.contains(column));
+            is_own.then(|| estimator.selectivity(&own(unit, part), &parts[unit].plan))
+        };
+        let blind = |part: &Expr| estimator.blind_selectivity(part);
+        let selectivity = part_of_pairs(&condition.predicate, &condition.units, &part_of, &blind);
         JoinCondition { relations: condition.units.clone(), selectivity, is_equality }
     };
     JoinGraph::new(

@@ -18,6 +18,7 @@ mod shape;
 pub(crate) mod key_term;
 mod semi_join;
 mod equivalence;
+mod sample;
 mod estimate;
 mod cost;
 mod access;

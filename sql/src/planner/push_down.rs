@@ -64,9 +64,12 @@ impl PushDown<'_> {
         if table.indexes.is_empty() || scan.index_hint.is_some() || scan.as_of.is_some() {
             return None;
         }
-        let statistics = self.chooser.estimator.statistics.table(table.id)?;
-        let rows = self.chooser.estimator.table_rows(table);
-        Some(Arc::new(KnownTable { rows, statistics }))
+        let estimator = self.chooser.estimator;
+        Some(Arc::new(KnownTable {
+            rows: estimator.table_rows(table),
+            columnar_part: estimator.statistics.columnar_part(table.id),
+            statistics: estimator.statistics.table(table.id)?,
+        }))
     }
 
     /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.

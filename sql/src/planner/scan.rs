@@ -1,7 +1,8 @@
 //! Scans: from a chosen path to the columns read along it and the checks left to do.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use coprocessors::columns::wanted_sections;
 use types::DataType;
 use types::expr::Expr;
 
@@ -57,6 +58,7 @@ pub(super) fn build(
         lock,
         // Sorting needs all rows.
         goal: wanted.goal.clone().filter(|_| order.is_empty() || ordered),
+        sections: OnceLock::new(),
     };
     Built { node: Node::Scan(Arc::new(node)), ordered }
 }
@@ -100,6 +102,7 @@ pub(super) fn build_lookup(
         as_of: scan.as_of.clone(),
         lock: None,
         goal: None,
+        sections: OnceLock::new(),
     };
     Some((Node::Scan(Arc::new(node)), used))
 }
@@ -273,6 +276,8 @@ pub(super) fn point_get(node: &Node) -> Option<PointGet> {
     if columns.contains(&TIMESTAMP_COLUMN) || !key.iter().all(|value| within(value, 0..0)) {
         return None;
     }
-    let families = coprocessors::row::families_of(&scan.table.layout, &columns);
-    Some(PointGet { table: Arc::clone(&scan.table), key, columns, families })
+    let layout = &scan.table.layout;
+    let families = coprocessors::row::families_of(layout, &columns);
+    let sections = wanted_sections(layout, &columns).ok()?;
+    Some(PointGet { table: Arc::clone(&scan.table), key, columns, families, sections })
 }

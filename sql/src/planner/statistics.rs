@@ -21,6 +21,9 @@ pub trait Statistics {
     /// known. Cheap: it is asked for the tables of every join.
     fn row_count(&self, table: TableId) -> Option<f64>;
 
+    /// Returns about which part of a table's rows is in columnar blocks, 0 to 1. Cheap, too.
+    fn columnar_part(&self, table: TableId) -> f64;
+
     /// Returns what ANALYZE found out about a table, if it did.
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>>;
 }
@@ -74,6 +77,10 @@ impl Statistics for Noted<'_> {
         Some(rows)
     }
 
+    fn columnar_part(&self, table: TableId) -> f64 {
+        self.statistics.columnar_part(table)
+    }
+
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {
         self.statistics.table(table)
     }
@@ -82,6 +89,10 @@ impl Statistics for Noted<'_> {
 impl Statistics for KnownTable {
     fn row_count(&self, _table: TableId) -> Option<f64> {
         Some(self.rows)
+    }
+
+    fn columnar_part(&self, _table: TableId) -> f64 {
+        self.columnar_part
     }
 
     fn table(&self, _table: TableId) -> Option<Arc<TableStatistics>> {
@@ -96,6 +107,10 @@ pub struct NoStatistics;
 impl Statistics for NoStatistics {
     fn row_count(&self, _table: TableId) -> Option<f64> {
         None
+    }
+
+    fn columnar_part(&self, _table: TableId) -> f64 {
+        0.0
     }
 
     fn table(&self, _table: TableId) -> Option<Arc<TableStatistics>> {

@@ -69,7 +69,7 @@ impl Session {
         // All rows that are in the estimate are to be in the snapshot, those too whose commit still
         // waits for the disk: what comes in between makes the table due once more, and what the
         // estimate has and the snapshot has not would never be looked at again.
-        let estimate = self.engine.store().row_estimate(table.id)?;
+        let estimate = self.engine.store().row_estimate(table.id)?.rows;
         self.engine.store().wait_for_commits()?;
         self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
@@ -90,5 +90,5 @@ impl Session {
 fn is_due(table: &Table, catalog: &Catalog, engine: &Engine) -> bool {
     let Ok(now) = engine.store().row_estimate(table.id) else { return false };
     let then = catalog.statistics(table.id).map_or(0, |statistics| statistics.estimate);
-    now.abs_diff(then) as f64 > CHANGED_ROWS + CHANGED_PART * then as f64
+    now.rows.abs_diff(then) as f64 > CHANGED_ROWS + CHANGED_PART * then as f64
 }

@@ -529,6 +529,7 @@ impl Session {
             cancelled: Arc::clone(&self.stop.stop),
             system,
             ordered: false,
+            side_by_side: true,
             profile: None,
             named: exec::NamedRows::default(),
             changed: None,

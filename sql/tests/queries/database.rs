@@ -238,8 +238,13 @@ pub(crate) fn commit(transaction: &Transaction) -> Result<()> {
 impl Statistics for Database {
     /// What a script says of the table (`rows: table 1000`), or what the store does.
     fn row_count(&self, table: TableId) -> Option<f64> {
-        let store = || self.store.as_ref()?.1.row_estimate(table).ok().map(|rows| rows as f64);
+        let store =
+            || self.store.as_ref()?.1.row_estimate(table).ok().map(|found| found.rows as f64);
         self.row_counts.get(&table).copied().or_else(store)
+    }
+
+    fn columnar_part(&self, _table: TableId) -> f64 {
+        0.0
     }
 
     fn table(&self, _table: TableId) -> Option<Arc<TableStatistics>> {
@@ -278,6 +283,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         cancelled: Arc::new(AtomicBool::new(false)),
         system: Arc::new(System),
         ordered: false,
+        side_by_side: true,
         profile: None,
         named: NamedRows::default(),
         changed: None,

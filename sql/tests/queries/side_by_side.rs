@@ -313,3 +313,26 @@ fn an_error_in_a_region_is_the_statements() {
     assert_eq!(failed.unwrap_err().sqlstate, "22012");
     assert_eq!(database.query("select a from plain where b = 7").unwrap().len(), 50);
 }
+
+#[test]
+fn region_threads_run_the_subqueries_of_their_rows() {
+    let [mut alone, mut together] = [database(1, 0), database(3, 0)];
+    for sql in [
+        "select a, b, (select sum(p.b) from plain as p where p.c = s.c and p.b < s.a) from salted as s",
+        "select a, b from plain as s
+         where b > (select count(*) from plain as p where p.a = s.a and p.b % 7 > s.b % 7)",
+        "select a, array(select p.b from plain as p where p.a = s.a and p.b < s.b order by 1)
+         from salted as s where b < 9",
+    ] {
+        let [expected, found] = [&mut alone, &mut together].map(|database| {
+            let mut rows = database.query(sql).unwrap();
+            rows.sort();
+            rows
+        });
+        assert!(expected.len() > 100, "{sql}");
+        assert_eq!(found, expected, "{sql}");
+    }
+    let failed = together
+        .query("select (select 1 / (p.a - s.a) from plain as p where p.a >= s.a) from salted as s");
+    assert!(["22012", "21000"].contains(&&*failed.unwrap_err().sqlstate));
+}

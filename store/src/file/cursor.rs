@@ -17,6 +17,7 @@ use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
 use crate::file::reader::{Caching, ReadAhead, StoreFile};
 use crate::file::row_block::RowExtent;
+use crate::layout::WantedSections;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Steps that a cursor takes towards a key further on in the row before it searches for it.
@@ -40,6 +41,8 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     extent: Option<RowExtent>,
     /// The key with the sequence of an adopted file.
     stamped: Option<Vec<u8>>,
+    /// The sections of values that are looked at; `None` for all.
+    wanted: Option<Arc<WantedSections>>,
 }
 
 impl<F: Deref<Target = StoreFile>> FileCursor<F> {
@@ -55,6 +58,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             row: Vec::new(),
             extent: None,
             stamped: None,
+            wanted: None,
         }
     }
 
@@ -72,12 +76,27 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     /// Returns a cursor that begins with the first row at or after `start`.
     pub fn forward(file: F, start: &[u8], caching: Caching) -> Result<FileCursor<F>> {
-        let start = file.part().map_or(start, |part| start.max(&part.rows.start));
+        FileCursor::new(file, RowOrder::Forward, caching).at(start)
+    }
+
+    /// Returns a cursor that begins with the first row at or after `row`, whose values have these
+    /// sections, and perhaps others.
+    pub fn at_row(
+        file: F,
+        row: &[u8],
+        wanted: Option<&Arc<WantedSections>>,
+    ) -> Result<FileCursor<F>> {
+        let mut cursor = FileCursor::new(file, RowOrder::Forward, Caching::Keep);
+        cursor.wanted = wanted.cloned();
+        cursor.at(row)
+    }
+
+    fn at(mut self, start: &[u8]) -> Result<FileCursor<F>> {
+        let start = self.file.part().map_or(start, |part| start.max(&part.rows.start));
         let start = row_start_key(start);
-        let mut cursor = FileCursor::new(file, RowOrder::Forward, caching);
-        cursor.seek_key(&start)?;
-        cursor.stamp();
-        Ok(cursor)
+        self.seek_key(&start)?;
+        self.stamp();
+        Ok(self)
     }
 
     /// Returns a cursor that begins with the last row before `stop` and goes back.
@@ -100,6 +119,9 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             let block = self.file.data_block(handle, self.caching, &mut self.ahead)?;
             self.handle = handle;
             self.cursor.open(block).map_err(|Malformed| self.malformed())?;
+            if let (Some(wanted), AnyCursor::Columnar(cursor)) = (&self.wanted, &mut self.cursor) {
+                cursor.want(wanted);
+            }
         }
         Ok(())
     }

@@ -182,7 +182,9 @@ impl RegionChain {
         out: &mut CellBatch,
         read: impl FnOnce(&Get, &mut CellBatch) -> Result<bool>,
     ) -> Result<bool> {
-        let (mut get, mut row) = (get.clone(), CellBatch::new());
+        // They see whole values.
+        let mut get = Get { sections: None, ..get.clone() };
+        let mut row = CellBatch::new();
         if self.pre_get(&mut get, &mut row)? == Flow::Proceed {
             row.clear();
             read(&get, &mut row)?;

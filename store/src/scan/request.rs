@@ -1,7 +1,10 @@
 //! What can be asked: one row ([`Get`]), a range of rows ([`Scan`]). Plain data, but for user code
 //! in a filter.
 
+use std::sync::Arc;
+
 use crate::cell::{CellRef, CellType, Sequence, Timestamp};
+use crate::layout::WantedSections;
 use crate::scan::TimeRange;
 use crate::scan::filter::{Filter, prefix_end};
 
@@ -47,6 +50,10 @@ pub struct Get {
     pub cells: CellWindow,
     /// What is wanted of the row.
     pub filter: Option<Filter>,
+    /// The sections of values that will be looked at, of families whose values are cut into such: a
+    /// hint, which spares fetching the others: of a value in a columnar block they come as zeros
+    /// and nothing. Whole values come where a filter or an observer sees them.
+    pub sections: Option<Arc<[Arc<WantedSections>]>>,
 }
 
 impl Get {
@@ -60,6 +67,7 @@ impl Get {
             max_versions: 1,
             cells: CellWindow::ALL,
             filter: None,
+            sections: None,
         }
     }
 

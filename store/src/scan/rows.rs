@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
 use crate::error::Result;
+use crate::layout::WantedSections;
 use crate::scan::filter::run::{FilterRun, Jump, Qualifier, ValueKept};
 use crate::scan::merge::{Cursor, Merge};
 use crate::scan::plain_rows::{BatchLimits, PlainRows, RowLimits, Stop};
@@ -31,6 +33,8 @@ pub struct FamilyRules<'a> {
     pub cells: CellWindow,
     /// Whether the filter must see cells that the limits leave out, because it decides by them.
     pub filter_sees_rest: bool,
+    /// The sections of values that are looked at: a hint to a get; `None` for all.
+    pub sections: Option<&'a Arc<WantedSections>>,
 }
 
 impl<'a> FamilyRules<'a> {
@@ -42,6 +46,7 @@ impl<'a> FamilyRules<'a> {
             columns: None,
             cells: CellWindow::ALL,
             filter_sees_rest: false,
+            sections: None,
         }
     }
 
@@ -71,13 +76,20 @@ impl<'a> FamilyRules<'a> {
             columns
         });
         let filter_sees_rest = filter.is_some_and(FilterRun::decides_by_any_cell);
-        FamilyRules { spec, versions_after_filter, columns, cells, filter_sees_rest }
+        FamilyRules {
+            spec,
+            versions_after_filter,
+            columns,
+            cells,
+            filter_sees_rest,
+            sections: None,
+        }
     }
 
-    /// Returns the same rules, with columns of their own.
+    /// Returns the same rules, with columns of their own, of whole values.
     pub(crate) fn into_owned(self) -> FamilyRules<'static> {
         let columns = self.columns.map(|columns| Cow::Owned(columns.into_owned()));
-        FamilyRules { columns, ..self }
+        FamilyRules { columns, sections: None, ..self }
     }
 }
 

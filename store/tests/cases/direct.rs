@@ -1,13 +1,18 @@
 //! Single calls without a transaction.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use store::descriptor::Durability;
+use store::descriptor::{Durability, TableDescriptor};
 use store::env::fault::FaultEnv;
+use store::layout::SectionKind;
+use store::scan::Filter;
 use store::transaction::{LockMode, LockWait};
-use store::{CellBatch, Column, Error, Get, Mutation, PutBatch, Store, TableId, Timestamp};
+use store::{
+    CellBatch, Column, Error, Get, Mutation, PutBatch, Store, TableId, Timestamp, WantedSections,
+};
 
-use crate::cases::{TABLE, begin, descriptor, open, put, value};
+use crate::cases::{TABLE, begin, columnar_family, descriptor, open, put, value};
 
 fn get(store: &Store, row: &str) -> Option<String> {
     let mut out = CellBatch::new();
@@ -123,6 +128,37 @@ fn increments_and_blind_puts_lose_nothing() {
     store.wait_for_commits().unwrap();
     let count: u64 = get(&store, "n").unwrap().parse().unwrap();
     assert!((50_000..=50_500).contains(&count), "{count}");
+}
+
+#[test]
+fn sections_that_are_not_looked_at_may_be_missing_of_columnar_values() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    let family = columnar_family();
+    let sections = family.value_layout.sections.clone();
+    let families = vec![family];
+    store.create_table(TableDescriptor { families, ..descriptor(&[], 1) }).unwrap();
+    put(&store, "a", "first");
+    let wanting = |wanted: &[u16], filter: Option<Filter>| {
+        let wanted = WantedSections::new(0, &sections, wanted.iter().copied());
+        let mut get = Get { filter, ..Get::new("a") };
+        get.sections = Some(vec![Arc::new(wanted)].into());
+        let mut out = CellBatch::new();
+        assert!(begin(&store).get(TABLE, &get, &mut out).unwrap());
+        value(&out).unwrap()
+    };
+    assert_eq!(wanting(&[0], None), "first", "a memstore has whole values");
+    store.flush(TABLE).unwrap();
+    assert_eq!(wanting(&[0], None), "f");
+    assert_eq!(wanting(&[1], None), "\0irst");
+    assert_eq!(wanting(&[0, 1], None), "first");
+    let all = Filter::All(Vec::new());
+    assert_eq!(wanting(&[0], Some(all)), "first", "a filter sees whole values");
+    // Sections by another layout say nothing of this one.
+    let other = WantedSections::new(0, &[SectionKind::Fixed(4)], [0]);
+    let get = Get { sections: Some(vec![Arc::new(other)].into()), ..Get::new("a") };
+    let mut out = CellBatch::new();
+    begin(&store).get(TABLE, &get, &mut out).unwrap();
+    assert_eq!(value(&out).as_deref(), Some("first"));
 }
 
 #[test]

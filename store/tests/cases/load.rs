@@ -51,7 +51,7 @@ fn reads_and_writes_are_counted_where_they_happen() {
 fn rows_are_counted_about_from_what_files_and_memstores_know() {
     let store = open(&FaultEnv::new(1)).unwrap();
     store.create_table(descriptor(&["m"], 1)).unwrap();
-    let rows = || store.row_estimate(TABLE).unwrap();
+    let rows = || store.row_estimate(TABLE).unwrap().rows;
     assert_eq!(rows(), 0);
     let change = |range: std::ops::Range<u32>, change: fn(Mutation) -> Mutation| {
         let batch = begin(&store);

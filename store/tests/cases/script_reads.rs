@@ -88,7 +88,16 @@ impl World {
         let row = words.next("row")?.into();
         let Common { families, family_reads, time_range, max_versions, cells, filter } =
             self.common(table, words)?;
-        let get = Get { row, families, family_reads, time_range, max_versions, cells, filter };
+        let get = Get {
+            row,
+            families,
+            family_reads,
+            time_range,
+            max_versions,
+            cells,
+            filter,
+            sections: None,
+        };
         let mut out = CellBatch::new();
         let found = match verb {
             "get" => transaction.get(table, &get, &mut out),

@@ -18,7 +18,7 @@ use crate::file::columnar::{
 use crate::file::compression::{LZ4, ZSTD, can_become, decompress_into};
 use crate::file::encoding::Malformed;
 use crate::file::format::{u32_at, u64_at};
-use crate::layout::ReadLayout;
+use crate::layout::{ReadLayout, WantedSections};
 
 /// What the head of a block says.
 #[derive(Debug, Clone, Copy)]
@@ -251,16 +251,27 @@ impl ColumnarBlock {
         Ok(Numbers { head: self.cells()?.shapes, part: self.part(SHAPES)? })
     }
 
-    /// Appends the value of a cell, put together again.
-    pub(super) fn append_value(&self, index: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    /// Appends the value of a cell, put together again; if only some sections are `wanted`, the
+    /// others are zeros or empty.
+    pub(super) fn append_value(
+        &self,
+        index: usize,
+        wanted: Option<&WantedSections>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
         let Some(shape) = self.shapes()?.get(index).checked_sub(1) else {
             let whole = Strings::open(self.part(WHOLE)?, self.head.cell_count)?;
             out.extend_from_slice(whole.get(index)?);
             return Ok(());
         };
-        let section = |section: usize, width: usize| match width {
-            0 => self.strings(section).ok()?.get(index).ok(),
-            width => self.section(section).ok()?.get(index * width..(index + 1) * width),
+        let section = |section: usize, width: usize| {
+            if let Some(other) = wanted.and_then(|wanted| wanted.stand_in(section, width)) {
+                return Some(other);
+            }
+            match width {
+                0 => self.strings(section).ok()?.get(index).ok(),
+                width => self.section(section).ok()?.get(index * width..(index + 1) * width),
+            }
         };
         self.layout.join(shape as usize, section, out).ok_or(Malformed)
     }

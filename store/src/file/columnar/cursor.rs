@@ -13,6 +13,7 @@ use crate::file::columnar::block::{ColumnarBlock, Numbers};
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::strings::{Strings, first_bytes};
 use crate::file::encoding::{BlockCursor, COLUMN_STEPS_MAX, Malformed};
+use crate::layout::WantedSections;
 
 /// Bytes of a key for which room is made at once.
 const KEY_BYTES_GUESS: usize = 64;
@@ -28,6 +29,8 @@ pub(in crate::file) struct ColumnarCursor {
     value: Vec<u8>,
     /// The value is still to be put together.
     is_value_pending: bool,
+    /// The sections to put it together from; `None` for all.
+    wanted: Option<Arc<WantedSections>>,
 }
 
 /// The keys of a block.
@@ -117,6 +120,13 @@ impl ColumnarCursor {
         self.block.as_deref().ok_or(Malformed)
     }
 
+    /// From now on, until it takes another block, values are put together from these sections, if
+    /// the block has them.
+    pub(in crate::file) fn want(&mut self, wanted: &Arc<WantedSections>) {
+        let fits = self.block.as_ref().is_some_and(|block| wanted.fits(block.layout()));
+        self.wanted = fits.then(|| Arc::clone(wanted));
+    }
+
     /// Returns the number of cells of the block.
     pub(in crate::file) fn cell_count(&self) -> usize {
         self.block.as_ref().map_or(0, |block| block.cell_count())
@@ -156,7 +166,9 @@ impl ColumnarCursor {
             return Ok(());
         }
         let mut value = std::mem::take(&mut self.value);
-        let built = self.block().and_then(|block| block.append_value(self.index, &mut value));
+        let built = self
+            .block()
+            .and_then(|block| block.append_value(self.index, self.wanted.as_deref(), &mut value));
         if built.is_err() {
             self.leave();
             return Err(Malformed);

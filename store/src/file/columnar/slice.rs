@@ -139,7 +139,7 @@ impl ColumnSlice {
         if row >= self.rows.len() {
             return Err(no_row(row));
         }
-        self.read(|block| block.append_value(self.rows.start + row, out))
+        self.read(|block| block.append_value(self.rows.start + row, None, out))
     }
 
     /// Returns a section of fixed width: the bytes of all rows end to end, so that those of row `n`

@@ -1,0 +1,96 @@
+//! Which part of a column's values a condition is true for, found by trying it on those that
+//! ANALYZE kept: the common ones, and the bounds between which the others lie, as PostgreSQL does
+//! it for patterns (`histogram_selectivity` in `selfuncs.c`); here for all conditions of which no
+//! rule knows better.
+
+use types::expr::{EvalContext, Expr};
+use types::{Batch, DataType, Vector};
+
+use crate::catalog::statistics::ColumnStatistics;
+use crate::planner::conjunct::{column, columns_of, parameter_count, substitute};
+
+/// Bounds from which on they say something of the values between them.
+const BOUNDS_MIN: usize = 10;
+/// Which part of the values that are not common may be unknown.
+const UNKNOWN_MAX: f64 = 0.1;
+
+/// Returns the column that is all a condition depends on.
+pub(super) fn only_column(condition: &Expr) -> Option<usize> {
+    let columns = columns_of(condition);
+    let first = columns.first().copied().filter(|_| columns.len() == 1)?;
+    (parameter_count(condition) == 0 && condition.is_immutable()).then_some(first)
+}
+
+/// Returns for which part of the rows `condition`, which depends on one column alone, is true.
+/// `None`: its values were not kept, or the condition cannot be computed for all of them.
+pub(super) fn part_true(
+    condition: &Expr,
+    known: &ColumnStatistics,
+    data_type: DataType,
+) -> Option<f64> {
+    let others = known.other_part();
+    if known.bounds.len() < BOUNDS_MIN && others > UNKNOWN_MAX {
+        return None;
+    }
+    let mut values = Vector::new(data_type, known.common.len() + known.bounds.len() + 1);
+    let common = known.common.iter().map(|(form, _)| form);
+    for form in common.chain(&known.bounds) {
+        types::keycode::decode_into(form, data_type, false, false, &mut values).ok()?;
+    }
+    values.push_null();
+    let (nulls, row_count) = (values.len() - 1, values.len());
+    let width = columns_of(condition).last()? + 1;
+    let only = substitute(condition.clone(), &vec![column(0, data_type); width]);
+    let batch = Batch { columns: vec![values.into()], row_count };
+    let hits = only.filter_batch(&batch, &EvalContext::default()).ok()?;
+    let (mut part, mut bounds_hit) = (0.0, 0.0);
+    for hit in hits.into_iter().map(|hit| hit as usize) {
+        match known.common.get(hit) {
+            Some((_, weight)) => part += weight,
+            None if hit == nulls => part += known.null_fraction,
+            None => bounds_hit += 1.0,
+        }
+    }
+    // What was tried is a sample: neither none nor all of it means none or all of the values.
+    let of_others = (bounds_hit + 0.5) / (known.bounds.len() as f64 + 1.0);
+    Some(part + others * of_others)
+}
+
+#[cfg(test)]
+mod tests {
+    use types::Datum;
+    use types::expr::CompareOp;
+
+    use super::*;
+    use crate::catalog::statistics::form;
+
+    fn int(value: i32) -> Vec<u8> {
+        form(&Datum::Int4(value), DataType::Int4, DataType::Int4).unwrap()
+    }
+
+    fn remainder_is(value: i32) -> Expr {
+        let number = |value| Expr::constant(Datum::Int4(value), DataType::Int4);
+        let remainder = Expr::Call {
+            function: types::function::find("%", &[DataType::Int4; 2]).unwrap(),
+            arguments: vec![column(3, DataType::Int4), number(10)],
+            data_type: DataType::Int4,
+        };
+        Expr::compare(CompareOp::Eq, remainder, number(value))
+    }
+
+    #[test]
+    fn conditions_are_tried() {
+        let known = ColumnStatistics {
+            null_fraction: 0.1,
+            common: vec![(int(7), 0.4)],
+            bounds: (0..100).map(int).collect(),
+            ..ColumnStatistics::default()
+        };
+        let part = |value| part_true(&remainder_is(value), &known, DataType::Int4).unwrap();
+        assert!((part(3) - 0.5 * 10.5 / 101.0).abs() < 1e-9);
+        assert!((part(7) - (0.4 + 0.5 * 10.5 / 101.0)).abs() < 1e-9);
+        assert_eq!(only_column(&remainder_is(3)), Some(3));
+        let few = ColumnStatistics { bounds: vec![int(0), int(9)], ..known };
+        assert_eq!(part_true(&remainder_is(3), &few, DataType::Int4), None);
+    }
+}
