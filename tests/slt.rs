@@ -167,6 +167,7 @@ const PORTABLE: &[&str] = &[
     "with",
     "with_changes",
     "views",
+    "scroll_cursors",
     "regular_expressions",
 ];
 

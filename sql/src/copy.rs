@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use types::cast;
-use types::expr::EvalContext;
+use types::expr::{EvalContext, Expr};
 use types::text;
 use types::{DataType, Datum, SqlType};
 
@@ -34,15 +34,82 @@ pub struct CopyFormat {
     pub escape: u8,
     /// Number of columns of the data.
     pub column_count: usize,
+    /// What some columns are to be.
+    pub forced: Forced,
+}
+
+/// What options of COPY want of some columns. Lists are as long as the row, or empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Forced {
+    /// Values are in quotes that need none.
+    pub quote: Vec<bool>,
+    /// What stands for NULL is text.
+    pub not_null: Vec<bool>,
+    /// What stands for NULL is NULL also in quotes.
+    pub null: Vec<bool>,
+    /// The names that the header must have.
+    pub header: Option<Vec<String>>,
+}
+
+impl Forced {
+    fn read(options: &ast::CopyOptions, names: &[&str], out: bool) -> Result<Forced> {
+        let csv = options.format == ast::CopyFormat::Csv;
+        let all = [
+            ("quote", "FORCE_QUOTE", &options.force_quote, true),
+            ("not null", "FORCE_NOT_NULL", &options.force_not_null, false),
+            ("null", "FORCE_NULL", &options.force_null, false),
+        ];
+        let mut lists = [Vec::new(), Vec::new(), Vec::new()];
+        for ((what, option, columns, for_output), list) in all.into_iter().zip(&mut lists) {
+            let Some(columns) = columns else { continue };
+            let wrong = match (csv, out == for_output) {
+                (false, _) => Some("available only in CSV mode".to_owned()),
+                (true, true) => None,
+                (true, false) => {
+                    Some(format!("only available using COPY {}", if out { "FROM" } else { "TO" }))
+                }
+            };
+            if let Some(wrong) = wrong {
+                let message = format!("COPY force {what} {wrong}");
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            *list = match columns {
+                ast::CopyColumns::All => vec![true; names.len()],
+                ast::CopyColumns::Named(wanted) => {
+                    let of_copy = |column: &&ast::Ident| !names.contains(&column.value.as_str());
+                    if let Some(missing) = wanted.iter().find(of_copy) {
+                        let name = &missing.value;
+                        let message = format!("{option} column \"{name}\" not referenced by COPY");
+                        return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+                    }
+                    let is_wanted =
+                        |name: &&str| wanted.iter().any(|column| column.value == **name);
+                    names.iter().map(is_wanted).collect()
+                }
+            };
+        }
+        if out && options.header == ast::CopyHeader::Match {
+            let message = "cannot use \"match\" with HEADER in COPY TO";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        let header = (options.header == ast::CopyHeader::Match)
+            .then(|| names.iter().map(|name| (*name).to_owned()).collect());
+        let [quote, not_null, null] = lists;
+        Ok(Forced { quote, not_null, null, header })
+    }
 }
 
 impl CopyFormat {
-    /// Reads the options of a COPY statement.
+    /// Reads the options of a COPY statement of columns of these names, TO STDOUT or FROM STDIN.
     ///
     /// # Errors
     ///
     /// 22023 and 0A000 as PostgreSQL reports them.
-    pub fn read(options: &ast::CopyOptions, column_count: usize) -> Result<CopyFormat> {
+    pub fn read(
+        options: &ast::CopyOptions,
+        names: &[&str],
+        direction: ast::CopyDirection,
+    ) -> Result<CopyFormat> {
         let csv = options.format == ast::CopyFormat::Csv;
         let invalid = |message: &str| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
         if let Some(encoding) = &options.encoding
@@ -53,14 +120,11 @@ impl CopyFormat {
                 "Send the data as UTF8.",
             ));
         }
-        if options.header == ast::CopyHeader::Match {
-            return Err(Error::not_supported("COPY HEADER MATCH", "Use HEADER."));
-        }
-        if !csv && (options.quote.is_some() || options.escape.is_some()) {
-            return Err(Error::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                "COPY quote and escape available only in CSV mode",
-            ));
+        for (what, value) in [("quote", &options.quote), ("escape", &options.escape)] {
+            if !csv && value.is_some() {
+                let message = format!("COPY {what} available only in CSV mode");
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
         }
         let byte = |what: &str, value: &Option<String>, default: u8| match value.as_deref() {
             None => Ok(default),
@@ -75,11 +139,16 @@ impl CopyFormat {
             csv,
             delimiter: byte("delimiter", &options.delimiter, if csv { b',' } else { b'\t' })?,
             null: options.null.clone().unwrap_or(if csv { "" } else { "\\N" }.to_owned()),
-            header: options.header == ast::CopyHeader::Present,
+            header: options.header != ast::CopyHeader::Absent,
             quote,
             escape: byte("escape", &options.escape, quote)?,
-            column_count,
+            column_count: names.len(),
+            forced: Forced::read(options, names, direction == ast::CopyDirection::ToStdout)?,
         };
+        if !csv && matches!(format.delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9') {
+            let delimiter = char::from(format.delimiter);
+            return Err(invalid(&format!("COPY delimiter cannot be \"{delimiter}\"")));
+        }
         if matches!(format.delimiter, b'\n' | b'\r') {
             return Err(invalid("COPY delimiter cannot be newline or carriage return"));
         }
@@ -151,6 +220,8 @@ pub struct CopyIn {
     sink: RowSink,
     /// Columns that no field goes to and whose default may differ from row to row.
     volatile: Vec<usize>,
+    /// Which rows come in.
+    filter: Option<Expr>,
     rows: u64,
     /// First and last line of the rows that are not staged yet: an error may be about any of them.
     pending_lines: (u64, u64),
@@ -163,7 +234,7 @@ impl CopyIn {
         columns: &[usize],
         format: CopyFormat,
         context: exec::Context,
-        style: text::TextStyle,
+        (style, filter): (text::TextStyle, Option<Expr>),
     ) -> Result<CopyIn> {
         columns.iter().try_for_each(|at| refuse_unchecked(&table.columns[*at]))?;
         let eval = context.eval.clone();
@@ -190,6 +261,7 @@ impl CopyIn {
             style,
             context: eval,
             volatile,
+            filter,
             rows: 0,
             pending_lines: (0, 0),
         })
@@ -225,6 +297,13 @@ impl CopyIn {
         for column in &self.volatile {
             if let Some(default) = self.table.columns[*column].absent() {
                 self.row[*column] = default.eval_row(&[], &self.context)?;
+            }
+        }
+        if let Some(filter) = &self.filter {
+            let kept = filter.eval_row(&self.row, &self.context);
+            let kept = kept.map_err(|error| in_line(error.into(), &self.table, line))?;
+            if kept != Datum::Bool(true) {
+                return Ok(());
             }
         }
         self.rows += 1;

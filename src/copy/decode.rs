@@ -153,7 +153,8 @@ impl Decoder {
     }
 
     fn record(&mut self, record: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
-        if std::mem::take(&mut self.header_pending) {
+        let is_header = std::mem::take(&mut self.header_pending);
+        if is_header && self.format.forced.header.is_none() {
             return Ok(());
         }
         if record == b"\\." {
@@ -168,7 +169,7 @@ impl Decoder {
         } else {
             self.split_text(text, &mut fields, &mut resolved)?;
         }
-        let values: SmallVec<[Option<&str>; 32]> = fields
+        let mut values: SmallVec<[Option<&str>; 32]> = fields
             .iter()
             .map(|field| match *field {
                 Field::Null => None,
@@ -176,7 +177,43 @@ impl Decoder {
                 Field::Resolved { start, end } => Some(&resolved[start..end]),
             })
             .collect();
+        if let Some(names) = self.format.forced.header.as_ref().filter(|_| is_header) {
+            return self.check_header(&values, names);
+        }
+        let forced = &self.format.forced;
+        for (value, forced) in values.iter_mut().zip(&forced.not_null) {
+            if *forced && value.is_none() {
+                *value = Some(&self.format.null);
+            }
+        }
+        for (value, forced) in values.iter_mut().zip(&forced.null) {
+            if *forced && *value == Some(&self.format.null) {
+                *value = None;
+            }
+        }
         sink(self.line, &values)
+    }
+
+    /// Compares the header with the names that it must have.
+    fn check_header(&self, found: &[Option<&str>], names: &[String]) -> sql::Result<()> {
+        if found.len() != names.len() {
+            let (found, expected) = (found.len(), names.len());
+            return Err(malformed(&format!(
+                "wrong number of fields in header line: got {found}, expected {expected}"
+            )));
+        }
+        for (index, (found, name)) in found.iter().zip(names).enumerate() {
+            let got = match found {
+                Some(found) if found == name => continue,
+                Some(found) => format!("got \"{found}\""),
+                None => format!("got null value (\"{}\")", self.format.null),
+            };
+            let field = index + 1;
+            return Err(malformed(&format!(
+                "column name mismatch in header line field {field}: {got}, expected \"{name}\""
+            )));
+        }
+        Ok(())
     }
 
     fn split_text(
@@ -337,6 +374,7 @@ fn invalid_utf8(record: &[u8], error: &std::str::Utf8Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sql::session::Forced;
 
     fn text() -> CopyFormat {
         CopyFormat {
@@ -347,6 +385,7 @@ mod tests {
             quote: b'"',
             escape: b'"',
             column_count: 0,
+            forced: Forced::default(),
         }
     }
 

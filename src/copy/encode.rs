@@ -25,7 +25,8 @@ pub fn write_row(
         }
         value.clear();
         vector_text::write(column, row, *data_type, style, value);
-        write_field(format, value, out);
+        let quote = format.forced.quote.get(position) == Some(&true);
+        write_field(format, quote, value, out);
     }
     out.push(b'\n');
 }
@@ -36,12 +37,13 @@ pub fn write_header(format: &CopyFormat, names: &[&str], out: &mut Vec<u8>) {
         if position > 0 {
             out.push(format.delimiter);
         }
-        write_field(format, name.as_bytes(), out);
+        write_field(format, false, name.as_bytes(), out);
     }
     out.push(b'\n');
 }
 
-fn write_field(format: &CopyFormat, value: &[u8], out: &mut Vec<u8>) {
+/// Appends a value; `quote`: in quotes, also if it needs none.
+fn write_field(format: &CopyFormat, quote: bool, value: &[u8], out: &mut Vec<u8>) {
     if !format.csv {
         for byte in value {
             let escape = match byte {
@@ -66,7 +68,9 @@ fn write_field(format: &CopyFormat, value: &[u8], out: &mut Vec<u8>) {
         *byte == format.delimiter || *byte == format.quote || matches!(byte, b'\n' | b'\r')
     };
     // A value that reads as NULL, and the end marker, are quoted to stay values.
-    if !value.iter().any(special) && value != format.null.as_bytes() && value != b"\\." {
+    let is_marker = value == b"\\." && format.column_count == 1;
+    let plain = !value.iter().any(special) && value != format.null.as_bytes() && !is_marker;
+    if plain && !quote {
         out.extend_from_slice(value);
         return;
     }
@@ -83,6 +87,7 @@ fn write_field(format: &CopyFormat, value: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sql::session::Forced;
 
     fn format(csv: bool) -> CopyFormat {
         CopyFormat {
@@ -93,12 +98,13 @@ mod tests {
             quote: b'"',
             escape: b'"',
             column_count: 1,
+            forced: Forced::default(),
         }
     }
 
     fn field(csv: bool, value: &str) -> String {
         let mut out = Vec::new();
-        write_field(&format(csv), value.as_bytes(), &mut out);
+        write_field(&format(csv), false, value.as_bytes(), &mut out);
         String::from_utf8(out).unwrap()
     }
 

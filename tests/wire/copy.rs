@@ -151,7 +151,7 @@ async fn copies_that_cannot_be_are_refused() {
         ("COPY nowhere FROM STDIN", "42P01"),
         ("COPY t (nothing) FROM STDIN", "42703"),
         ("COPY t (a, a) FROM STDIN", "42701"),
-        ("COPY t FROM STDIN WITH (FORMAT parquet)", "0A000"),
+        ("COPY t FROM STDIN WITH (FORMAT parquet)", "22023"),
         ("COPY t FROM STDIN WITH (DELIMITER 'ab')", "0A000"),
         ("COPY t FROM STDIN WITH (FORMAT binary)", "0A000"),
         ("COPY t FROM '/etc/passwd'", "0A000"),
@@ -175,4 +175,54 @@ async fn the_rows_of_a_query_are_copied() {
     assert_eq!(text, "x\t2\n\\N\t3\n");
     let sql = "COPY (WITH w AS (VALUES (1, 'a,b')) TABLE w) TO STDOUT (FORMAT csv, HEADER)";
     assert_eq!(copy_out(&client, sql).await, "column1,column2\n1,\"a,b\"\n");
+}
+
+#[tokio::test]
+async fn options_hold_for_the_columns_they_name() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a text, b text, c int)").await.unwrap();
+    let pieces = ["n,,5\nm,\"\",6\n"];
+    let not_null = "COPY t FROM STDIN WITH (FORMAT csv, FORCE_NOT_NULL (b))";
+    assert_eq!(copy_in(&client, not_null, &pieces).await.unwrap(), 2);
+    let null = "COPY t FROM STDIN WITH (FORMAT csv, FORCE_NULL (a, b))";
+    assert_eq!(copy_in(&client, null, &["\"\",\"\",7\n"]).await.unwrap(), 1);
+    let header = "COPY t FROM STDIN WITH (FORMAT csv, HEADER match)";
+    assert_eq!(copy_in(&client, header, &["a,b,c\nx,\"y\"\"z\",8\n"]).await.unwrap(), 1);
+    let some = "COPY t FROM STDIN WHERE c > 9 AND a <> 'w'";
+    assert_eq!(copy_in(&client, some, &["u\tv\t9\nw\tv\t10\nu\tv\t10\n"]).await.unwrap(), 1);
+    let quoted =
+        "COPY (SELECT * FROM t ORDER BY c) TO STDOUT WITH (FORMAT csv, FORCE_QUOTE (a, c))";
+    assert_eq!(
+        copy_out(&client, quoted).await,
+        "\"n\",\"\",\"5\"\n\"m\",\"\",\"6\"\n,,\"7\"\n\"x\",\"y\"\"z\",\"8\"\n\"u\",v,\"10\"\n"
+    );
+    let all = "COPY (SELECT 1, 'a', NULL) TO STDOUT CSV FORCE QUOTE *";
+    assert_eq!(copy_out(&client, all).await, "\"1\",\"a\",\n");
+}
+
+#[tokio::test]
+async fn wrong_options_and_headers_are_told_as_by_postgres() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a text, b text, c int)").await.unwrap();
+    let cases = [
+        ("FORMAT csv, HEADER match", "22P04", "got \"x\", expected \"b\""),
+        ("HEADER match", "22P04", "wrong number of fields in header line: got 1, expected 3"),
+        ("FORCE_NULL (a)", "0A000", "COPY force null available only in CSV mode"),
+        ("FORMAT csv, FORCE_QUOTE *", "0A000", "COPY force quote only available using COPY TO"),
+        ("FORMAT csv, FORCE_NULL (d)", "42P10", "FORCE_NULL column \"d\" not referenced by COPY"),
+        ("FORMAT csv, FORMAT csv", "42601", "conflicting or redundant options"),
+        ("FORMAT none", "22023", "COPY format \"none\" not recognized"),
+        ("DELIMITER 'a'", "22023", "COPY delimiter cannot be \"a\""),
+    ];
+    for (options, code, message) in cases {
+        let client = connect(server.address()).await;
+        let sql = format!("COPY t FROM STDIN WITH ({options})");
+        let error = copy_in(&client, &sql, &["a,x,c\n1,2,3\n"]).await.unwrap_err();
+        let error = database_error(&error);
+        assert_eq!(error.code().code(), code, "{options}: {error}");
+        assert!(error.message().contains(message), "{options}: {error}");
+    }
+    assert_eq!(row_count(&client).await, 0);
 }

@@ -64,9 +64,9 @@ pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,
 };
 pub use session::{
-    Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor, Explain,
-    ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints, SetScope,
-    SetVariable, TableLock, TransactionModes,
+    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor,
+    Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints,
+    SetScope, SetVariable, TableLock, TransactionModes,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
@@ -240,10 +240,12 @@ pub enum Statement {
     Deallocate(Option<Ident>),
     /// `DECLARE name CURSOR FOR query`
     DeclareCursor(Box<Cursor>),
-    /// `FETCH direction FROM name`
+    /// `FETCH direction FROM name`, `MOVE direction FROM name`
     Fetch {
         /// Which rows.
         direction: FetchDirection,
+        /// MOVE: they are not returned.
+        moves: bool,
         /// The cursor.
         cursor: Ident,
     },
@@ -333,7 +335,7 @@ impl Statement {
             Statement::Deallocate(Some(_)) => "DEALLOCATE",
             Statement::Deallocate(None) => "DEALLOCATE ALL",
             Statement::DeclareCursor(_) => "DECLARE CURSOR",
-            Statement::Fetch { .. } => "FETCH",
+            Statement::Fetch { moves, .. } => ["FETCH", "MOVE"][usize::from(*moves)],
             Statement::Close(Some(_)) => "CLOSE CURSOR",
             Statement::Close(None) => "CLOSE CURSOR ALL",
             Statement::Unlisten => "UNLISTEN",

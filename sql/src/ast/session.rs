@@ -1,6 +1,6 @@
 //! EXPLAIN, COPY, transactions, settings, prepared statements and cursors, as written.
 
-use super::expr::TypeName;
+use super::expr::{Expr, TypeName};
 use super::query::Query;
 use super::{Ident, OptionValue, Statement, TableName};
 
@@ -43,6 +43,8 @@ pub struct Copy {
     pub direction: CopyDirection,
     /// How.
     pub options: CopyOptions,
+    /// `WHERE`: which rows come in.
+    pub filter: Option<Expr>,
 }
 
 /// What is copied.
@@ -85,6 +87,21 @@ pub struct CopyOptions {
     pub escape: Option<String>,
     /// `ENCODING`
     pub encoding: Option<String>,
+    /// `FORCE_QUOTE`
+    pub force_quote: Option<CopyColumns>,
+    /// `FORCE_NOT_NULL`
+    pub force_not_null: Option<CopyColumns>,
+    /// `FORCE_NULL`
+    pub force_null: Option<CopyColumns>,
+}
+
+/// The columns that an option of COPY is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyColumns {
+    /// `*`
+    All,
+    /// `(a, b)`
+    Named(Vec<Ident>),
 }
 
 /// Form of the copied data.

@@ -298,7 +298,7 @@ impl Binder<'_> {
             return arguments.into_iter().map(value).collect();
         }
         let first = match name {
-            "concat" => 0,
+            "concat" | "quote_literal" | "quote_nullable" => 0,
             "concat_ws" | "format" => 1,
             _ => return Ok(arguments),
         };
@@ -308,7 +308,7 @@ impl Binder<'_> {
             }
             let position = value.position;
             let expr = match value.base() {
-                DataType::Bool => boolean_text(value.expr),
+                DataType::Bool if !name.starts_with("quote_") => boolean_text(value.expr),
                 // A cast would take the blanks at its end away, which are shown.
                 DataType::Char => value.expr,
                 _ => self.explicit(value, DataType::Text.into(), position)?,

@@ -92,6 +92,8 @@ pub enum TableClause {
     SplitValue,
     /// The value that CYCLE puts into its column.
     CycleMark,
+    /// WHERE of COPY FROM.
+    CopyWhere,
     /// Something that the catalog has; it was checked when it was made.
     Stored,
 }
@@ -109,6 +111,7 @@ impl TableClause {
             TableClause::ExecuteParameter => "EXECUTE parameter",
             TableClause::SplitValue => "SPLIT ON value",
             TableClause::CycleMark => "CYCLE mark value",
+            TableClause::CopyWhere => "COPY FROM WHERE condition",
             TableClause::Stored => "stored expression",
         }
     }
@@ -124,6 +127,7 @@ impl TableClause {
             TableClause::ExecuteParameter => "EXECUTE parameters",
             TableClause::SplitValue => "SPLIT ON values",
             TableClause::CycleMark => "CYCLE mark values",
+            TableClause::CopyWhere => "COPY FROM WHERE conditions",
             TableClause::Stored => "stored expressions",
         }
     }
@@ -131,7 +135,7 @@ impl TableClause {
     /// Returns the words for the condition in messages about its type.
     pub(super) fn condition(self) -> &'static str {
         match self {
-            TableClause::IndexPredicate => "WHERE",
+            TableClause::IndexPredicate | TableClause::CopyWhere => "WHERE",
             _ => "CHECK",
         }
     }

@@ -3,10 +3,10 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    Copy, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Explain, ExplainFormat,
-    OptionValue, Statement,
+    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Explain,
+    ExplainFormat, OptionValue, Statement,
 };
 
 impl Cursor<'_> {
@@ -139,7 +139,14 @@ impl Cursor<'_> {
         let mut options = CopyOptions::default();
         self.take_word("with");
         if self.take(&Token::LParen) {
+            let mut names: Vec<String> = Vec::new();
             loop {
+                let (name, position) = (self.peek_word(), self.position());
+                if names.contains(&name) {
+                    let message = "conflicting or redundant options";
+                    return Err(ParseError::syntax(message, position));
+                }
+                names.push(name);
                 self.copy_option(&mut options)?;
                 if !self.take(&Token::Comma) {
                     break;
@@ -151,10 +158,15 @@ impl Cursor<'_> {
                 self.legacy_option(&mut options)?;
             }
         }
-        if self.is_word("where") {
-            return Err(ParseError::unsupported("COPY … WHERE", self.position()));
-        }
-        Ok(Statement::Copy(Box::new(Copy { target, direction, options })))
+        let position = self.position();
+        let filter = match self.take_word("where") {
+            true if direction == CopyDirection::ToStdout => {
+                return Err(ParseError::syntax("WHERE clause not allowed with COPY TO", position));
+            }
+            true => Some(self.source_expr()?.expr),
+            false => None,
+        };
+        Ok(Statement::Copy(Box::new(Copy { target, direction, options, filter })))
     }
 
     fn copy_direction(&mut self, target: &CopyTarget) -> Result<CopyDirection> {
@@ -193,15 +205,24 @@ impl Cursor<'_> {
                     OptionValue::Word(word) | OptionValue::String(word) if word == "text" => {
                         CopyFormat::Text
                     }
+                    OptionValue::Word(word) | OptionValue::String(word) if word != "binary" => {
+                        let message = format!("COPY format \"{word}\" not recognized");
+                        let code = sqlstate::INVALID_PARAMETER_VALUE;
+                        return Err(ParseError::new(code, message, position));
+                    }
                     _ => return Err(copy_format(position)),
                 };
             }
             "delimiter" => options.delimiter = Some(self.string()?),
             "null" => options.null = Some(self.string()?),
             "header" => {
+                let position = self.position();
                 options.header = if self.take_word("match") {
                     CopyHeader::Match
-                } else if self.boolean_option()? {
+                } else if self.boolean_option().map_err(|_| {
+                    let message = "header requires a Boolean value or \"match\"";
+                    ParseError::syntax(message, position)
+                })? {
                     CopyHeader::Present
                 } else {
                     CopyHeader::Absent
@@ -210,7 +231,20 @@ impl Cursor<'_> {
             "quote" => options.quote = Some(self.string()?),
             "escape" => options.escape = Some(self.string()?),
             "encoding" => options.encoding = Some(self.string()?),
-            "freeze" | "force_quote" | "force_not_null" | "force_null" | "on_error" => {
+            "force_quote" => {
+                options.force_quote = Some(if self.take(&Token::Mul) {
+                    CopyColumns::All
+                } else {
+                    CopyColumns::Named(self.parenthesized(Self::name)?)
+                });
+            }
+            "force_not_null" => {
+                options.force_not_null = Some(CopyColumns::Named(self.parenthesized(Self::name)?));
+            }
+            "force_null" => {
+                options.force_null = Some(CopyColumns::Named(self.parenthesized(Self::name)?));
+            }
+            "freeze" | "on_error" => {
                 let construct = format!("COPY option {}", name.value);
                 return Err(ParseError::unsupported(construct, name.position));
             }
@@ -243,13 +277,39 @@ impl Cursor<'_> {
                 return Ok(());
             }
             "binary" => return Err(copy_format(position)),
-            "force" | "freeze" => {
+            "force" => {
+                self.advance();
+                return self.legacy_force(options);
+            }
+            "freeze" => {
                 let construct = format!("COPY option {}", word.to_uppercase());
                 return Err(ParseError::unsupported(construct, position));
             }
             _ => return Err(self.unexpected()),
         }
         self.advance();
+        Ok(())
+    }
+}
+
+impl Cursor<'_> {
+    /// Reads `QUOTE a, b`, `QUOTE *`, `NOT NULL a, b` or `NULL a, b`.
+    fn legacy_force(&mut self, options: &mut CopyOptions) -> Result<()> {
+        let quote = self.take_word("quote");
+        let not = !quote && self.take_word("not");
+        if !quote {
+            self.expect_words(&["null"])?;
+        }
+        let columns = if quote && self.take(&Token::Mul) {
+            CopyColumns::All
+        } else {
+            CopyColumns::Named(self.list(Self::name)?)
+        };
+        *match (quote, not) {
+            (true, _) => &mut options.force_quote,
+            (false, true) => &mut options.force_not_null,
+            (false, false) => &mut options.force_null,
+        } = Some(columns);
         Ok(())
     }
 }

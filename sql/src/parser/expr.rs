@@ -492,9 +492,10 @@ impl Cursor<'_> {
             }
             Value::SingleQuotedByteStringLiteral(digits) => bit_string('b', &digits, position),
             Value::HexStringLiteral(digits) => bit_string('x', &digits, position),
-            Value::NationalStringLiteral(_) => {
-                return Err(ParseError::unsupported("a national character string", position)
-                    .with_hint("Write the string without the N before it."));
+            Value::NationalStringLiteral(value) => {
+                let sql_type = types::DataType::Char.into();
+                let type_name = TypeName { sql_type, named: None, position };
+                Expr::TypedString { type_name, value, position: position + 1 }
             }
             _ => return Err(self.syntax_error_near(position)),
         };

@@ -340,7 +340,7 @@ impl Cursor<'_> {
             "execute" => self.execute(),
             "deallocate" => self.deallocate(),
             "declare" => self.declare(),
-            "fetch" => self.fetch(),
+            "fetch" | "move" => self.fetch(),
             "close" => self.close(),
             "lock" => self.lock(),
             "reindex" => self.reindex(),
@@ -395,7 +395,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "import",
         "listen",
         "load",
-        "move",
         "notify",
         "reassign",
         "revoke",
@@ -414,7 +413,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
         "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
         "table" => "Write SELECT * FROM the table.",
-        "move" => "Use FETCH and leave out the rows.",
         _ => "Leave the statement out.",
     };
     let construct = word.to_uppercase();

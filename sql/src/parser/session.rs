@@ -306,12 +306,15 @@ impl Cursor<'_> {
     }
 
     pub(super) fn fetch(&mut self) -> Result<Statement> {
-        self.expect_words(&["fetch"])?;
+        let moves = self.take_word("move");
+        if !moves {
+            self.expect_words(&["fetch"])?;
+        }
         let direction = self.fetch_direction()?;
         if !self.take_word("from") {
             self.take_word("in");
         }
-        Ok(Statement::Fetch { direction, cursor: self.name()? })
+        Ok(Statement::Fetch { direction, moves, cursor: self.name()? })
     }
 
     fn fetch_direction(&mut self) -> Result<FetchDirection> {

@@ -2,7 +2,8 @@
 //!
 //! A cursor is the rows of a running statement, kept by name until CLOSE or the end of the
 //! transaction; one that was declared after a savepoint goes when the transaction goes back to it.
-//! WITH HOLD reads all rows at once and keeps them, within `work_mem`. Rows come forward only.
+//! WITH HOLD reads all rows at once and keeps them, within `work_mem`. Which rows FETCH means, and
+//! how cursors go back, is in `session/scroll.rs`.
 //!
 //! Source: PostgreSQL's portalcmds.c and `PortalRunFetch` (pquery.c).
 
@@ -19,6 +20,7 @@ use crate::logical::OutputColumn;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::PreparedKind;
+use crate::session::scroll::Scroll;
 use crate::session::{Execution, Parsed, Session};
 use store::admission::Work;
 use types::Batch;
@@ -34,6 +36,10 @@ struct Cursor {
     rows: Mutex<Rows>,
     columns: Arc<[OutputColumn]>,
     life: Life,
+    /// What has been read; `None` if it can only go forward.
+    scroll: Option<Mutex<Scroll>>,
+    /// It was declared SCROLL: what it has read must fit into memory.
+    is_declared_scroll: bool,
 }
 
 /// How long a cursor lives.
@@ -133,8 +139,8 @@ impl Session {
     ) -> Result<Execution> {
         match statement {
             Statement::DeclareCursor(cursor) => self.declare_cursor(parsed, cursor)?,
-            Statement::Fetch { direction, cursor } => {
-                return self.fetch_cursor(*direction, &cursor.value);
+            Statement::Fetch { direction, moves, cursor } => {
+                return self.fetch_cursor(*direction, *moves, &cursor.value);
             }
             Statement::Close(Some(name)) => {
                 let name = &name.value;
@@ -151,9 +157,11 @@ impl Session {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
         }
-        if declared.scroll == Some(true) {
-            let hint = "Leave SCROLL out, and read forward.";
-            return Err(Error::not_supported("a SCROLL cursor", hint));
+        let locks = !declared.query.locking.is_empty();
+        if declared.scroll == Some(true) && locks {
+            let message = "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_detail("Scrollable cursors must be READ ONLY."));
         }
         let name = &declared.name.value;
         if self.cursors.open.contains_key(name) {
@@ -170,7 +178,11 @@ impl Session {
             rows = Rows::ready(Arc::clone(&columns), batches, tag, stop);
             life = Life::Held { committed: false };
         }
-        self.cursors.open.insert(name.clone(), Cursor { rows: Mutex::new(rows), columns, life });
+        let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
+        let is_declared_scroll = declared.scroll == Some(true);
+        let rows = Mutex::new(rows);
+        let cursor = Cursor { rows, columns, life, scroll, is_declared_scroll };
+        self.cursors.open.insert(name.clone(), cursor);
         Ok(())
     }
 
@@ -185,8 +197,38 @@ impl Session {
         Ok(batches)
     }
 
-    fn fetch_cursor(&mut self, direction: FetchDirection, name: &str) -> Result<Execution> {
+    fn fetch_cursor(
+        &mut self,
+        direction: FetchDirection,
+        moves: bool,
+        name: &str,
+    ) -> Result<Execution> {
+        let work_mem = self.settings.work_mem_bytes();
         let cursor = self.cursors.open.get_mut(name).ok_or_else(|| unknown(name))?;
+        let batches = cursor.fetch(direction, work_mem)?;
+        if moves {
+            let count: usize = batches.iter().map(|batch| batch.row_count).sum();
+            return Ok(Execution::Done(Completion::new(format!("MOVE {count}"))));
+        }
+        let (columns, stop) = (Arc::clone(&cursor.columns), Arc::clone(&self.stop));
+        Ok(Execution::Rows(Rows::ready(columns, batches, Tag::Returned("FETCH"), stop)))
+    }
+}
+
+impl Cursor {
+    fn fetch(&mut self, direction: FetchDirection, work_mem: usize) -> Result<Vec<Batch>> {
+        let rows = self.rows.get_mut();
+        if let Some(scroll) = &mut self.scroll {
+            let scroll = scroll.get_mut();
+            if self.is_declared_scroll {
+                return scroll.fetch(rows, direction, work_mem);
+            }
+            if !scroll.is_full(work_mem) {
+                return scroll.fetch(rows, direction, usize::MAX);
+            }
+            // Nobody has asked that it can go back: from here on it only goes forward.
+            self.scroll = None;
+        }
         let count = match direction {
             FetchDirection::Forward(count) | FetchDirection::Relative(count @ 0..=1) => {
                 usize::try_from(count).ok()
@@ -203,13 +245,12 @@ impl Session {
         };
         let (mut batches, mut left) = (Vec::new(), count);
         while left > 0
-            && let Some(batch) = cursor.rows.get_mut().next_batch(left)?
+            && let Some(batch) = rows.next_batch(left)?
         {
             left -= batch.row_count;
             batches.push(batch);
         }
-        let (columns, stop) = (Arc::clone(&cursor.columns), Arc::clone(&self.stop));
-        Ok(Execution::Rows(Rows::ready(columns, batches, Tag::Returned("FETCH"), stop)))
+        Ok(batches)
     }
 }
 

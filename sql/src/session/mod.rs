@@ -12,6 +12,7 @@ mod analyze;
 mod concurrently;
 mod create_as;
 mod cursors;
+mod scroll;
 mod deferred;
 mod lock_tables;
 mod materialized;
@@ -59,7 +60,7 @@ use crate::system::{
 };
 use crate::timer::StopFlag;
 
-pub use crate::copy::{CopyFormat, CopyIn};
+pub use crate::copy::{CopyFormat, CopyIn, Forced};
 pub use crate::rows;
 pub use crate::session::prepared::Prepared;
 
@@ -234,7 +235,9 @@ impl Session {
         }
         let columns = match statement {
             Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
-            Statement::Fetch { cursor, .. } => Some(self.cursors.columns(&cursor.value)?),
+            Statement::Fetch { cursor, moves: false, .. } => {
+                Some(self.cursors.columns(&cursor.value)?)
+            }
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
         let kind = PreparedKind::Utility;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use store::admission::Work;
 use store::transaction::Isolation;
 use store::{RegionReads, read_by_region};
-use types::expr::EvalContext;
+use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
 
@@ -487,7 +487,8 @@ impl Session {
             ast::CopyTarget::Table { name, columns } => (name, columns),
             ast::CopyTarget::Query(query) => {
                 let (columns, rows) = self.start_query(parsed, query, Tag::Returned("COPY"))?;
-                let format = CopyFormat::read(&statement.options, columns.len())?;
+                let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+                let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
                 return Ok(Execution::CopyOut(rows, format));
             }
         };
@@ -512,12 +513,42 @@ impl Session {
             }
         }
         let columns = copy::columns(&table, columns)?;
-        let format = CopyFormat::read(&statement.options, columns.len())?;
+        let names: Vec<&str> =
+            columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
+        let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
         let watch = self.watch(&[table.id])?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = exec::Context { watch, ..self.context(open, Vec::new()) };
         let style = self.settings.style().clone();
-        Ok(Execution::CopyIn(Box::new(CopyIn::new(table, &columns, format, context, style)?)))
+        let filter = match &statement.filter {
+            Some(filter) => Some(self.copy_filter(filter, &table)?),
+            None => None,
+        };
+        let copy = CopyIn::new(table, &columns, format, context, (style, filter))?;
+        Ok(Execution::CopyIn(Box::new(copy)))
+    }
+
+    /// Returns WHERE of COPY FROM over the rows of a table.
+    fn copy_filter(&self, filter: &ast::Expr, table: &Table) -> Result<Expr> {
+        let catalog = self.catalog();
+        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        // Nobody can name the others.
+        let mut columns: Vec<(String, SqlType)> =
+            table.columns.iter().map(|column| (String::new(), column.sql_type)).collect();
+        for at in table.visible_columns() {
+            columns[at].0.clone_from(&table.columns[at].name);
+        }
+        let target = Some(types::DataType::Bool.into());
+        let bound =
+            binder::bind_table_expression(TableClause::CopyWhere, filter, &columns, target, names)?;
+        let mut used = bound.columns().into_iter();
+        if let Some(at) = used.find(|at| table.columns[*at].generated.is_some()) {
+            let name = &table.columns[at].name;
+            let message = "generated columns are not supported in COPY FROM WHERE conditions";
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+                .with_detail(format!("Column \"{name}\" is a generated column.")));
+        }
+        Ok(bound)
     }
 
     fn run_copy_out(
@@ -533,7 +564,9 @@ impl Session {
                 .with_hint("Try the COPY (SELECT ...) TO variant."));
         }
         let columns = copy::columns(&table, columns)?;
-        let format = CopyFormat::read(&statement.options, columns.len())?;
+        let names: Vec<&str> =
+            columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
+        let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
         let list: Vec<String> =
             columns.iter().map(|column| parser::quoted(&table.columns[*column].name)).collect();
         let query = format!("SELECT {} FROM {}", list.join(", "), table.full_name());

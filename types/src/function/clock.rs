@@ -8,11 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::argument::int4;
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Date, Int4, Time, Timestamp, Timestamptz};
-use crate::datetime::{self, MICROS_PER_DAY};
+use crate::datatype::DataType::{Date, Int4, Text, Time, Timestamp, Timestamptz};
+use crate::datetime::{self, DateStyle, MICROS_PER_DAY, MICROS_PER_SECOND, Style};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::modifier::round_second;
+use crate::text;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -28,6 +29,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .stable(),
     row("clock_timestamp", &[], Timestamptz, |_, _| Ok(Datum::Timestamptz(clock()))).volatile(),
+    row("timeofday", &[], Text, time_of_day).volatile(),
     row("current_date", &[], Date, |_, c| {
         let days = local(c)?.div_euclid(MICROS_PER_DAY);
         Ok(Datum::Date(i32::try_from(days).expect("a timestamp's day fits a date")))
@@ -49,6 +51,20 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 fn transaction(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(Datum::Timestamptz(context.transaction_timestamp))
+}
+
+/// Writes the time now by the session's clock: `Wed Feb 26 08:13:41.123456 2020 UTC`.
+fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let now = clock();
+    let micros = now.rem_euclid(MICROS_PER_SECOND);
+    let mut style = context.text_style();
+    style.formats.style = Style { date: DateStyle::Postgres, ..Style::default() };
+    let mut written = Vec::new();
+    text::write(&Datum::Timestamptz(now - micros), Timestamptz, &style, &mut written);
+    let written = String::from_utf8_lossy(&written);
+    const BEFORE_FRACTION: usize = "Wed Feb 26 08:13:41".len();
+    let (clock, year) = written.split_at_checked(BEFORE_FRACTION).unwrap_or((&written, ""));
+    Ok(Datum::text(format!("{clock}.{micros:06}{year}")))
 }
 
 /// Returns the start of the transaction by the session's clock.

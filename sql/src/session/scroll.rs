@@ -1,0 +1,153 @@
+//! Which rows of a cursor FETCH and MOVE mean, and the rows that are kept to go back to.
+//!
+//! A cursor stands before the first row (0), on a row, or behind the last one. Those that can
+//! scroll keep what they have read.
+//!
+//! Source: PostgreSQL's `DoPortalRunFetch` (pquery.c).
+
+use types::Batch;
+
+use crate::ast::FetchDirection;
+use crate::error::Result;
+use crate::exec::memory;
+use crate::rows::Rows;
+
+/// The rows that a cursor has read, and where it stands.
+#[derive(Default)]
+pub(super) struct Scroll {
+    batches: Vec<Batch>,
+    /// The number of rows up to the end of each batch.
+    ends: Vec<usize>,
+    bytes: usize,
+    /// All rows have been read.
+    complete: bool,
+    position: usize,
+}
+
+/// Rows to be returned: from one, so many, forward or backward.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    /// From 1.
+    first: usize,
+    count: usize,
+    backward: bool,
+}
+
+impl Scroll {
+    fn row_count(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Returns whether so much is kept that a cursor of which nobody said that it goes back had
+    /// better not; while it stands on a row that it went back to, it goes on.
+    pub(super) fn is_full(&self, work_mem: usize) -> bool {
+        self.bytes > work_mem / 4 && self.position >= self.row_count()
+    }
+
+    /// Reads until there are so many rows, or no more.
+    fn read(&mut self, rows: &mut Rows, wanted: usize, work_mem: usize) -> Result<()> {
+        while !self.complete && self.row_count() < wanted {
+            let Some(batch) = rows.next_batch(wanted - self.row_count())? else {
+                self.complete = true;
+                break;
+            };
+            self.bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
+            memory::check(self.bytes, work_mem)?;
+            self.ends.push(self.row_count() + batch.row_count);
+            self.batches.push(batch);
+        }
+        Ok(())
+    }
+
+    /// Moves, and returns the rows that were asked for.
+    pub(super) fn fetch(
+        &mut self,
+        rows: &mut Rows,
+        direction: FetchDirection,
+        work_mem: usize,
+    ) -> Result<Vec<Batch>> {
+        let wanted = self.go(rows, direction, work_mem)?;
+        Ok(self.rows(&wanted))
+    }
+
+    fn go(
+        &mut self,
+        rows: &mut Rows,
+        direction: FetchDirection,
+        work_mem: usize,
+    ) -> Result<Wanted> {
+        let size = |count: i64| usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        match direction {
+            FetchDirection::Forward(0) | FetchDirection::Relative(0) => {
+                let on_row = (1..=self.row_count()).contains(&self.position);
+                let count = usize::from(on_row);
+                Ok(Wanted { first: self.position, count, backward: false })
+            }
+            FetchDirection::Forward(count @ 1..) => self.forward(rows, size(count), work_mem),
+            FetchDirection::ForwardAll => self.forward(rows, usize::MAX, work_mem),
+            FetchDirection::Forward(count) => Ok(self.backward(size(count))),
+            FetchDirection::BackwardAll => Ok(self.backward(usize::MAX)),
+            FetchDirection::Absolute(count @ 0..) => self.jump(rows, size(count), work_mem),
+            FetchDirection::Absolute(count) => {
+                self.read(rows, usize::MAX, work_mem)?;
+                let target = (self.row_count() + 1).saturating_sub(size(count));
+                self.jump(rows, target, work_mem)
+            }
+            FetchDirection::Relative(count @ 1..) => {
+                let target = self.position.saturating_add(size(count));
+                self.jump(rows, target, work_mem)
+            }
+            FetchDirection::Relative(count) => {
+                let target = self.position.saturating_sub(size(count));
+                self.jump(rows, target, work_mem)
+            }
+        }
+    }
+
+    fn forward(&mut self, rows: &mut Rows, count: usize, work_mem: usize) -> Result<Wanted> {
+        let last = self.position.saturating_add(count);
+        self.read(rows, last, work_mem)?;
+        let first = self.position + 1;
+        let end = last.min(self.row_count());
+        let count = (end + 1).saturating_sub(first);
+        self.position = last.min(self.row_count() + 1);
+        Ok(Wanted { first, count, backward: false })
+    }
+
+    fn backward(&mut self, count: usize) -> Wanted {
+        let before = self.position.saturating_sub(1);
+        let end = before.saturating_sub(count);
+        self.position = if before < count { 0 } else { end + 1 };
+        Wanted { first: before, count: before - end, backward: true }
+    }
+
+    fn jump(&mut self, rows: &mut Rows, target: usize, work_mem: usize) -> Result<Wanted> {
+        self.read(rows, target, work_mem)?;
+        self.position = target.min(self.row_count() + 1);
+        let count = usize::from((1..=self.row_count()).contains(&target));
+        Ok(Wanted { first: target, count, backward: false })
+    }
+
+    fn rows(&self, wanted: &Wanted) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        let mut done = 0;
+        while done < wanted.count {
+            let row = match wanted.backward {
+                true => wanted.first - done,
+                false => wanted.first + done,
+            } - 1;
+            let batch = self.ends.partition_point(|end| *end <= row);
+            let start = batch.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let at = row - start;
+            let left = wanted.count - done;
+            let selection: Vec<u32> = if wanted.backward {
+                (0..=at).rev().take(left).map(|row| row as u32).collect()
+            } else {
+                (at..self.batches[batch].row_count).take(left).map(|row| row as u32).collect()
+            };
+            done += selection.len();
+            batches.push(self.batches[batch].take(&selection));
+        }
+        batches
+    }
+}
