@@ -112,6 +112,8 @@ const PORTABLE: &[&str] = &[
     "domains",
     "enums",
     "foreign_keys",
+    "function_bodies",
+    "function_calls",
     "functions",
     "generated",
     "group_by",

@@ -230,17 +230,21 @@ impl Error {
 impl Error {
     /// Returns the error as one that computing a value raises.
     pub fn into_value_error(self) -> types::Error {
-        let constraint = self.constraint;
-        let violation = self.data_type.map(|domain| {
-            let (schema, data_type) = *domain;
-            Box::new(types::error::Violation { schema, data_type, constraint })
-        });
+        let (code, own) = match self.sqlstate {
+            Cow::Borrowed(code) => (code, None),
+            Cow::Owned(code) => (sqlstate::INTERNAL_ERROR, Some(code)),
+        };
+        let subject = types::error::Subject {
+            data_type: self.data_type.map(|domain| *domain),
+            constraint: self.constraint,
+            table: self.table,
+            column: self.column,
+            context: self.context,
+            sqlstate: own,
+        };
         types::Error {
-            violation,
-            sqlstate: match self.sqlstate {
-                Cow::Borrowed(code) => code,
-                Cow::Owned(_) => sqlstate::INTERNAL_ERROR,
-            },
+            subject: (subject != Default::default()).then(|| Box::new(subject)),
+            sqlstate: code,
             message: self.message,
             detail: self.detail,
             hint: self.hint,
@@ -269,12 +273,18 @@ impl From<ParseError> for Error {
 
 impl From<types::Error> for Error {
     fn from(error: types::Error) -> Error {
+        let subject = error.subject.map(|subject| *subject).unwrap_or_default();
         Error {
+            sqlstate: subject.sqlstate.map_or(Cow::Borrowed(error.sqlstate), Cow::Owned),
+            message: error.message,
             detail: error.detail,
             hint: error.hint,
-            constraint: error.violation.as_ref().and_then(|one| one.constraint.clone()),
-            data_type: error.violation.map(|one| Box::new((one.schema, one.data_type))),
-            ..Error::new(error.sqlstate, error.message)
+            position: None,
+            context: subject.context,
+            table: subject.table,
+            column: subject.column,
+            constraint: subject.constraint,
+            data_type: subject.data_type.map(Box::new),
         }
     }
 }

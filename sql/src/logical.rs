@@ -14,7 +14,7 @@ mod window;
 use std::sync::Arc;
 
 use types::aggregate::Aggregate;
-use types::expr::Expr;
+use types::expr::{Expr, Routine};
 use types::function::FunctionId;
 use types::{DataType, Datum, SqlType};
 
@@ -183,6 +183,15 @@ pub enum SetCall {
     },
     /// A value, over the input: one row of it.
     Value(Expr),
+    /// A function of users.
+    Routine {
+        /// Which.
+        routine: Arc<Routine>,
+        /// Its arguments, over the input.
+        arguments: Vec<Expr>,
+        /// Whether it returns any number of rows; else there is one, of NULLs if it yields none.
+        is_set: bool,
+    },
 }
 
 /// INTERSECT or EXCEPT. NULLs are equal to each other.
@@ -418,7 +427,7 @@ impl SetFunction {
     /// Returns the expressions of the call.
     pub fn arguments(&self) -> &[Expr] {
         match &self.call {
-            SetCall::Set { arguments, .. } => arguments,
+            SetCall::Set { arguments, .. } | SetCall::Routine { arguments, .. } => arguments,
             SetCall::Value(value) => std::slice::from_ref(value),
         }
     }
@@ -426,7 +435,7 @@ impl SetFunction {
     /// Returns the expressions of the call.
     pub fn arguments_mut(&mut self) -> &mut [Expr] {
         match &mut self.call {
-            SetCall::Set { arguments, .. } => arguments,
+            SetCall::Set { arguments, .. } | SetCall::Routine { arguments, .. } => arguments,
             SetCall::Value(value) => std::slice::from_mut(value),
         }
     }
@@ -513,6 +522,21 @@ pub enum Bound {
     Merge(Merge),
     /// Statements one after the other, the last of which is what the client asked for.
     Steps(Steps),
+}
+
+impl Bound {
+    /// Returns the columns of the rows that it returns, if it returns any.
+    pub fn columns(&self) -> Option<&[OutputColumn]> {
+        let returning = match self {
+            Bound::Query(query) => return Some(&query.columns),
+            Bound::Steps(steps) => return steps.last.columns(),
+            Bound::Insert(insert) => &insert.returning,
+            Bound::Update(update) => &update.returning,
+            Bound::Delete(delete) => &delete.returning,
+            Bound::Merge(_) => return None,
+        };
+        returning.as_ref().map(|returning| returning.columns.as_slice())
+    }
 }
 
 /// A query and what the client sees of it.

@@ -33,6 +33,7 @@ use store::compaction::Reason;
 use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
+use types::expr::Routine;
 use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
@@ -271,6 +272,24 @@ pub struct SystemRowSource {
     pub locks: Arc<SessionLocks>,
     /// Set when the statement is to stop.
     pub cancelled: Arc<AtomicBool>,
+    /// Runs the functions of users that the statement calls.
+    pub routines: Arc<dyn RoutineSource>,
+}
+
+/// What runs functions of users.
+pub trait RoutineSource: Send + Sync {
+    /// Returns the rows of a call, for the statement of `source`: of a function that returns no
+    /// set, at most one.
+    ///
+    /// # Errors
+    ///
+    /// What the statements of the function raise.
+    fn rows(
+        &self,
+        source: &SystemRowSource,
+        routine: &Routine,
+        arguments: Vec<Datum>,
+    ) -> Result<Vec<Row>>;
 }
 
 impl SystemRowSource {
@@ -307,6 +326,10 @@ impl SystemSource for SystemRowSource {
 
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
         self.engine.row_ids.take(table, count)
+    }
+
+    fn routine_rows(&self, routine: &Routine, arguments: Vec<Datum>) -> Result<Vec<Row>> {
+        self.routines.rows(self, routine, arguments)
     }
 
     fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Row>> {

@@ -179,7 +179,9 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::AnyEnum
+        | DataType::AnyNonArray
         | DataType::CompatibleArray
+        | DataType::CompatibleNonArray
         | DataType::Compatible => nested::parse(bytes, data_type)?,
         DataType::Text
         | DataType::Varchar

@@ -92,6 +92,10 @@ pub enum DataType {
     /// `anycompatiblearray`: arrays of a type that the call's arguments have in common, in
     /// signatures only
     CompatibleArray,
+    /// `anynonarray`: as `anyelement`, but no array
+    AnyNonArray,
+    /// `anycompatiblenonarray`: as `anycompatible`, but no array
+    CompatibleNonArray,
     /// `anycompatible`: that type, in signatures only
     Compatible,
     /// `void`: what a function returns that has nothing to say; its values are empty text
@@ -243,6 +247,8 @@ const TYPES: &[TypeRow] = &[
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
     row(DataType::AnyEnum, 3500, 4, "anyenum", &["anyenum"]),
     row(DataType::CompatibleArray, 5078, -1, "anycompatiblearray", &["anycompatiblearray"]),
+    row(DataType::AnyNonArray, 2776, 4, "anynonarray", &["anynonarray"]),
+    row(DataType::CompatibleNonArray, 5079, 4, "anycompatiblenonarray", &["anycompatiblenonarray"]),
     row(DataType::Compatible, 5077, 4, "anycompatible", &["anycompatible"]),
     array(&DataType::Bool, 1000, "boolean[]", &["_bool"]),
     array(&DataType::Bytea, 1001, "bytea[]", &["_bytea"]),
@@ -360,7 +366,9 @@ impl DataType {
             DataType::AnyArray
                 | DataType::AnyElement
                 | DataType::AnyEnum
+                | DataType::AnyNonArray
                 | DataType::CompatibleArray
+                | DataType::CompatibleNonArray
                 | DataType::Compatible
         )
     }

@@ -17,19 +17,26 @@ pub struct Error {
     pub detail: Option<String>,
     /// What to do about it, a full sentence, or nothing.
     pub hint: Option<String>,
-    /// The domain whose constraint a value violates, or nothing.
-    pub violation: Option<Box<Violation>>,
+    /// What it is about, or nothing.
+    pub subject: Option<Box<Subject>>,
 }
 
-/// A constraint of a domain that a value violates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The schema of the domain.
-    pub schema: String,
-    /// The domain.
-    pub data_type: String,
-    /// The constraint; none for NOT NULL.
+/// What an error is about: a domain whose constraint a value violates; all that the statement of a
+/// function of users says that it raised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// Schema and name of a domain.
+    pub data_type: Option<(String, String)>,
+    /// A constraint; none for NOT NULL.
     pub constraint: Option<String>,
+    /// A table.
+    pub table: Option<String>,
+    /// A column.
+    pub column: Option<String>,
+    /// CONTEXT
+    pub context: Option<String>,
+    /// The code, if it is none of those that are known beforehand.
+    pub sqlstate: Option<String>,
 }
 
 /// The result of an operation on values.
@@ -74,7 +81,7 @@ pub mod sqlstate {
 impl Error {
     /// Returns an error with this SQLSTATE and message, without detail and hint.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
-        Error { sqlstate, message: message.into(), detail: None, hint: None, violation: None }
+        Error { sqlstate, message: message.into(), detail: None, hint: None, subject: None }
     }
 
     /// Returns the same error with a detail line.

@@ -14,6 +14,7 @@ pub mod datetime;
 pub mod datum;
 pub mod vector;
 pub mod modifier;
+pub mod routine;
 pub mod system;
 pub mod text;
 pub mod binary;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::datatype::RegKind;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::routine::Routine;
 
 /// A catalog as one statement of one session sees it.
 pub trait SystemSource: Send + Sync {
@@ -21,6 +22,16 @@ pub trait SystemSource: Send + Sync {
     ///
     /// PostgreSQL's for the same call.
     fn call(&self, function: &str, arguments: &[Datum]) -> Result<Datum>;
+
+    /// Calls a function of users for a value.
+    ///
+    /// # Errors
+    ///
+    /// What its statements raise; 0A000 where none can be run.
+    fn call_routine(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Datum> {
+        let message = format!("function \"{}\" cannot be called here", routine.name);
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    }
 
     /// Returns what an OID is written as; `None` if nothing of the kind has it.
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String>;

@@ -380,7 +380,9 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::AnyArray
         | DataType::AnyElement
         | DataType::AnyEnum
+        | DataType::AnyNonArray
         | DataType::CompatibleArray
+        | DataType::CompatibleNonArray
         | DataType::Compatible
         | DataType::Void => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());

@@ -239,7 +239,9 @@ impl VectorData {
             DataType::AnyArray
             | DataType::AnyElement
             | DataType::AnyEnum
+            | DataType::AnyNonArray
             | DataType::CompatibleArray
+            | DataType::CompatibleNonArray
             | DataType::Compatible => unreachable!("{data_type:?} stands in signatures only"),
         }
     }

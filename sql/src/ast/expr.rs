@@ -408,6 +408,8 @@ pub struct FunctionCall {
     pub name: FunctionName,
     /// The arguments, empty if `star`.
     pub arguments: Vec<FunctionArgument>,
+    /// `f(…, VARIADIC array)`
+    pub variadic: bool,
     /// `f(*)`
     pub star: bool,
     /// `f(DISTINCT …)`
@@ -428,6 +430,7 @@ impl FunctionCall {
         FunctionCall {
             name,
             arguments,
+            variadic: false,
             star: false,
             distinct: false,
             order_by: Vec::new(),

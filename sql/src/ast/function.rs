@@ -13,20 +13,40 @@ pub enum FunctionStatement {
     Drop(DropFunction),
 }
 
+/// The word by which a statement calls functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoutineWord {
+    /// `FUNCTION`
+    Function,
+    /// `PROCEDURE`
+    Procedure,
+    /// `ROUTINE`: either.
+    Routine,
+}
+
 impl FunctionStatement {
     /// Returns the text of PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
-        match self {
-            FunctionStatement::Create(_) => "CREATE FUNCTION",
-            FunctionStatement::Alter(_) => "ALTER FUNCTION",
-            FunctionStatement::Drop(_) => "DROP FUNCTION",
-        }
+        let (tags, word) = match self {
+            FunctionStatement::Create(create) => {
+                (["CREATE FUNCTION", "CREATE PROCEDURE", ""], create.word)
+            }
+            FunctionStatement::Alter(alter) => {
+                (["ALTER FUNCTION", "ALTER PROCEDURE", "ALTER ROUTINE"], alter.word)
+            }
+            FunctionStatement::Drop(drop) => {
+                (["DROP FUNCTION", "DROP PROCEDURE", "DROP ROUTINE"], drop.word)
+            }
+        };
+        tags[word as usize]
     }
 }
 
-/// `CREATE FUNCTION`
+/// `CREATE FUNCTION`, `CREATE PROCEDURE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFunction {
+    /// Which of them.
+    pub word: RoutineWord,
     /// Its name.
     pub name: TableName,
     /// `OR REPLACE`
@@ -46,12 +66,27 @@ pub struct CreateFunction {
 /// A parameter of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionParameter {
+    /// How it is used.
+    pub mode: ParameterMode,
     /// Its name, if it has one.
     pub name: Option<Ident>,
     /// Its type.
     pub type_name: TypeName,
     /// What it is if it is left out.
     pub default: Option<SourceExpr>,
+}
+
+/// How a parameter is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParameterMode {
+    /// It is taken.
+    In,
+    /// `OUT`: it is given back.
+    Out,
+    /// `INOUT`: both.
+    InOut,
+    /// `VARIADIC`: an array of all arguments from here on.
+    Variadic,
 }
 
 /// What a function returns.
@@ -86,8 +121,10 @@ pub enum FunctionBody {
         /// Where it stands.
         position: usize,
     },
-    /// `RETURN expression`, `BEGIN ATOMIC query; END`: the text of one query.
-    Query(String),
+    /// `BEGIN ATOMIC statement; … END`: the text of the statements.
+    Statements(String),
+    /// `RETURN expression`: the text of the query that it means.
+    Expression(String),
 }
 
 /// A function that a statement names.
@@ -95,13 +132,15 @@ pub enum FunctionBody {
 pub struct FunctionReference {
     /// Its name.
     pub name: TableName,
-    /// The types of its parameters, if they are given.
-    pub arguments: Option<Vec<TypeName>>,
+    /// Its parameters, if they are given.
+    pub arguments: Option<Vec<FunctionParameter>>,
 }
 
 /// `ALTER FUNCTION`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterFunction {
+    /// What the statement calls it.
+    pub word: RoutineWord,
     /// Which.
     pub function: FunctionReference,
     /// What changes.
@@ -127,6 +166,8 @@ pub enum AlterFunctionAction {
 /// `DROP FUNCTION`
 #[derive(Debug, Clone, PartialEq)]
 pub struct DropFunction {
+    /// What the statement calls them.
+    pub word: RoutineWord,
     /// Which.
     pub functions: Vec<FunctionReference>,
     /// `IF EXISTS`

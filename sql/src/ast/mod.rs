@@ -53,7 +53,8 @@ pub use expr::{
 };
 pub use function::{
     AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,
-    FunctionParameter, FunctionReference, FunctionStatement, Returns, Volatility,
+    FunctionParameter, FunctionReference, FunctionStatement, ParameterMode, Returns, RoutineWord,
+    Volatility,
 };
 pub use query::{
     Distinct, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
@@ -236,6 +237,8 @@ pub enum Statement {
         /// Values of its parameters.
         arguments: Vec<Expr>,
     },
+    /// `CALL name (arguments)`
+    Call(Box<FunctionCall>),
     /// `DEALLOCATE name`; None for `DEALLOCATE ALL`.
     Deallocate(Option<Ident>),
     /// `DECLARE name CURSOR FOR query`
@@ -332,8 +335,8 @@ impl Statement {
             Statement::Reindex(_) => "REINDEX",
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
-            Statement::Deallocate(Some(_)) => "DEALLOCATE",
-            Statement::Deallocate(None) => "DEALLOCATE ALL",
+            Statement::Call(_) => "CALL",
+            Statement::Deallocate(name) => ["DEALLOCATE ALL", "DEALLOCATE"][name.iter().len()],
             Statement::DeclareCursor(_) => "DECLARE CURSOR",
             Statement::Fetch { moves, .. } => ["FETCH", "MOVE"][usize::from(*moves)],
             Statement::Close(Some(_)) => "CLOSE CURSOR",

@@ -404,6 +404,11 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
 /// Refuses what only calls of aggregates have.
 fn check_plain(call: &FunctionCall) -> Result<()> {
     let name = &call.name.name.value;
+    if call.variadic {
+        let what = format!("VARIADIC in a call of {name}");
+        let hint = "Write the elements as arguments.";
+        return Err(Error::not_supported(what, hint).at(call.name.position()));
+    }
     let what = match call {
         FunctionCall { star: true, .. } => format!("{name}(*) specified"),
         FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),

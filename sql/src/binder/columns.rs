@@ -138,7 +138,6 @@ impl Binder<'_> {
             level.open_bindings.truncate(*bindings);
             level.references.truncate(*references);
             level.subqueries.truncate(*subqueries);
-            level.calls.retain(|(_, _, subquery)| subquery < subqueries);
         }
     }
 

@@ -1,103 +1,122 @@
-//! Calls of functions that users define.
+//! Calls of functions that users define: which one is meant, what it is given, what becomes of it.
 //!
-//! A body is one query, in a world of its own: it sees its arguments and what it names, nothing of
-//! the query around the call. Where it is `SELECT expression` and nothing else the expression is
-//! put in place of the call, as PostgreSQL does; otherwise the call is a subquery of one value
-//! that takes the arguments. In FROM a function that returns a set is put in place as a view is.
+//! A function that is `SELECT expression` and nothing else is put in place of the call, and one
+//! that returns a set by one query, and is not VOLATILE, in place of an entry of FROM, as a view
+//! is: [`function_body`](super::function_body). All others are called when the statement runs
+//! ([`Expr::Routine`], [`SetCall::Routine`]); their statements are bound and planned then, once for
+//! the statement that calls them.
 //!
-//! Names of columns come before those of parameters, as in PostgreSQL; `f.x` and `$1` are
-//! parameters, too.
+//! Source: PostgreSQL's `FuncnameGetCandidates` (namespace.c), `func_get_detail` (parse_func.c).
 
 use std::sync::Arc;
 
 use types::cast::CastContext;
-use types::datatype::composite::CompositeType;
-use types::datum::Record;
-use types::expr::Expr;
+use types::expr::{Expr, Routine};
 use types::{DataType, SqlType};
 
-use crate::ast::{self, FunctionCall, Ident, Query, QueryBody, SelectItem, TableFunction};
-use crate::binder::bound_query::BoundQuery;
+use crate::ast::{self, FunctionCall, Ident};
+use crate::binder::arrays::internal;
 use crate::binder::calls::{is_built_in, undefined_function};
-use crate::binder::level::{Binder, Clause, SUBQUERY, SubqueryUse, TableClause};
-use crate::binder::records::{self, row_expr};
-use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::binder::tree::is_volatile;
-use crate::binder::typed::{Typed, can_coerce, is_string, null};
-use crate::catalog::function::Function;
-use crate::catalog::name::SearchPath;
+use crate::binder::level::{Binder, Clause, TableClause};
+use crate::binder::polymorphic::{Settled, settle};
+use crate::binder::resolution::{Candidate, Match, resolve_function, select};
+use crate::binder::scope::Scope;
+use crate::binder::typed::{Typed, can_coerce, null};
+use crate::catalog::function::{Function, ReturnRecord};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Logical, OutputColumn};
+use crate::logical::{OutputColumn, SetCall, SetFunction};
 use crate::parser;
 
-/// Functions in functions; deeper ones, which call themselves among them, would need too much
-/// stack.
-const DEPTH_MAX: usize = 32;
-
-/// What parameters in the body at hand stand for.
-#[derive(Debug)]
-pub(super) struct Frame {
-    function: Arc<Function>,
-    values: Vec<Typed>,
-    /// Functions around it.
-    depth: usize,
-}
-
-impl Frame {
-    /// Returns where the body looks for names, unless it is where the caller does.
-    pub(super) fn search_path(&self) -> Option<&SearchPath> {
-        self.function.search_path.as_deref()
-    }
-}
-
-/// How a function takes the arguments of a call: what each parameter is given.
-struct Candidate {
+/// How a function takes the arguments of a call.
+#[derive(Clone)]
+struct Taker {
     function: Arc<Function>,
     /// By parameter: position of the argument in the call; `None` for a default.
     places: Vec<Option<usize>>,
-    /// How many arguments are of the very types.
-    exact: usize,
-    /// How many arguments of no type yet are taken for text.
-    texts: usize,
+    /// The arguments from here on, so many, are elements of the last parameter's array.
+    gathered: Option<usize>,
+    /// By argument: the type that is wanted, which may be polymorphic.
+    wanted: Vec<DataType>,
+}
+
+impl Candidate for Taker {
+    fn takes(&self, index: usize) -> DataType {
+        self.wanted.get(index).copied().unwrap_or(DataType::Unknown)
+    }
+
+    fn accepts(&self, arguments: &[DataType]) -> bool {
+        let Some(settled) = settle(&self.wanted, arguments) else { return false };
+        let mut pairs = arguments.iter().zip(&self.wanted);
+        pairs.all(|(from, to)| settled.of(*to).is_some_and(|to| can_coerce(*from, to)))
+    }
+}
+
+/// A call whose function is known.
+pub(super) struct Resolved {
+    /// The function.
+    pub(super) function: Arc<Function>,
+    /// What its parameters are given.
+    pub(super) values: Vec<Typed>,
+    /// The columns of what it returns, in this call.
+    pub(super) columns: Vec<(String, SqlType)>,
+}
+
+impl Resolved {
+    /// Returns whether the columns are those of a record, not of a value.
+    pub(super) fn is_row(&self) -> bool {
+        self.function.is_row()
+    }
+
+    /// Returns the type of the value.
+    pub(super) fn value_type(&self) -> SqlType {
+        match self.columns.as_slice() {
+            [(_, sql_type)] if !self.is_row() => *sql_type,
+            [] => DataType::Void.into(),
+            _ => DataType::Record.into(),
+        }
+    }
+
+    /// Returns what the executor is told of the function, and its arguments; `defined` are the
+    /// columns of a record that the call defines.
+    pub(super) fn routine(self, defined: Option<&[OutputColumn]>) -> (Arc<Routine>, Vec<Expr>) {
+        let field =
+            |(name, sql_type): &(String, SqlType)| (Arc::from(name.as_str()), sql_type.base);
+        let fields = match defined {
+            Some(defined) => {
+                let fields = defined.iter();
+                Some(fields.map(|one| (Arc::from(one.name.as_str()), one.sql_type.base)).collect())
+            }
+            None => self.is_row().then(|| self.columns.iter().map(field).collect()),
+        };
+        let record = &self.function.record;
+        let routine = Routine {
+            number: record.number,
+            name: record.name.clone(),
+            parameters: self.values.iter().map(Typed::base).collect(),
+            result: self.value_type().base,
+            fields,
+            strict: record.strict,
+            is_volatile: record.volatility == ast::Volatility::Volatile,
+            is_immutable: record.volatility == ast::Volatility::Immutable,
+        };
+        (Arc::new(routine), self.values.into_iter().map(|value| value.expr).collect())
+    }
 }
 
 impl Binder<'_> {
-    /// Returns what a name in the body of a function stands for, if it is a parameter's.
-    pub(super) fn parameter_named(&self, parts: &[Ident]) -> Option<Typed> {
-        let frame = self.frame.as_ref()?;
-        let record = &frame.function.record;
-        let name = match parts {
-            [name] => name,
-            [function, name] if function.value == record.name => name,
-            _ => return None,
-        };
-        let mut parameters = record.parameters.iter();
-        let at = parameters.position(|one| !one.name.is_empty() && one.name == name.value)?;
-        Some(Typed { position: name.position, ..frame.values.get(at)?.clone() })
-    }
-
-    /// Returns what `$number` stands for in the body of a function; `None` outside of one.
-    pub(super) fn parameter_at(&self, number: usize, position: usize) -> Option<Result<Typed>> {
-        let frame = self.frame.as_ref()?;
-        let value = number.checked_sub(1).and_then(|at| frame.values.get(at));
-        Some(value.map(|value| Typed { position, ..value.clone() }).ok_or_else(|| {
-            let message = format!("there is no parameter ${number}");
-            Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position)
-        }))
-    }
-
-    /// Binds a call of a function of users; `None` if the name is not one's.
+    /// Binds a call of a function of users; `None` if none is meant.
     pub(super) fn bind_user_call(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
         let named = self.functions_named(call)?;
-        if named.is_empty() {
+        let built_in = call.name.schema.is_none() && is_built_in(&call.name.name.value);
+        if named.is_empty() || built_in {
             return Ok(None);
         }
         let values = self.arguments_of(call)?;
         self.user_value(call, named, values).map(Some)
     }
 
-    /// Binds the call of a built-in function, or of one of users if none takes the arguments.
+    /// Binds the call of a built-in function, or of one of users if that takes the arguments
+    /// better.
     pub(super) fn bind_either(
         &mut self,
         call: &FunctionCall,
@@ -111,15 +130,30 @@ impl Binder<'_> {
         if named.is_empty() {
             return self.function(name, arguments, position);
         }
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let exact = |wanted: &dyn Fn(usize) -> DataType| {
+            let known = types.iter().enumerate().filter(|(_, from)| **from != DataType::Unknown);
+            known.filter(|(at, from)| **from == wanted(*at)).count()
+        };
+        let own = match resolve_function(name, &types) {
+            Match::One(signature) => Some(exact(&|at| Candidate::takes(&signature, at))),
+            _ => None,
+        };
+        let takers = takers(&named, call, &types);
+        let of_users = takers.iter().map(|one| exact(&|at| one.takes(at))).max();
+        if own.is_some() && of_users <= own {
+            return self.function(name, arguments, position);
+        }
         match self.function(name, arguments.clone(), position) {
             Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_FUNCTION => {
                 self.user_value(call, named, arguments)
             }
+            _ if of_users.is_some() => self.user_value(call, named, arguments),
             answer => answer,
         }
     }
 
-    /// Binds a call of one of some functions of users, for one value.
+    /// Binds a call of one of some functions of users in an expression.
     fn user_value(
         &mut self,
         call: &FunctionCall,
@@ -127,32 +161,43 @@ impl Binder<'_> {
         values: Vec<Typed>,
     ) -> Result<Typed> {
         let position = call.name.position();
-        let (function, values) = self.resolve_user_call(call, named, values)?;
-        if function.is_set() {
-            let hint = "Call it in FROM.";
-            let what = "a function of users that returns a set in this place";
-            return Err(Error::not_supported(what, hint).at(position));
+        let resolved = self.resolve_user_call(call, named, values)?;
+        self.refuse_procedure(call, &resolved)?;
+        if resolved.function.is_set() {
+            let function = self.set_routine(call, resolved, None);
+            return self.use_set(function, position);
         }
-        let strict: Vec<Expr> = match function.record.strict {
-            true => values.iter().map(|value| value.expr.clone()).collect(),
-            false => Vec::new(),
+        let sql_type = resolved.value_type();
+        let expr = match self.inlined(&resolved)? {
+            Some(value) => strictly(&resolved, value),
+            None => {
+                let (routine, arguments) = resolved.routine(None);
+                Expr::Routine { routine, arguments }
+            }
         };
-        let value = match self.inlined(&function, &values)? {
-            Some(value) => value,
-            None => self.as_subquery(&function, values, position)?,
-        };
-        let sql_type = value.sql_type;
-        let mut expr = value.expr;
-        if !strict.is_empty() {
-            let is_null = strict.into_iter().map(|one| Expr::IsNull(Box::new(one))).collect();
-            let data_type = sql_type.base;
-            expr = Expr::Case {
-                branches: vec![(Expr::Or(is_null), null(data_type))],
-                otherwise: Box::new(expr),
-                data_type,
-            };
-        }
         Ok(Typed { expr, sql_type, position })
+    }
+
+    /// Returns the call of a function of users for its rows.
+    pub(super) fn set_routine(
+        &mut self,
+        call: &FunctionCall,
+        resolved: Resolved,
+        defined: Option<&[OutputColumn]>,
+    ) -> SetFunction {
+        let name = &call.name.name.value;
+        let column = |(own, sql_type): &(String, SqlType)| OutputColumn {
+            name: if own.is_empty() { name.clone() } else { own.clone() },
+            sql_type: *sql_type,
+            origin: None,
+        };
+        let columns = match defined {
+            Some(defined) => defined.to_vec(),
+            None => resolved.columns.iter().map(column).collect(),
+        };
+        let is_set = resolved.function.is_set();
+        let (routine, arguments) = resolved.routine(defined);
+        SetFunction { call: SetCall::Routine { routine, arguments, is_set }, columns }
     }
 
     /// Calls a function of users of one argument.
@@ -167,76 +212,37 @@ impl Binder<'_> {
         self.user_value(&call, named, vec![value])
     }
 
-    fn arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
+    /// Binds the arguments of a call.
+    pub(super) fn arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
+        let mut named = false;
+        for argument in &call.arguments {
+            if argument.name.is_none() && named {
+                let message = "positional argument cannot follow named argument";
+                let position = call.name.position();
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            named |= argument.name.is_some();
+        }
         call.arguments.iter().map(|argument| self.bind_expr(&argument.value)).collect()
     }
 
-    /// Binds a call in FROM of a function of users that returns a set; `None` if it is none.
-    pub(super) fn bind_user_rows(
-        &mut self,
-        call: &FunctionCall,
-        function: &TableFunction,
-    ) -> Result<Option<(Rows, Scope)>> {
-        let named = self.functions_named(call)?;
-        if !named.iter().any(|one| one.is_set()) {
-            return Ok(None);
+    /// Refuses a procedure where a function is called.
+    pub(super) fn refuse_procedure(&self, call: &FunctionCall, resolved: &Resolved) -> Result<()> {
+        if !resolved.function.record.is_procedure() {
+            return Ok(());
         }
-        let position = call.name.position();
-        if function.ordinality {
-            let hint = "Number the rows by row_number().";
-            return Err(Error::not_supported("WITH ORDINALITY of this function", hint).at(position));
-        }
-        let bind = |binder: &mut Self| {
-            let values = binder.arguments_of(call)?;
-            binder.resolve_user_call(call, named, values)
-        };
-        let ((called, values), level) =
-            self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
-        level.refuse_subqueries("an argument of this function")?;
-        if !called.is_set() {
-            return Ok(None);
-        }
-        let strict = called.record.strict.then(|| values.clone());
-        let (bound, expressions) = self.body_of(&called, values)?;
-        let mut rows = Rows::new(bound.plan, Vec::new());
-        rows.types = bound.columns.iter().map(|column| column.sql_type.base).collect();
-        rows.project(expressions);
-        let mut columns = called.columns.clone();
-        if let [(name, sql_type)] = columns.as_slice()
-            && name.is_empty()
-            && matches!(sql_type.base, DataType::Composite(_))
-        {
-            let row = Expr::Column { index: 0, data_type: sql_type.base };
-            let row = Typed { expr: row, sql_type: *sql_type, position };
-            let fields = records::fields(&row).unwrap_or_default().into_iter();
-            let (names, values): (Vec<_>, Vec<Typed>) =
-                fields.map(|(name, value)| ((name.to_string(), value.sql_type), value)).unzip();
-            rows.project(values.into_iter().map(|value| value.expr).collect());
-            columns = names;
-        }
-        if let Some(values) = strict {
-            let given = values.into_iter().map(|value| Expr::IsNull(Box::new(value.expr)));
-            let given = given.map(|is_null| Expr::Not(Box::new(is_null))).collect();
-            rows.filter(Expr::conjunction(given), &[]);
-        }
-        let own = &call.name.name.value;
-        let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
-            name: if name.is_empty() { own.clone() } else { name.clone() },
-            sql_type: *sql_type,
-            origin: None,
-        };
-        let is_value = called.columns.len() == 1 && columns.len() == 1;
-        let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
-        let relation = crate::binder::table_function::named(function, &columns, is_value)?;
-        let relation = Relation { kind: RelationKind::Function, ..relation };
-        Ok(Some((rows, Scope::of(relation))))
+        let types: Vec<String> =
+            resolved.values.iter().map(|value| self.shown(value.sql_type)).collect();
+        let message = format!("{}({}) is a procedure", call.name.name.value, types.join(", "));
+        Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .with_hint("To call a procedure, use CALL.")
+            .at(call.name.position()))
     }
 
     // ---- which function ----
 
-    /// Returns the functions of users that a call may mean. Built-in functions of the same name
-    /// come first unless the call gives a schema.
-    fn functions_named(&self, call: &FunctionCall) -> Result<Vec<Arc<Function>>> {
+    /// Returns the functions of users that a call may mean.
+    pub(super) fn functions_named(&self, call: &FunctionCall) -> Result<Vec<Arc<Function>>> {
         let name = call.name.name.value.as_str();
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
         let plain = !call.star
@@ -244,8 +250,7 @@ impl Binder<'_> {
             && call.over.is_none()
             && call.filter.is_none()
             && call.order_by.is_empty();
-        let built_in = schema.is_none() && is_built_in(name);
-        if !plain || built_in || schema == Some("pg_catalog") {
+        if !plain || schema == Some("pg_catalog") {
             return Ok(Vec::new());
         }
         if let Some(schema) = schema
@@ -259,64 +264,130 @@ impl Binder<'_> {
     }
 
     /// Returns the function that a call means, with its arguments converted.
-    fn resolve_user_call(
+    pub(super) fn resolve_user_call(
         &mut self,
         call: &FunctionCall,
         named: Vec<Arc<Function>>,
         values: Vec<Typed>,
-    ) -> Result<(Arc<Function>, Vec<Typed>)> {
+    ) -> Result<Resolved> {
         let position = call.name.position();
-        let types: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
-        let mut candidates: Vec<Candidate> =
-            named.into_iter().filter_map(|one| candidate(one, call, &types)).collect();
-        let best = candidates.iter().map(|one| one.exact).max().unwrap_or_default();
-        candidates.retain(|one| one.exact == best);
-        // What is of no type yet is taken for text rather than for anything else.
-        let best = candidates.iter().map(|one| one.texts).max().unwrap_or_default();
-        candidates.retain(|one| one.texts == best);
-        let shown = || {
-            let shown = call.arguments.iter().zip(&types).map(|(argument, sql_type)| {
-                let shown = self.shown(*sql_type);
-                match &argument.name {
-                    Some(name) => format!("{} => {shown}", name.value),
-                    None => shown,
-                }
-            });
-            let schema = call.name.schema.as_ref().map(|one| format!("{}.", one.value));
-            let (schema, name) = (schema.unwrap_or_default(), &call.name.name.value);
-            format!("{schema}{name}({})", shown.collect::<Vec<_>>().join(", "))
-        };
-        let chosen = match candidates.len() {
-            1 => candidates.remove(0),
-            0 => return Err(undefined_function(&shown(), position)),
-            _ => {
-                let message = format!("function {} is not unique", shown());
+        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let mut takers = takers(&named, call, &types);
+        let exact = |one: &Taker| one.wanted == types;
+        if takers.iter().filter(|one| exact(one)).count() == 1 {
+            takers.retain(exact);
+        }
+        let shown: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        let taker = match select(takers, &types) {
+            Match::One(taker) => taker,
+            Match::None => return Err(self.no_function(call, &named, &shown)),
+            Match::Ambiguous => {
+                let noun = noun_of(&named);
+                let message = format!("{noun} {} is not unique", self.shown_user(call, &shown));
                 return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
-                    .with_hint(
-                        "Could not choose a best candidate function. \
-                         You might need to add explicit type casts.",
-                    )
+                    .with_hint(format!(
+                        "Could not choose a best candidate {noun}. \
+                         You might need to add explicit type casts."
+                    ))
                     .at(position));
             }
         };
-        let function = chosen.function;
+        self.given(taker, values, position)
+    }
+
+    /// Returns the error of a call that no function takes.
+    fn no_function(
+        &self,
+        call: &FunctionCall,
+        named: &[Arc<Function>],
+        types: &[SqlType],
+    ) -> Error {
+        let position = call.name.position();
+        let unknown = types.iter().all(|one| one.base == DataType::Unknown) && !types.is_empty();
+        let polymorphic =
+            |one: &&Arc<Function>| one.is_polymorphic() && one.parameters.len() == types.len();
+        if unknown && named.iter().any(|one| polymorphic(&one)) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position);
+        }
+        let error = undefined_function(&self.shown_user(call, types), position);
+        if noun_of(named) == "function" {
+            return error;
+        }
+        let message = format!("procedure {} does not exist", self.shown_user(call, types));
+        let hint = "No procedure matches the given name and argument types. \
+                    You might need to add explicit type casts.";
+        Error { message, ..error }.with_hint(hint)
+    }
+
+    /// Returns a call of a function of users as messages show it.
+    pub(super) fn shown_user(&self, call: &FunctionCall, types: &[SqlType]) -> String {
+        let shown = call.arguments.iter().zip(types).map(|(argument, sql_type)| {
+            let shown = self.shown(*sql_type);
+            match &argument.name {
+                Some(name) => format!("{} => {shown}", name.value),
+                None => shown,
+            }
+        });
+        let schema = call.name.schema.as_ref().map(|one| format!("{}.", one.value));
+        let (schema, name) = (schema.unwrap_or_default(), &call.name.name.value);
+        format!("{schema}{name}({})", shown.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Converts the arguments to what the parameters take.
+    fn given(&mut self, taker: Taker, values: Vec<Typed>, position: usize) -> Result<Resolved> {
+        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let unsettled = || {
+            let message = "could not determine polymorphic type because input has type unknown";
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+        };
+        let Taker { function, places, gathered, wanted } = taker;
+        let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
+        let in_call = |declared: SqlType, settled: &Settled| match declared.base.is_polymorphic() {
+            true => settled.of(declared.base).map(SqlType::from),
+            false => Some(declared),
+        };
         let mut given: Vec<Option<Typed>> = values.into_iter().map(Some).collect();
         let mut converted = Vec::with_capacity(function.parameters.len());
-        for (at, (place, to)) in chosen.places.iter().zip(&function.parameters).enumerate() {
+        let last = function.parameters.len().saturating_sub(1);
+        for (at, (place, to)) in places.iter().zip(&function.parameters).enumerate() {
+            let to = in_call(*to, &settled).ok_or_else(unsettled)?;
+            if let Some(first) = gathered.filter(|_| at == last) {
+                let elements: Vec<Typed> = given.drain(first..).flatten().collect();
+                converted.push(self.gather(elements, to, position)?);
+                continue;
+            }
             let value = match place.and_then(|place| given[place].take()) {
                 Some(value) => value,
                 None => self.default_argument(&function, at, position)?,
             };
-            let from = value.sql_type;
-            let expr = self.coerce(value, *to, CastContext::Implicit)?;
-            let expr = expr.ok_or_else(|| {
-                let (from, to) = (self.shown(from), self.shown(*to));
-                let message = format!("cannot cast type {from} to {to}");
-                Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
-            })?;
-            converted.push(Typed { expr, sql_type: *to, position });
+            let expr = self.as_argument(value, to, position)?;
+            converted.push(Typed { expr, sql_type: to, position });
         }
-        Ok((function, converted))
+        let columns = function.columns.iter();
+        let columns =
+            columns.map(|(name, sql_type)| Some((name.clone(), in_call(*sql_type, &settled)?)));
+        let columns = columns.collect::<Option<Vec<_>>>().ok_or_else(unsettled)?;
+        Ok(Resolved { function, values: converted, columns })
+    }
+
+    /// Puts arguments into the array that a variadic parameter takes.
+    fn gather(&mut self, elements: Vec<Typed>, to: SqlType, position: usize) -> Result<Typed> {
+        let element = to.base.element().unwrap_or(to.base);
+        let values =
+            elements.into_iter().map(|one| self.as_argument(one, element.into(), position));
+        let values = values.collect::<Result<Vec<Expr>>>()?;
+        Ok(Typed { expr: internal("array of", values, to.base), sql_type: to, position })
+    }
+
+    fn as_argument(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
+        let from = value.sql_type;
+        let expr = self.coerce(value, to, CastContext::Implicit)?;
+        expr.ok_or_else(|| {
+            let (from, to) = (self.shown(from), self.shown(to));
+            let message = format!("cannot cast type {from} to {to}");
+            Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
+        })
     }
 
     /// Returns what a parameter is that a call leaves out.
@@ -334,218 +405,102 @@ impl Binder<'_> {
         })?;
         Ok(Typed { position, ..value })
     }
+}
 
-    // ---- what it computes ----
-
-    /// Binds something in the world of a function's body.
-    fn in_body<T>(
-        &mut self,
-        function: &Arc<Function>,
-        values: Vec<Typed>,
-        bind: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        let depth = self.frame.as_ref().map_or(0, |frame| frame.depth + 1);
-        if depth >= DEPTH_MAX {
-            let message = format!("functions are nested more than {DEPTH_MAX} deep");
-            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
-        }
-        let frame = Frame { function: Arc::clone(function), values, depth };
-        let frame = self.frame.replace(frame);
-        let levels = std::mem::take(&mut self.levels);
-        let named = std::mem::take(&mut self.named);
-        let (trace, view) = (self.trace.take(), self.view.take());
-        let result = bind(self);
-        (self.frame, self.levels, self.named) = (frame, levels, named);
-        (self.trace, self.view) = (trace, view);
-        // Positions in the body mean nothing to the statement.
-        result.map_err(|error| {
-            let context = format!("SQL function \"{}\"", function.record.name);
-            let context = error.context.clone().or(Some(context));
-            Error { position: None, context, ..error }
-        })
+/// Returns what the functions of a name are called.
+fn noun_of(named: &[Arc<Function>]) -> &'static str {
+    match named.iter().all(|one| one.record.is_procedure()) && !named.is_empty() {
+        true => "procedure",
+        false => "function",
     }
+}
 
-    /// Returns the expression of a function that is nothing else, with its arguments put in.
-    fn inlined(&mut self, function: &Arc<Function>, values: &[Typed]) -> Result<Option<Typed>> {
-        let Some(body) = single_expression(&function.query) else { return Ok(None) };
-        if values.iter().any(|value| is_volatile(&value.expr)) {
-            return Ok(None);
-        }
-        let to = function.columns[0].1;
-        if matches!(to.base, DataType::Composite(_)) {
-            return Ok(None);
-        }
-        let bound = self.in_body(function, values.to_vec(), |binder| {
-            let bind = |binder: &mut Self| {
-                let value = binder.bind_expr(body)?;
-                binder.returned(value, to)
-            };
-            let (expr, level) = binder.within(Scope::default(), Clause::Select, bind)?;
-            // What only a query can compute is left to one.
-            let plain = level.subqueries.is_empty()
-                && level.aggregates.is_empty()
-                && level.window_calls.is_empty()
-                && level.set_uses.is_empty();
-            Ok(plain.then_some(expr))
-        })?;
-        Ok(bound.map(|expr| Typed { expr, sql_type: to, position: 1 }))
+/// Returns a value that is NULL if the function is strict and an argument is.
+fn strictly(resolved: &Resolved, value: Expr) -> Expr {
+    if !resolved.function.record.strict || resolved.values.is_empty() {
+        return value;
     }
+    let values = resolved.values.iter().map(|value| value.expr.clone());
+    let is_null = values.map(|one| Expr::IsNull(Box::new(one))).collect();
+    let data_type = resolved.value_type().base;
+    Expr::Case {
+        branches: vec![(Expr::Or(is_null), null(data_type))],
+        otherwise: Box::new(value),
+        data_type,
+    }
+}
 
-    /// Binds a call as a subquery of one value.
-    fn as_subquery(
-        &mut self,
-        function: &Arc<Function>,
-        values: Vec<Typed>,
-        position: usize,
-    ) -> Result<Typed> {
-        let sql_type = function.columns[0].1;
-        let column = |at: usize| Expr::Column { index: SUBQUERY + at, data_type: sql_type.base };
-        let number = function.record.number;
-        let given: Vec<Expr> = values.iter().map(|value| value.expr.clone()).collect();
-        // The same call is the same subquery: so it can be a key of GROUP BY.
-        let mut calls = self.level().calls.iter();
-        if let Some((_, _, at)) = calls.find(|call| call.0 == number && call.1 == given) {
-            return Ok(Typed { expr: column(*at), sql_type, position });
+/// Returns whether a function takes the arguments of a call.
+pub(super) fn takes_call(
+    function: &Arc<Function>,
+    call: &FunctionCall,
+    types: &[DataType],
+) -> bool {
+    takers_of(function, call).iter().any(|one| one.accepts(types))
+}
+
+/// Returns how functions may take the arguments of a call: of those that want the same types the
+/// one that gathers none into an array, and has the fewest defaults.
+fn takers(named: &[Arc<Function>], call: &FunctionCall, types: &[DataType]) -> Vec<Taker> {
+    let mut found: Vec<Taker> = Vec::new();
+    for taker in named.iter().flat_map(|one| takers_of(one, call)) {
+        if !taker.accepts(types) {
+            continue;
         }
-        let (mut bindings, mut taken) = (Vec::new(), Vec::new());
-        for value in values {
-            let index = self.parameters.outer();
-            let expr = Expr::Parameter { index, data_type: value.base() };
-            bindings.push((index, value.expr));
-            taken
-                .push(Typed { expr, ..Typed::new(null(DataType::Text), DataType::Text, position) });
-            if let Some(last) = taken.last_mut() {
-                last.sql_type = value.sql_type;
-            }
+        let cost = |one: &Taker| (one.gathered.is_some(), one.places.len());
+        match found.iter_mut().find(|known| known.wanted == taker.wanted) {
+            Some(known) if cost(known) > cost(&taker) => *known = taker,
+            Some(known) if cost(known) < cost(&taker) => {}
+            _ => found.push(taker),
         }
-        let (bound, mut expressions) = self.body_of(function, taken)?;
-        let first = Logical::Limit {
-            input: Box::new(bound.plan),
-            limit: Some(Expr::constant(types::Datum::Int8(1), DataType::Int8)),
-            offset: None,
-            ties: Vec::new(),
+    }
+    found
+}
+
+/// Returns how a function may take the arguments of a call, by their number and names.
+fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
+    let variadic = function.record.is_variadic();
+    let as_it_is = match call.variadic == variadic || !call.variadic {
+        true => places_of(function, call).map(|places| taker_of(function, places, call)),
+        false => None,
+    };
+    let count = call.arguments.len();
+    let fixed = function.parameters.len().saturating_sub(1);
+    let positional = call.arguments.iter().all(|argument| argument.name.is_none());
+    let gathers = variadic && !call.variadic && positional && count > fixed;
+    let gathered = gathers.then(|| {
+        let element = function.parameters[fixed].base;
+        let element = match element {
+            DataType::AnyArray => DataType::AnyElement,
+            DataType::CompatibleArray => DataType::Compatible,
+            array => array.element().unwrap_or(array),
         };
-        expressions.truncate(1);
-        let plan = Logical::Project { input: Box::new(first), expressions };
-        let kind = ApplyKind::Scalar;
-        let level = self.level();
-        let at = level.subqueries.len();
-        level.subqueries.push(SubqueryUse { plan, bindings, kind, position });
-        level.calls.push((number, given, at));
-        Ok(Typed { expr: column(at), sql_type, position })
-    }
-
-    /// Binds the body of a function; returns it with its columns as those that it returns.
-    pub(super) fn body_of(
-        &mut self,
-        function: &Arc<Function>,
-        values: Vec<Typed>,
-    ) -> Result<(BoundQuery, Vec<Expr>)> {
-        self.in_body(function, values, |binder| {
-            let bound = binder.bind_query(&function.query, true)?;
-            if let Some(of) = row_of_columns(function, &bound) {
-                let row = binder.row_of_query(function, &bound, of)?;
-                return Ok((bound, vec![row]));
-            }
-            if bound.columns.len() != function.columns.len() {
-                let one = function.columns.len() == 1;
-                let detail = match (one, bound.columns.len() < function.columns.len()) {
-                    (true, _) => "Final statement must return exactly one column.",
-                    (false, true) => "Final statement returns too few columns.",
-                    (false, false) => "Final statement returns too many columns.",
-                };
-                return Err(mismatch(binder, function, detail.to_owned()));
-            }
-            let mut expressions = Vec::with_capacity(bound.columns.len());
-            for (at, (_, to)) in function.columns.iter().enumerate() {
-                let from = bound.columns[at].sql_type;
-                let value = binder.coerce(bound.typed(at), *to, CastContext::Assignment)?;
-                expressions.push(value.ok_or_else(|| {
-                    let from = binder.shown(from);
-                    let detail = match function.columns.len() {
-                        1 => format!("Actual return type is {from}."),
-                        _ => format!(
-                            "Final statement returns {from} instead of {} at column {}.",
-                            binder.shown(*to),
-                            at + 1
-                        ),
-                    };
-                    mismatch(binder, function, detail)
-                })?);
-            }
-            Ok((bound, expressions))
-        })
-    }
-
-    /// Returns the columns of a body as the row that the function returns.
-    fn row_of_query(
-        &mut self,
-        function: &Function,
-        bound: &BoundQuery,
-        of: &'static CompositeType,
-    ) -> Result<Expr> {
-        let wanted = of.attributes().len();
-        match bound.columns.len() {
-            found if found < wanted => {
-                let detail = "Final statement returns too few columns.".to_owned();
-                return Err(mismatch(self, function, detail));
-            }
-            found if found > wanted => {
-                let detail = "Final statement returns too many columns.".to_owned();
-                return Err(mismatch(self, function, detail));
-            }
-            _ => {}
+        let wanted = function.parameters[..fixed].iter().map(|one| one.base);
+        Taker {
+            function: Arc::clone(function),
+            places: (0..=fixed).map(Some).collect(),
+            gathered: Some(fixed),
+            wanted: wanted.chain(std::iter::repeat_n(element, count - fixed)).collect(),
         }
-        let mut values = Vec::with_capacity(wanted);
-        for (at, attribute) in of.attributes().iter().enumerate() {
-            let from = bound.columns[at].sql_type;
-            let to = attribute.sql_type;
-            let value = self.coerce(bound.typed(at), to, CastContext::Assignment)?;
-            values.push(value.ok_or_else(|| {
-                let detail = format!(
-                    "Final statement returns {} instead of {} at column {}.",
-                    self.shown(from),
-                    self.shown(to),
-                    at + 1
-                );
-                mismatch(self, function, detail)
-            })?);
+    });
+    // Without the word VARIADIC the last parameter is never given as an array.
+    let as_it_is = as_it_is
+        .filter(|one| !variadic || call.variadic || one.places.last().is_none_or(Option::is_none));
+    as_it_is.into_iter().chain(gathered).collect()
+}
+
+fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &FunctionCall) -> Taker {
+    let mut wanted = vec![DataType::Unknown; call.arguments.len()];
+    for (place, to) in places.iter().zip(&function.parameters) {
+        if let Some(at) = place {
+            wanted[*at] = to.base;
         }
-        Ok(row_expr(Record::of_type(of, Vec::new()), values))
     }
-
-    fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
-        let from = value.sql_type;
-        self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-            let (from, to) = (self.shown(from), self.shown(to));
-            let message = format!("return type mismatch in function declared to return {to}");
-            Error::new("42P13", message).with_detail(format!("Actual return type is {from}."))
-        })
-    }
+    Taker { function: Arc::clone(function), places, gathered: None, wanted }
 }
 
-fn mismatch(binder: &Binder<'_>, function: &Function, detail: String) -> Error {
-    let declared = match function.columns.as_slice() {
-        [(name, sql_type)] if name.is_empty() => binder.shown(*sql_type),
-        _ => "record".to_owned(),
-    };
-    let message = format!("return type mismatch in function declared to return {declared}");
-    Error::new("42P13", message).with_detail(detail)
-}
-
-/// Returns the type of the row that the columns of a body make: the function returns one, and the
-/// body is not one itself.
-fn row_of_columns(function: &Function, bound: &BoundQuery) -> Option<&'static CompositeType> {
-    let [(name, SqlType { base: DataType::Composite(of), .. })] = function.columns.as_slice()
-    else {
-        return None;
-    };
-    let is_row = matches!(bound.columns.as_slice(), [one] if one.sql_type.base.is_row());
-    (name.is_empty() && !is_row).then_some(of)
-}
-
-/// Returns how a function takes the arguments of a call, if it can.
-fn candidate(function: Arc<Function>, call: &FunctionCall, types: &[SqlType]) -> Option<Candidate> {
+/// Returns the argument of a call for each parameter; `None` if one is missing or too many.
+fn places_of(function: &Function, call: &FunctionCall) -> Option<Vec<Option<usize>>> {
     let parameters = &function.record.parameters;
     let mut places: Vec<Option<usize>> = vec![None; parameters.len()];
     for (at, argument) in call.arguments.iter().enumerate() {
@@ -557,37 +512,16 @@ fn candidate(function: Arc<Function>, call: &FunctionCall, types: &[SqlType]) ->
             return None;
         }
     }
-    let (mut exact, mut texts) = (0, 0);
-    for ((place, parameter), to) in places.iter().zip(parameters).zip(&function.parameters) {
-        let Some(at) = place else {
-            parameter.default.as_ref()?;
-            continue;
-        };
-        let from = types[*at];
-        exact += usize::from(from.base == to.base);
-        texts += usize::from(from.base == DataType::Unknown && is_string(to.base));
-        if !can_coerce(from.base, to.base) {
-            return None;
-        }
-    }
-    Some(Candidate { function, places, exact, texts })
+    let mut missing = places.iter().zip(parameters).filter(|(place, _)| place.is_none());
+    missing.all(|(_, parameter)| parameter.default.is_some()).then_some(places)
 }
 
-/// Returns the expression of a query that is `SELECT expression` and nothing else.
-fn single_expression(query: &Query) -> Option<&ast::Expr> {
-    let plain = query.with.is_none()
-        && query.order_by.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && query.locking.is_empty();
-    let QueryBody::Select(select) = &query.body else { return None };
-    let bare = select.distinct.is_none()
-        && select.from.is_empty()
-        && select.selection.is_none()
-        && select.group_by.is_empty()
-        && select.having.is_none();
-    match select.items.as_slice() {
-        [SelectItem::Expr { expr, .. }] if plain && bare => Some(expr),
-        _ => None,
-    }
+/// Returns whether a function returns records of columns that only a call can tell.
+pub(super) fn is_undefined_record(function: &Function) -> bool {
+    const RECORD: u32 = 2_249;
+    let oid = match &function.record.returns {
+        ReturnRecord::Value(oid) | ReturnRecord::Set(oid) => *oid,
+        ReturnRecord::Table(_) => return false,
+    };
+    oid == RECORD && function.record.outs().is_empty()
 }

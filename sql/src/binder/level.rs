@@ -21,7 +21,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::ast::NamedWindow;
-use crate::binder::function::Frame;
+use crate::binder::function_body::Frame;
 use crate::binder::named::NamedRows;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
@@ -65,6 +65,7 @@ pub(super) enum Clause {
     Set,
     Returning,
     FunctionInFrom,
+    Call,
     SystemTime,
     Filter,
     /// An expression without a query around it.
@@ -170,6 +171,7 @@ impl Clause {
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::FunctionInFrom => "functions in FROM",
+            Clause::Call => "CALL arguments",
             Clause::SystemTime => "FOR SYSTEM_TIME",
             Clause::Filter => "FILTER",
             Clause::Table(clause) => clause.plural(),
@@ -322,9 +324,6 @@ pub(super) struct Level {
     pub(super) window_calls: Vec<WindowCall>,
     /// The subqueries met.
     pub(super) subqueries: Vec<SubqueryUse>,
-    /// Calls of functions that are subqueries: number of the function, arguments, and which
-    /// subquery.
-    pub(super) calls: Vec<(u32, Vec<Expr>, usize)>,
     /// Columns that the subquery at hand takes from this level.
     pub(super) open_bindings: Vec<(usize, Expr)>,
     /// Columns named where grouping matters.
@@ -348,7 +347,6 @@ impl Level {
             windows: Vec::new(),
             window_calls: Vec::new(),
             subqueries: Vec::new(),
-            calls: Vec::new(),
             open_bindings: Vec::new(),
             references: Vec::new(),
         }

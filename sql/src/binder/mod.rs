@@ -38,6 +38,8 @@ mod operators;
 mod arrays;
 mod calls;
 mod function;
+mod function_body;
+mod call;
 mod aggregates;
 mod columns;
 mod records;
@@ -76,6 +78,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 pub use calls::is_built_in;
+pub use function_body::{BodyStatement, bind_body_statement, check_function_body, no_rows_of};
 pub use names::index_column_name;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
@@ -85,10 +88,8 @@ pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
-use crate::binder::typed::Typed;
 pub use crate::binder::written::check_writable;
 use crate::catalog::Catalog;
-use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
@@ -181,6 +182,7 @@ impl Binder<'_> {
             Statement::Update(update) => self.bind_update(update)?,
             Statement::Delete(delete) => self.bind_delete(delete)?,
             Statement::Merge(merge) => self.bind_merge(merge)?,
+            Statement::Call(call) => self.bind_procedure(call)?,
             other => {
                 let what = format!("{} in place of a query", other.tag());
                 return Err(Error::not_supported(what, "Run it as a statement of its own."));
@@ -188,28 +190,6 @@ impl Binder<'_> {
         };
         Ok(self.close_steps(with, bound))
     }
-}
-
-/// Checks the body of a function.
-///
-/// # Errors
-///
-/// PostgreSQL's; 42P13 if it does not return what the function does.
-pub fn bind_function_body(
-    function: &Arc<Function>,
-    catalog: &Catalog,
-    system: &dyn SystemCatalog,
-    path: &Arc<SearchPath>,
-) -> Result<()> {
-    let mut constants = SessionConstants::new();
-    constants.set_search_path(Arc::clone(path));
-    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
-    let values = function.parameters.iter().map(|sql_type| Typed {
-        expr: typed::null(sql_type.base),
-        sql_type: *sql_type,
-        position: 1,
-    });
-    binder.body_of(function, values.collect()).map(|_| ())
 }
 
 /// What names in an expression of a table mean, but for those of its columns.
@@ -267,6 +247,12 @@ pub fn bind_table_expression(
     let bound = binder.within(scope, Clause::Table(clause), bind);
     let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
     level.refuse_subqueries_of(clause)?;
+    // A default is computed by the statement, all else by regions, too.
+    let is_default = columns.is_empty() && target.is_some();
+    if expr.calls_routines() && !is_default {
+        let what = "a function of users that is more than an expression, in a table expression";
+        return Err(Error::not_supported(what, "Write the function as SELECT expression."));
+    }
     prune::finish_expression(&mut expr, &binder.parameters);
     Ok(expr)
 }

@@ -23,25 +23,54 @@ pub(super) fn instantiate(
 ) -> Option<(Vec<DataType>, DataType)> {
     let wanted: Vec<DataType> =
         (0..arguments.len()).map(|index| argument_type(signature, index)).collect();
-    let polymorphic = |data_type: &DataType| data_type.is_polymorphic();
-    if !wanted.iter().any(polymorphic) {
+    if !wanted.iter().any(|data_type| data_type.is_polymorphic()) {
         return Some((wanted, signature.result));
     }
+    let settled = settle(&wanted, arguments)?;
+    let wanted = wanted.into_iter().map(|one| settled.of(one)).collect::<Option<_>>()?;
+    Some((wanted, settled.of(signature.result)?))
+}
+
+/// What pseudo-types stand for in a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settled {
+    exact: DataType,
+    common: DataType,
+}
+
+impl Settled {
+    /// Returns what a type of a signature is in the call.
+    pub(super) fn of(&self, data_type: DataType) -> Option<DataType> {
+        match data_type {
+            DataType::AnyArray => self.exact.array(),
+            DataType::AnyElement | DataType::AnyEnum | DataType::AnyNonArray => Some(self.exact),
+            DataType::CompatibleArray => self.common.array(),
+            DataType::Compatible | DataType::CompatibleNonArray => Some(self.common),
+            other => Some(other),
+        }
+    }
+}
+
+/// Returns what the pseudo-types among those that are wanted stand for; `None` if they cannot stand
+/// for the arguments.
+pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<Settled> {
     let (mut exact, mut common) = (None, None);
-    for (from, to) in arguments.iter().zip(&wanted) {
+    for (from, to) in arguments.iter().zip(wanted) {
         let element = match to {
             DataType::AnyArray | DataType::CompatibleArray if *from == DataType::Unknown => {
                 continue;
             }
             DataType::AnyArray | DataType::CompatibleArray => from.element()?,
-            DataType::AnyElement | DataType::AnyEnum | DataType::Compatible
-                if *from == DataType::Unknown =>
-            {
-                continue;
-            }
+            _ if *from == DataType::Unknown => continue,
             DataType::AnyEnum if matches!(from, DataType::Enum(_)) => *from,
             DataType::AnyEnum => return None,
-            DataType::AnyElement | DataType::Compatible => *from,
+            DataType::AnyNonArray | DataType::CompatibleNonArray if from.element().is_some() => {
+                return None;
+            }
+            DataType::AnyElement
+            | DataType::AnyNonArray
+            | DataType::Compatible
+            | DataType::CompatibleNonArray => *from,
             _ => continue,
         };
         if is_exact(*to) {
@@ -56,27 +85,18 @@ pub(super) fn instantiate(
             });
         }
     }
-    let (exact, common) = match (exact, common) {
-        (None, None) if wanted.iter().any(|to| is_exact(*to)) => return None,
-        (None, None) => (DataType::Text, DataType::Text),
-        (Some(exact), None) => (exact, exact),
-        (None, Some(common)) => (common, common),
-        (Some(exact), Some(common)) => (exact, common),
-    };
-    let settle = |data_type: DataType| match data_type {
-        DataType::AnyArray => exact.array(),
-        DataType::AnyElement | DataType::AnyEnum => Some(exact),
-        DataType::CompatibleArray => common.array(),
-        DataType::Compatible => Some(common),
-        other => Some(other),
-    };
-    let wanted = wanted.into_iter().map(settle).collect::<Option<Vec<DataType>>>()?;
-    Some((wanted, settle(signature.result)?))
+    if exact.is_none() && wanted.iter().any(|to| is_exact(*to)) {
+        return None;
+    }
+    let common = common.or(exact).unwrap_or(DataType::Text);
+    Some(Settled { exact: exact.unwrap_or(common), common })
 }
-
 /// Returns whether a pseudo-type names one type, which must be known from some argument.
 pub(super) fn is_exact(data_type: DataType) -> bool {
-    matches!(data_type, DataType::AnyArray | DataType::AnyElement | DataType::AnyEnum)
+    matches!(
+        data_type,
+        DataType::AnyArray | DataType::AnyElement | DataType::AnyEnum | DataType::AnyNonArray
+    )
 }
 
 /// Returns the type that two have in common.

@@ -282,6 +282,15 @@ pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
         };
         return Some(named.map(field).collect());
     }
+    if let Expr::Routine { routine, .. } = &row.expr
+        && let Some(fields) = &routine.fields
+    {
+        let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
+            let expr = field_of(row.expr.clone(), at, *base);
+            (Arc::clone(name), Typed::new(expr, *base, position))
+        };
+        return Some(fields.iter().enumerate().map(field).collect());
+    }
     let field = |(at, attribute): (usize, &Attribute)| {
         let sql_type = attribute.sql_type;
         let expr = field_of(row.expr.clone(), at, sql_type.base);

@@ -9,11 +9,34 @@ use types::function::{Signature, overloads, sets};
 use crate::binder::polymorphic::{argument_type, instantiate};
 use crate::binder::typed::{Category, can_coerce, category, is_preferred};
 
+/// What may be called.
+pub(super) trait Candidate: Clone {
+    /// Returns the type that it wants for an argument.
+    fn takes(&self, index: usize) -> DataType;
+
+    /// Returns whether arguments of these types become what it wants by themselves.
+    fn accepts(&self, arguments: &[DataType]) -> bool;
+}
+
+impl Candidate for &'static Signature {
+    fn takes(&self, index: usize) -> DataType {
+        argument_type(self, index)
+    }
+
+    fn accepts(&self, arguments: &[DataType]) -> bool {
+        let taken = |wanted: Vec<DataType>| {
+            arguments.iter().zip(wanted).all(|(from, to)| can_coerce(*from, to))
+        };
+        takes_count(self, arguments.len())
+            && instantiate(self, arguments).is_some_and(|(wanted, _)| taken(wanted))
+    }
+}
+
 /// The answer of a resolution.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Match {
+pub(super) enum Match<C = &'static Signature> {
     /// This one.
-    One(&'static Signature),
+    One(C),
     /// No candidate takes the arguments.
     None,
     /// Several do, and none is best.
@@ -63,33 +86,28 @@ fn takes_count(signature: &Signature, count: usize) -> bool {
 }
 
 fn select_among(candidates: &'static [Signature], arguments: &[DataType]) -> Match {
-    let fits = |signature: &&'static Signature| {
-        let taken = |wanted: Vec<DataType>| {
-            arguments.iter().zip(wanted).all(|(from, to)| can_coerce(*from, to))
-        };
-        takes_count(signature, arguments.len())
-            && instantiate(signature, arguments).is_some_and(|(wanted, _)| taken(wanted))
-    };
-    let fitting: Vec<&'static Signature> = candidates.iter().filter(fits).collect();
-    select(fitting, arguments)
+    let fitting = candidates.iter().filter(|signature| signature.accepts(arguments));
+    select(fitting.collect(), arguments)
 }
 
-fn select(candidates: Vec<&'static Signature>, arguments: &[DataType]) -> Match {
-    if let Some(answer) = settled(&candidates) {
-        return answer;
-    }
+/// Chooses among candidates that accept the arguments.
+pub(super) fn select<C: Candidate>(candidates: Vec<C>, arguments: &[DataType]) -> Match<C> {
+    let candidates = match settled(candidates) {
+        Ok(answer) => return answer,
+        Err(candidates) => candidates,
+    };
     let exact = |from: DataType, to: DataType| from == to;
-    let candidates = keep_best(candidates, arguments, exact);
-    if let Some(answer) = settled(&candidates) {
-        return answer;
-    }
+    let candidates = match settled(keep_best(candidates, arguments, exact)) {
+        Ok(answer) => return answer,
+        Err(candidates) => candidates,
+    };
     let preferred = |from: DataType, to: DataType| {
         from == to || (is_preferred(to) && category(to) == category(from))
     };
-    let candidates = keep_best(candidates, arguments, preferred);
-    if let Some(answer) = settled(&candidates) {
-        return answer;
-    }
+    let candidates = match settled(keep_best(candidates, arguments, preferred)) {
+        Ok(answer) => return answer,
+        Err(candidates) => candidates,
+    };
     if !arguments.contains(&DataType::Unknown) {
         return Match::Ambiguous;
     }
@@ -97,56 +115,53 @@ fn select(candidates: Vec<&'static Signature>, arguments: &[DataType]) -> Match 
         Some(kept) if !kept.is_empty() => kept,
         _ => candidates,
     };
-    if let Some(answer) = settled(&candidates) {
-        return answer;
+    match settled(candidates) {
+        Ok(answer) => answer,
+        Err(candidates) => assume_one_type(candidates, arguments),
     }
-    assume_one_type(&candidates, arguments)
 }
 
-fn settled(candidates: &[&'static Signature]) -> Option<Match> {
-    match candidates {
-        [] => Some(Match::None),
-        [one] => Some(Match::One(one)),
-        _ => None,
+fn settled<C>(mut candidates: Vec<C>) -> Result<Match<C>, Vec<C>> {
+    match candidates.len() {
+        0 => Ok(Match::None),
+        1 => Ok(Match::One(candidates.remove(0))),
+        _ => Err(candidates),
     }
 }
 
 /// Keeps the candidates with the most known arguments that match.
-fn keep_best(
-    candidates: Vec<&'static Signature>,
+fn keep_best<C: Candidate>(
+    candidates: Vec<C>,
     arguments: &[DataType],
     matches: impl Fn(DataType, DataType) -> bool,
-) -> Vec<&'static Signature> {
-    let score = |signature: &Signature| {
+) -> Vec<C> {
+    let score = |candidate: &C| {
         let known = arguments.iter().enumerate().filter(|(_, from)| **from != DataType::Unknown);
-        known.filter(|(index, from)| matches(**from, argument_type(signature, *index))).count()
+        known.filter(|(index, from)| matches(**from, candidate.takes(*index))).count()
     };
-    let best = candidates.iter().map(|signature| score(signature)).max().unwrap_or(0);
-    candidates.into_iter().filter(|signature| score(signature) == best).collect()
+    let best = candidates.iter().map(&score).max().unwrap_or(0);
+    candidates.into_iter().filter(|candidate| score(candidate) == best).collect()
 }
 
 /// Chooses a category for each unknown argument (string if any candidate takes one) and keeps the
 /// candidates of those categories, of the preferred type where one has it. `None`: no category.
-fn settle_unknowns(
-    candidates: &[&'static Signature],
-    arguments: &[DataType],
-) -> Option<Vec<&'static Signature>> {
+fn settle_unknowns<C: Candidate>(candidates: &[C], arguments: &[DataType]) -> Option<Vec<C>> {
     let mut kept = candidates.to_vec();
     for (index, _) in arguments.iter().enumerate().filter(|(_, from)| **from == DataType::Unknown) {
         let (slot, has_preferred) = slot_category(candidates, index)?;
-        kept.retain(|signature| {
-            let to = argument_type(signature, index);
+        kept.retain(|candidate| {
+            let to = candidate.takes(index);
             category(to) == slot && (!has_preferred || is_preferred(to))
         });
     }
     Some(kept)
 }
 
-fn slot_category(candidates: &[&'static Signature], index: usize) -> Option<(Category, bool)> {
+fn slot_category<C: Candidate>(candidates: &[C], index: usize) -> Option<(Category, bool)> {
     let mut slot: Option<(Category, bool)> = None;
     let mut conflict = false;
-    for signature in candidates {
-        let to = argument_type(signature, index);
+    for candidate in candidates {
+        let to = candidate.takes(index);
         let current = (category(to), is_preferred(to));
         slot = Some(match slot {
             None => current,
@@ -162,17 +177,14 @@ fn slot_category(candidates: &[&'static Signature], index: usize) -> Option<(Cat
 }
 
 /// If all known arguments have one type, the unknown ones are taken to have it too.
-fn assume_one_type(candidates: &[&'static Signature], arguments: &[DataType]) -> Match {
+fn assume_one_type<C: Candidate>(candidates: Vec<C>, arguments: &[DataType]) -> Match<C> {
     let mut known = arguments.iter().copied().filter(|from| *from != DataType::Unknown);
     let Some(first) = known.next() else { return Match::Ambiguous };
     if known.any(|other| other != first) {
         return Match::Ambiguous;
     }
-    let mut fitting = candidates.iter().filter(|signature| {
-        let assumed = vec![first; arguments.len()];
-        instantiate(signature, &assumed)
-            .is_some_and(|(wanted, _)| wanted.iter().all(|to| can_coerce(first, *to)))
-    });
+    let assumed = vec![first; arguments.len()];
+    let mut fitting = candidates.into_iter().filter(|candidate| candidate.accepts(&assumed));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Match::One(one),
         _ => Match::Ambiguous,

@@ -9,6 +9,8 @@
 //! Source: PostgreSQL's `check_srf_call_placement` (parse_func.c), `split_pathtarget_at_srfs`
 //! (tlist.c).
 
+use std::sync::Arc;
+
 use types::DataType;
 use types::expr::Expr;
 use types::function::sets;
@@ -16,10 +18,11 @@ use types::function::sets;
 use crate::ast::FunctionCall;
 use crate::binder::level::{Binder, Clause, Level, SET, SUBQUERY, SetUse};
 use crate::binder::polymorphic::instantiate;
+use crate::binder::records::row_of;
 use crate::binder::resolution::{Match, resolve_set};
 use crate::binder::rows::Rows;
 use crate::binder::tree::{for_each_column, map_columns};
-use crate::binder::typed::Typed;
+use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
@@ -37,11 +40,23 @@ pub(super) struct SetPlaces {
 impl SetPlaces {
     /// Puts the columns in for the calls.
     pub(super) fn map(&self, expr: &mut Expr) {
-        map_columns(expr, &|index| match self.places.get(index.wrapping_sub(SET)) {
-            Some(Some(place)) => *place,
-            _ => index,
+        map_columns(expr, &|index| {
+            let (call, column) = call_at(index);
+            match self.places.get(call) {
+                Some(Some(place)) => *place + column,
+                _ => index,
+            }
         });
     }
+}
+
+/// Columns that a function may have, as in PostgreSQL: so far apart are the columns of two calls.
+const COLUMNS_MAX: usize = 1_664;
+
+/// Returns the call whose column stands at an index, and which column it is.
+fn call_at(index: usize) -> (usize, usize) {
+    let index = index.wrapping_sub(SET);
+    (index / COLUMNS_MAX, index % COLUMNS_MAX)
 }
 
 /// Returns the calls in an expression, by number.
@@ -49,7 +64,7 @@ pub(super) fn calls_in(expr: &Expr) -> Vec<usize> {
     let mut calls = Vec::new();
     for_each_column(expr, &mut |index| {
         if (SET..SUBQUERY).contains(&index) {
-            calls.push(index - SET);
+            calls.push(call_at(index).0);
         }
     });
     calls
@@ -85,12 +100,28 @@ impl Level {
             if functions.is_empty() {
                 continue;
             }
-            let first = rows.project_set(functions, false);
-            for (index, call) in calls.into_iter().enumerate() {
-                places.places[call] = Some(first + index);
+            let widths: Vec<usize> = functions.iter().map(|one| one.columns.len()).collect();
+            let mut place = rows.project_set(functions, false);
+            for (call, width) in calls.into_iter().zip(widths) {
+                places.places[call] = Some(place);
+                place += width;
             }
         }
     }
+}
+
+/// Returns the row of a function's columns; NULL once it has ended before others.
+fn row_or_null(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
+    let is_null = |(_, value): &(Arc<str>, Typed)| Expr::IsNull(Box::new(value.expr.clone()));
+    let condition = Expr::And(values.iter().map(is_null).collect());
+    let row = row_of(values, position);
+    let data_type = row.base();
+    let expr = Expr::Case {
+        branches: vec![(condition, null(data_type))],
+        otherwise: Box::new(row.expr),
+        data_type,
+    };
+    Typed { expr, ..Typed::new(null(data_type), data_type, position) }
 }
 
 impl Binder<'_> {
@@ -106,11 +137,7 @@ impl Binder<'_> {
     /// Has a function called for each row of the level at hand.
     pub(super) fn use_set(&mut self, function: SetFunction, position: usize) -> Result<Typed> {
         self.check_set_place(position)?;
-        let [column] = function.columns.as_slice() else {
-            let what = "a function that returns rows of several columns, as a value";
-            return Err(Error::not_supported(what, "Call it in FROM.").at(position));
-        };
-        let sql_type = column.sql_type;
+        let columns = function.columns.clone();
         let level = self.level();
         let inner = function.arguments().iter().flat_map(calls_in);
         let depth = inner.map(|call| level.set_uses[call].depth + 1).max().unwrap_or(0);
@@ -119,8 +146,16 @@ impl Binder<'_> {
             level.set_uses.push(found);
             level.set_uses.len() - 1
         });
-        let expr = Expr::Column { index: SET + index, data_type: sql_type.base };
-        Ok(Typed { expr, sql_type, position })
+        let column = |(at, column): (usize, &OutputColumn)| {
+            let index = SET + index * COLUMNS_MAX + at;
+            let expr = Expr::Column { index, data_type: column.sql_type.base };
+            (Arc::from(column.name.as_str()), Typed { expr, sql_type: column.sql_type, position })
+        };
+        let values: Vec<(Arc<str>, Typed)> = columns.iter().enumerate().map(column).collect();
+        match values.as_slice() {
+            [(_, value)] => Ok(value.clone()),
+            _ => Ok(row_or_null(values, position)),
+        }
     }
 
     fn check_set_place(&mut self, position: usize) -> Result<()> {

@@ -8,7 +8,9 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
-use crate::binder::json_records::{JsonRows, definitions_needless};
+use crate::binder::calls::is_built_in;
+use crate::binder::function::is_undefined_record;
+use crate::binder::json_records::{JsonRows, definitions_missing, definitions_needless};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
@@ -16,6 +18,14 @@ use crate::binder::sets::is_set_function;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetCall, SetFunction, SystemRows};
+
+/// What a call in FROM is.
+enum FromCall {
+    /// A function, and the columns of its rows over their value.
+    Function(SetFunction, Vec<OutputColumn>),
+    /// Rows in place of the call, and their columns.
+    Rows(Box<Rows>, Vec<OutputColumn>),
+}
 
 impl Binder<'_> {
     /// Binds an entry of FROM that calls functions.
@@ -34,46 +44,52 @@ impl Binder<'_> {
             if let Some(bound) = self.bind_system_function(call, function)? {
                 return Ok(bound);
             }
-            if let Some(bound) = self.bind_user_rows(call, function)? {
-                return Ok(bound);
-            }
         }
+        let alone = function.calls.len() == 1 && !function.ordinality;
         let bind = |binder: &mut Self| {
-            let calls = function.calls.iter().map(|call| binder.bind_from_call(call, function));
+            let calls = function.calls.iter();
+            let calls = calls.map(|call| binder.bind_from_call(call, function, alone));
             Ok(calls.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>())
         };
         let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind);
         let (bound, level) = bound?;
-        let (mut functions, defined): (Vec<SetFunction>, Vec<Vec<OutputColumn>>) =
-            bound.into_iter().unzip();
+        let (mut functions, mut defined) = (Vec::new(), Vec::new());
+        for one in bound {
+            match one {
+                FromCall::Rows(rows, columns) => {
+                    return self.function_rows(function, *rows, 0, columns, Vec::new());
+                }
+                FromCall::Function(made, columns) => {
+                    defined.push(columns);
+                    defined.extend(made.columns.iter().skip(1).map(|_| Vec::new()));
+                    functions.push(made);
+                }
+            }
+        }
         let mut rows = Rows::unit();
         for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
             *argument = rows.place(argument.clone(), &level.subqueries);
         }
-        self.function_rows(function, rows, functions, defined)
+        let made = functions.iter().flat_map(|function| function.columns.iter().cloned());
+        let made: Vec<OutputColumn> = made.collect();
+        let first = rows.project_set(functions, function.ordinality);
+        self.function_rows(function, rows, first, made, defined)
     }
 
-    /// Returns the rows of functions, and what their columns are called: a row of a type has its
-    /// columns, one of a column definition list those of `defined`.
+    /// Returns the rows of functions, and what their columns are called: those from `first` on are
+    /// `made`; a row of a type has its columns, one of a column definition list those of `defined`.
     fn function_rows(
         &mut self,
         function: &TableFunction,
         mut rows: Rows,
-        functions: Vec<SetFunction>,
+        first: usize,
+        made: Vec<OutputColumn>,
         defined: Vec<Vec<OutputColumn>>,
     ) -> Result<(Rows, Scope)> {
-        let is_single = matches!(functions.as_slice(), [one] if one.columns.len() == 1);
+        let is_single = made.len() == 1;
         let mut columns: Vec<OutputColumn> = Vec::new();
         let mut values = Vec::new();
-        let first = rows.types.len();
-        let made = functions.iter().flat_map(|function| function.columns.iter().cloned());
-        let made: Vec<OutputColumn> = made.collect();
-        let mut defined = defined.into_iter().zip(&functions).flat_map(|(defined, function)| {
-            std::iter::once(defined)
-                .chain(std::iter::repeat_with(Vec::new))
-                .take(function.columns.len())
-                .collect::<Vec<_>>()
-        });
+        let mut defined = defined.into_iter();
         let mut row_type = None;
         for (at, column) in made.iter().enumerate() {
             let sql_type = column.sql_type;
@@ -91,7 +107,6 @@ impl Binder<'_> {
                 values.push(value);
             }
         }
-        drop(defined);
         let is_row = is_single && columns.len() != 1 || row_type.is_some();
         if function.ordinality {
             let (name, base) = ("ordinality".to_owned(), DataType::Int8);
@@ -99,7 +114,6 @@ impl Binder<'_> {
             columns.push(OutputColumn { name, sql_type: base.into(), origin: None });
         }
         let is_lone = made.len() == 1;
-        rows.project_set(functions, function.ordinality);
         if first > 0 || values.iter().enumerate().any(|(at, one)| !is_column(one, at)) {
             rows.project(values);
         }
@@ -108,16 +122,21 @@ impl Binder<'_> {
         Ok((rows, Scope::of(relation)))
     }
 
-    /// Binds one function; `unnest` of several arrays is several.
+    /// Binds one function, which may be alone in its entry; `unnest` of several arrays is several.
     fn bind_from_call(
         &mut self,
         call: &FunctionCall,
         function: &TableFunction,
-    ) -> Result<Vec<(SetFunction, Vec<OutputColumn>)>> {
+        alone: bool,
+    ) -> Result<Vec<FromCall>> {
         let name = call.name.name.value.as_str();
         let position = call.name.position();
         if let Some(rows) = JsonRows::of(call) {
-            return Ok(vec![self.json_rows_in_from(call, rows, function)?]);
+            let (made, defined) = self.json_rows_in_from(call, rows, function)?;
+            return Ok(vec![FromCall::Function(made, defined)]);
+        }
+        if let Some(bound) = self.bind_user_rows(call, function, alone)? {
+            return Ok(vec![bound]);
         }
         if let Some((first, _)) = function.definitions.first() {
             return Err(definitions_needless(first.position));
@@ -129,7 +148,7 @@ impl Binder<'_> {
             let column =
                 OutputColumn { name: name.to_owned(), sql_type: value.sql_type, origin: None };
             let made = SetFunction { call: SetCall::Value(value.expr), columns: vec![column] };
-            return Ok(vec![(made, Vec::new())]);
+            return Ok(vec![FromCall::Function(made, Vec::new())]);
         }
         if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
             let hint = "Write the arguments in their order, without names.";
@@ -141,9 +160,50 @@ impl Binder<'_> {
             let each = arguments
                 .into_iter()
                 .map(|array| self.bind_set_function(name, vec![array], position));
-            return each.map(|one| Ok((one?, Vec::new()))).collect();
+            return each.map(|one| Ok(FromCall::Function(one?, Vec::new()))).collect();
         }
-        Ok(vec![(self.bind_set_function(name, arguments, position)?, Vec::new())])
+        let made = self.bind_set_function(name, arguments, position)?;
+        Ok(vec![FromCall::Function(made, Vec::new())])
+    }
+
+    /// Binds a function of users; `None` if none is meant.
+    fn bind_user_rows(
+        &mut self,
+        call: &FunctionCall,
+        function: &TableFunction,
+        alone: bool,
+    ) -> Result<Option<FromCall>> {
+        let name = &call.name.name.value;
+        let named = self.functions_named(call)?;
+        if named.is_empty() || call.name.schema.is_none() && is_built_in(name) {
+            return Ok(None);
+        }
+        let values = self.arguments_of(call)?;
+        let resolved = self.resolve_user_call(call, named, values)?;
+        self.refuse_procedure(call, &resolved)?;
+        let defined = self.defined_columns(function)?;
+        let first = function.definitions.first().map(|(first, _)| first.position);
+        let of = &resolved.function;
+        let defined = match (is_undefined_record(of), first) {
+            (true, None) => return Err(definitions_missing(call.name.position())),
+            (true, Some(_)) => Some(defined),
+            (false, Some(position)) if of.is_row() => {
+                let message = "a column definition list is redundant for a function with OUT \
+                               parameters";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            (false, Some(position)) => return Err(definitions_needless(position)),
+            (false, None) => None,
+        };
+        if alone
+            && self.level().subqueries.is_empty()
+            && let Some(rows) = self.inlined_rows(&resolved)?
+        {
+            let made = self.set_routine(call, resolved, None);
+            return Ok(Some(FromCall::Rows(Box::new(rows), made.columns)));
+        }
+        let made = self.set_routine(call, resolved, defined.as_deref());
+        Ok(Some(FromCall::Function(made, Vec::new())))
     }
 
     /// Binds a function of the system, if it is one.

@@ -2,7 +2,6 @@
 
 use types::DataType;
 use types::expr::Expr;
-use types::function::{Volatility, signature};
 
 use crate::logical::{ApplyKind, Bound, JoinKind, Logical, OnConflict, Returning};
 
@@ -11,6 +10,7 @@ pub(super) fn for_each_child(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) 
     match expr {
         Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
         Expr::Call { arguments: list, .. }
+        | Expr::Routine { arguments: list, .. }
         | Expr::And(list)
         | Expr::Or(list)
         | Expr::Coalesce { operands: list, .. } => list.iter_mut().for_each(visit),
@@ -48,6 +48,7 @@ pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
     match expr {
         Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
         Expr::Call { arguments: list, .. }
+        | Expr::Routine { arguments: list, .. }
         | Expr::And(list)
         | Expr::Or(list)
         | Expr::Coalesce { operands: list, .. } => {
@@ -77,13 +78,7 @@ pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
 
 /// Returns whether each evaluation may give another value.
 pub(super) fn is_volatile(expr: &Expr) -> bool {
-    let mut volatile = false;
-    walk(expr, &mut |part| {
-        if let Expr::Call { function, .. } = part {
-            volatile |= signature(*function).volatility == Volatility::Volatile;
-        }
-    });
-    volatile
+    expr.is_volatile()
 }
 
 /// Calls `visit` on the index of each column in an expression.

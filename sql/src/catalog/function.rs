@@ -1,15 +1,17 @@
 //! Functions that users define, in the catalog: a row for each.
 //!
-//! The key is `f` and the function's number; the one cell holds a [`FunctionRecord`]. The body is
-//! one query, kept as text: parsed when the function enters the catalog snapshot, bound wherever it
-//! is called.
+//! The key is `f` and the function's number; the one cell holds a [`FunctionRecord`], and behind it
+//! what records have got since their first form ([`Later`]). The body is statements, kept as text:
+//! parsed when the function enters the catalog snapshot, bound for the statements that call it.
+//! Procedures are functions, too.
 
 use std::sync::Arc;
 
 use types::SqlType;
 
-use crate::ast::{Query, Volatility};
+use crate::ast::{Query, Statement, Volatility};
 use crate::catalog::Catalog;
+use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result, sqlstate};
@@ -40,11 +42,77 @@ pub struct FunctionRecord {
     pub volatility: Volatility,
     /// NULL if an argument is.
     pub strict: bool,
-    /// Text of the query.
+    /// Text of the statements.
     pub body: String,
     /// Where names of the body without a schema are looked for; without one, where the caller looks
     /// for them.
     pub search_path: Option<Vec<String>>,
+    /// What it is called by.
+    pub kind: Later<RoutineKind>,
+    /// What it takes and gives, beside [`FunctionRecord::parameters`], which are those that it
+    /// takes.
+    pub more: Later<Vec<MoreParameter>>,
+    /// The body was given as `RETURN expression`.
+    pub is_expression: Later<bool>,
+}
+
+/// What calls it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RoutineKind {
+    /// Expressions and FROM.
+    #[default]
+    Function,
+    /// CALL.
+    Procedure,
+}
+
+/// What a parameter is beside something that is taken.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum MoreParameter {
+    /// A parameter that is given back as well: its position among those that are taken.
+    InOut(u32),
+    /// The last one that is taken is an array of any number of arguments.
+    Variadic,
+    /// One that is given back only: its position among all, name and OID of the type.
+    Out(u32, String, u32),
+}
+
+/// An addition to the first form of a record.
+#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+enum Addition {
+    Procedure,
+    Parameter(MoreParameter),
+    IsExpression,
+}
+
+/// Returns the bytes of a function's record.
+pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
+    let mut additions = Vec::new();
+    if *record.kind == RoutineKind::Procedure {
+        additions.push(Addition::Procedure);
+    }
+    additions.extend(record.more.iter().cloned().map(Addition::Parameter));
+    if *record.is_expression {
+        additions.push(Addition::IsExpression);
+    }
+    encode_with(record, &additions)
+}
+
+/// Returns the function's record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
+    let (mut record, additions) = decode_with::<FunctionRecord, Addition>(bytes)?;
+    for addition in additions {
+        match addition {
+            Addition::Procedure => record.kind.0 = RoutineKind::Procedure,
+            Addition::Parameter(parameter) => record.more.0.push(parameter),
+            Addition::IsExpression => record.is_expression.0 = true,
+        }
+    }
+    Ok(record)
 }
 
 /// A parameter of a function.
@@ -69,19 +137,104 @@ pub enum ReturnRecord {
     Table(Vec<(String, u32)>),
 }
 
+/// How a parameter is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is taken.
+    In,
+    /// It is given back.
+    Out,
+    /// Both.
+    InOut,
+    /// An array of all arguments from here on.
+    Variadic,
+    /// A column of the table that is returned.
+    Table,
+}
+
+/// A parameter, as the function was declared with it.
+#[derive(Debug, Clone)]
+pub struct Declared<'a> {
+    /// Its name; empty without one.
+    pub name: &'a str,
+    /// OID of its type.
+    pub type_oid: u32,
+    /// How it is used.
+    pub mode: Mode,
+    /// What it is if it is left out.
+    pub default: Option<&'a String>,
+}
+
 /// A function.
 #[derive(Debug)]
 pub struct Function {
     /// What is stored of it.
     pub record: FunctionRecord,
-    /// The types of its parameters.
+    /// The types of the parameters that it takes.
     pub parameters: Vec<SqlType>,
     /// The columns of what it returns; one without a name for a value or values.
     pub columns: Vec<(String, SqlType)>,
     /// The body.
-    pub query: Query,
+    pub statements: Vec<Statement>,
     /// Where names of the body are looked for, unless it is where the caller does.
     pub search_path: Option<Arc<SearchPath>>,
+}
+
+impl FunctionRecord {
+    /// Returns the parameters as they were declared, columns of a returned table last.
+    pub fn declared(&self) -> Vec<Declared<'_>> {
+        let variadic = self.more.contains(&MoreParameter::Variadic);
+        let last = self.parameters.len().saturating_sub(1);
+        let taken = self.parameters.iter().enumerate().map(|(at, one)| Declared {
+            name: &one.name,
+            type_oid: one.type_oid,
+            mode: match () {
+                () if self.more.contains(&MoreParameter::InOut(at as u32)) => Mode::InOut,
+                () if variadic && at == last => Mode::Variadic,
+                () => Mode::In,
+            },
+            default: one.default.as_ref(),
+        });
+        let mut declared: Vec<Declared<'_>> = taken.collect();
+        for more in self.more.iter() {
+            if let MoreParameter::Out(at, name, type_oid) = more {
+                let at = (*at as usize).min(declared.len());
+                let out = Declared { name, type_oid: *type_oid, mode: Mode::Out, default: None };
+                declared.insert(at, out);
+            }
+        }
+        if let ReturnRecord::Table(columns) = &self.returns {
+            declared.extend(columns.iter().map(|(name, type_oid)| Declared {
+                name,
+                type_oid: *type_oid,
+                mode: Mode::Table,
+                default: None,
+            }));
+        }
+        declared
+    }
+
+    /// Returns names and types of what it gives back by parameters.
+    pub fn outs(&self) -> Vec<(String, u32)> {
+        let declared = self.declared().into_iter();
+        let outs = declared.filter(|one| !matches!(one.mode, Mode::In | Mode::Variadic));
+        outs.map(|one| (one.name.to_owned(), one.type_oid)).collect()
+    }
+
+    /// Returns whether the last parameter takes any number of arguments.
+    pub fn is_variadic(&self) -> bool {
+        self.more.contains(&MoreParameter::Variadic)
+    }
+
+    /// Returns whether it is called by CALL.
+    pub fn is_procedure(&self) -> bool {
+        *self.kind == RoutineKind::Procedure
+    }
+
+    /// Returns what errors and statements call it.
+    pub fn noun(&self) -> &'static str {
+        if self.is_procedure() { "procedure" } else { "function" }
+    }
 }
 
 impl Function {
@@ -94,21 +247,23 @@ impl Function {
         let type_of = |oid: u32| catalog.stored_type(oid, -1);
         let parameters = record.parameters.iter().map(|one| type_of(one.type_oid));
         let parameters = parameters.collect::<Result<_>>()?;
+        let outs = record.outs();
         let columns = match &record.returns {
-            ReturnRecord::Value(oid) | ReturnRecord::Set(oid) => {
+            ReturnRecord::Value(oid) | ReturnRecord::Set(oid) if outs.is_empty() => {
                 vec![(String::new(), type_of(*oid)?)]
             }
-            ReturnRecord::Table(columns) => columns
-                .iter()
-                .map(|(name, oid)| Ok((name.clone(), type_of(*oid)?)))
+            _ => outs
+                .into_iter()
+                .map(|(name, oid)| Ok((name, type_of(oid)?)))
                 .collect::<Result<_>>()?,
         };
-        let query = parser::parse_query(&record.body).map_err(|error| {
+        let statements = parser::parse_statements(&record.body).map_err(|error| {
             let message = format!("damaged body of function \"{}\": {error}", record.name);
             Error::new(sqlstate::DATA_CORRUPTED, message)
         })?;
+        let statements = statements.into_iter().map(|one| one.statement).collect();
         let search_path = record.search_path.clone().map(|path| Arc::new(SearchPath::of(path)));
-        Ok(Function { record, parameters, columns, query, search_path })
+        Ok(Function { record, parameters, columns, statements, search_path })
     }
 
     /// Returns its OID.
@@ -127,10 +282,71 @@ impl Function {
         !matches!(self.record.returns, ReturnRecord::Value(_))
     }
 
+    /// Returns whether it returns rows of the columns that it was declared with.
+    pub fn is_row(&self) -> bool {
+        self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
+    }
+
+    /// Returns whether types of it are those of the arguments of a call.
+    pub fn is_polymorphic(&self) -> bool {
+        self.parameters.iter().any(|one| one.base.is_polymorphic())
+    }
+
+    /// Returns the one query of the body, if it is nothing else.
+    pub fn query(&self) -> Option<&Query> {
+        match self.statements.as_slice() {
+            [Statement::Query(query)] => Some(query),
+            _ => None,
+        }
+    }
+
     /// Returns the OIDs of the types that it takes and returns.
     pub fn type_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.parameters.iter().map(|one| one.oid()).collect();
         oids.extend(self.columns.iter().map(|(_, sql_type)| sql_type.oid()));
         oids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::record;
+
+    fn function() -> FunctionRecord {
+        FunctionRecord {
+            number: 7,
+            schema: "public".to_owned(),
+            name: "f".to_owned(),
+            parameters: vec![ParameterRecord { name: "a".to_owned(), type_oid: 23, default: None }],
+            returns: ReturnRecord::Value(23),
+            volatility: Volatility::Stable,
+            strict: true,
+            body: "select a".to_owned(),
+            search_path: None,
+            kind: Later::default(),
+            more: Later::default(),
+            is_expression: Later::default(),
+        }
+    }
+
+    #[test]
+    fn a_plain_function_is_written_as_it_always_was() {
+        let bytes = encode_function(&function());
+        assert_eq!(bytes, record::encode(&function()));
+        assert_eq!(decode_function(&bytes).unwrap(), function());
+    }
+
+    #[test]
+    fn additions_come_back() {
+        let mut written = function();
+        written.kind.0 = RoutineKind::Procedure;
+        written.is_expression.0 = true;
+        written.more.0 = vec![
+            MoreParameter::InOut(0),
+            MoreParameter::Variadic,
+            MoreParameter::Out(1, "b".to_owned(), 25),
+        ];
+        assert_eq!(decode_function(&encode_function(&written)).unwrap(), written);
     }
 }

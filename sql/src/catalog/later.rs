@@ -1,5 +1,5 @@
-//! What records of tables and views have got since their first form: additions, in a second record
-//! behind the first one, and only where there are any.
+//! What records of tables, views and functions have got since their first form: additions, in a
+//! second record behind the first one, and only where there are any.
 //!
 //! So tables from before read as they are, and the form of the first record never changes. An
 //! addition says what it is and to which part of the table it belongs, by position; new kinds are
@@ -95,14 +95,8 @@ enum ViewAddition {
 
 /// Returns the bytes of a view's record.
 pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    codec::append_record(record, &mut bytes);
-    let additions: Vec<ViewAddition> =
-        record.check_option.iter().copied().map(ViewAddition::CheckOption).collect();
-    if !additions.is_empty() {
-        codec::append_record(&additions, &mut bytes);
-    }
-    bytes
+    let additions = record.check_option.iter().copied().map(ViewAddition::CheckOption);
+    encode_with(record, &additions.collect())
 }
 
 /// Returns the view's record of some bytes.
@@ -111,13 +105,9 @@ pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
 ///
 /// XX001 if they are not one.
 pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
-    let (mut record, used) = codec::read_record::<ViewRecord>(bytes).map_err(damaged)?;
-    let rest = bytes.get(used..).unwrap_or_default();
-    if !rest.is_empty() {
-        let (additions, _) = codec::read_record::<Vec<ViewAddition>>(rest).map_err(damaged)?;
-        for ViewAddition::CheckOption(option) in additions {
-            record.check_option.0 = Some(option);
-        }
+    let (mut record, additions) = decode_with::<ViewRecord, ViewAddition>(bytes)?;
+    for ViewAddition::CheckOption(option) in additions {
+        record.check_option.0 = Some(option);
     }
     Ok(record)
 }
@@ -127,15 +117,34 @@ fn damaged(damage: Damage) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
 }
 
-/// Returns the bytes of a table's record.
-pub fn encode_table(record: &TableRecord) -> Vec<u8> {
+/// Returns the bytes of a record and of additions to it.
+pub fn encode_with<T: Encode, A: Encode>(record: &T, additions: &Vec<A>) -> Vec<u8> {
     let mut bytes = Vec::new();
     codec::append_record(record, &mut bytes);
-    let additions = additions_of(record);
     if !additions.is_empty() {
-        codec::append_record(&additions, &mut bytes);
+        codec::append_record(additions, &mut bytes);
     }
     bytes
+}
+
+/// Returns a record and the additions to it.
+///
+/// # Errors
+///
+/// XX001 if the bytes are none.
+pub fn decode_with<T: Decode<()>, A: Decode<()>>(bytes: &[u8]) -> Result<(T, Vec<A>)> {
+    let (record, used) = codec::read_record::<T>(bytes).map_err(damaged)?;
+    let rest = bytes.get(used..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok((record, Vec::new()));
+    }
+    let (additions, _) = codec::read_record::<Vec<A>>(rest).map_err(damaged)?;
+    Ok((record, additions))
+}
+
+/// Returns the bytes of a table's record.
+pub fn encode_table(record: &TableRecord) -> Vec<u8> {
+    encode_with(record, &additions_of(record))
 }
 
 /// Returns the table's record of some bytes.
@@ -144,16 +153,12 @@ pub fn encode_table(record: &TableRecord) -> Vec<u8> {
 ///
 /// XX001 if they are not one.
 pub fn decode_table(bytes: &[u8]) -> Result<TableRecord> {
-    let (mut record, used) = codec::read_record::<TableRecord>(bytes).map_err(damaged)?;
-    let rest = bytes.get(used..).unwrap_or_default();
-    if !rest.is_empty() {
-        let (additions, _) = codec::read_record::<Vec<Addition>>(rest).map_err(damaged)?;
-        for addition in additions {
-            add(&mut record, addition).ok_or_else(|| {
-                let message = "damaged catalog record: an addition to nothing";
-                Error::new(sqlstate::DATA_CORRUPTED, message)
-            })?;
-        }
+    let (mut record, additions) = decode_with::<TableRecord, Addition>(bytes)?;
+    for addition in additions {
+        add(&mut record, addition).ok_or_else(|| {
+            let message = "damaged catalog record: an addition to nothing";
+            Error::new(sqlstate::DATA_CORRUPTED, message)
+        })?;
     }
     Ok(record)
 }

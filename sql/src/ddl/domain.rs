@@ -263,7 +263,7 @@ impl Ddl<'_> {
             self.each_row(&table, &mut |row| {
                 columns.iter().try_for_each(|&at| {
                     demand.check(&row[at], &eval).map_err(|error| {
-                        let violates = error.violation.is_some();
+                        let violates = error.subject.is_some();
                         let error = Error::from(error);
                         if violates { violated(&table, at, demand, error) } else { error }
                     })

@@ -7,17 +7,20 @@ use std::sync::Arc;
 
 use store::Mutation;
 use store::transaction::LockMode;
-use types::SqlType;
+use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AlterFunctionAction, FunctionBody, FunctionReference, FunctionStatement, Returns,
+    self, AlterFunctionAction, FunctionBody, FunctionReference, FunctionStatement, ParameterMode,
+    Returns, RoutineWord,
 };
-use crate::binder::{TableClause, bind_function_body, bind_table_expression};
+use crate::binder::{TableClause, bind_table_expression, check_function_body};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    Function, FunctionRecord, ParameterRecord, ReturnRecord, function_key,
+    Function, FunctionRecord, MoreParameter, ParameterRecord, ReturnRecord, RoutineKind,
+    encode_function, function_key,
 };
-use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode};
+use crate::catalog::later::Later;
+use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{kept_text, text_calls};
 use crate::ddl::{Ddl, lock_table, no_schema};
@@ -68,9 +71,11 @@ impl Ddl<'_> {
             }
         }
         let function = Arc::new(Function::of_record(record, &catalog)?);
-        let checked = bind_function_body(&function, &catalog, self.system.as_ref(), &self.path);
-        checked.map_err(|error| Error { position: None, ..error })?;
         self.store_function(&function)?;
+        // By now it can call itself.
+        let catalog = self.changes.catalog(self.engine);
+        let checked = check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
+        checked.map_err(|error| Error { position: None, ..error })?;
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
     }
 
@@ -81,60 +86,22 @@ impl Ddl<'_> {
         schema: &str,
         statement: &ast::CreateFunction,
     ) -> Result<FunctionRecord> {
-        let invalid = |message: String| Error::new(INVALID_DEFINITION, message);
-        let names = self.names(catalog);
-        let mut parameters: Vec<ParameterRecord> = Vec::new();
-        for parameter in &statement.arguments {
-            let name = parameter.name.as_ref().map_or(String::new(), |name| name.value.clone());
-            if !name.is_empty() && parameters.iter().any(|one| one.name == name) {
-                return Err(invalid(format!("parameter name \"{name}\" used more than once")));
-            }
-            let sql_type = catalog.type_named(&parameter.type_name, &self.path)?;
-            check_type(sql_type, "take")?;
-            let default = match &parameter.default {
-                Some(default) => {
-                    let target = Some(sql_type);
-                    bind_table_expression(TableClause::Default, &default.expr, &[], target, names)?;
-                    Some(kept_text(catalog, &self.path, &default.text)?)
-                }
-                None if parameters.iter().any(|one| one.default.is_some()) => {
-                    let message =
-                        "input parameters after one with a default value must also have defaults";
-                    return Err(invalid(message.to_owned()));
-                }
-                None => None,
-            };
-            // As in PostgreSQL the modifier of a parameter's type is not kept.
-            parameters.push(ParameterRecord { name, type_oid: sql_type.oid(), default });
-        }
-        let named = |type_name: &ast::TypeName| {
-            let sql_type = catalog.type_named(type_name, &self.path)?;
-            check_type(sql_type, "return")?;
-            Ok::<u32, Error>(sql_type.oid())
+        let kind = match statement.word {
+            RoutineWord::Procedure => RoutineKind::Procedure,
+            _ => RoutineKind::Function,
         };
-        let returns = match &statement.returns {
-            Some(Returns::Value(type_name)) => ReturnRecord::Value(named(type_name)?),
-            Some(Returns::Set(type_name)) => ReturnRecord::Set(named(type_name)?),
-            Some(Returns::Table(columns)) => {
-                let mut listed: Vec<(String, u32)> = Vec::with_capacity(columns.len());
-                for (name, type_name) in columns {
-                    let taken = listed.iter().any(|(known, _)| *known == name.value)
-                        || parameters.iter().any(|one| one.name == name.value);
-                    if taken {
-                        let message =
-                            format!("parameter name \"{}\" used more than once", name.value);
-                        return Err(invalid(message));
-                    }
-                    listed.push((name.value.clone(), named(type_name)?));
-                }
-                ReturnRecord::Table(listed)
-            }
-            None => return Err(invalid("function result type must be specified".to_owned())),
-        };
+        let (parameters, more) = self.parameter_records(catalog, statement, kind)?;
+        let returns = self.return_record(catalog, statement, kind, &parameters, &more)?;
         let (body, search_path) = match &statement.body {
-            FunctionBody::Text { text, .. } => (one_query(text)?, None),
-            FunctionBody::Query(text) => (text.clone(), Some(self.path.schemas().to_vec())),
+            FunctionBody::Text { text, .. } => (text.clone(), None),
+            FunctionBody::Statements(text) | FunctionBody::Expression(text) => {
+                (text.clone(), Some(self.path.schemas().to_vec()))
+            }
         };
+        parser::parse_statements(&body).map_err(|error| {
+            let error = Error::from(error);
+            Error { position: None, ..error }
+        })?;
         Ok(FunctionRecord {
             number: 0,
             schema: schema.to_owned(),
@@ -145,13 +112,138 @@ impl Ddl<'_> {
             strict: statement.strict,
             body,
             search_path,
+            kind: Later(kind),
+            more: Later(more),
+            is_expression: Later(matches!(statement.body, FunctionBody::Expression(_))),
         })
+    }
+
+    /// Returns the parameters that a function takes, and what else they are.
+    fn parameter_records(
+        &self,
+        catalog: &Catalog,
+        statement: &ast::CreateFunction,
+        kind: RoutineKind,
+    ) -> Result<(Vec<ParameterRecord>, Vec<MoreParameter>)> {
+        check_parameters(statement)?;
+        let names = self.names(catalog);
+        let (mut parameters, mut more) = (Vec::<ParameterRecord>::new(), Vec::new());
+        for (at, parameter) in statement.arguments.iter().enumerate() {
+            let name = parameter.name.as_ref().map_or(String::new(), |name| name.value.clone());
+            let sql_type = catalog.type_named(&parameter.type_name, &self.path)?;
+            let type_oid = sql_type.oid();
+            if parameter.mode == ParameterMode::Out {
+                let defaulted = parameters.iter().any(|one| one.default.is_some());
+                if kind == RoutineKind::Procedure && defaulted {
+                    let message =
+                        "procedure OUT parameters cannot appear after one with a default value";
+                    return Err(Error::new(INVALID_DEFINITION, message));
+                }
+                more.push(MoreParameter::Out(at as u32, name, type_oid));
+                continue;
+            }
+            check_taken(sql_type)?;
+            match parameter.mode {
+                ParameterMode::InOut => more.push(MoreParameter::InOut(parameters.len() as u32)),
+                ParameterMode::Variadic => {
+                    let base = sql_type.base;
+                    let array = [DataType::AnyArray, DataType::CompatibleArray].contains(&base);
+                    if base.element().is_none() && !array {
+                        let message = "VARIADIC parameter must be an array";
+                        return Err(Error::new(INVALID_DEFINITION, message));
+                    }
+                    more.push(MoreParameter::Variadic);
+                }
+                _ => {}
+            }
+            let default = match &parameter.default {
+                Some(default) => {
+                    let target = Some(sql_type).filter(|one| !one.base.is_polymorphic());
+                    bind_table_expression(TableClause::Default, &default.expr, &[], target, names)?;
+                    Some(kept_text(catalog, &self.path, &default.text)?)
+                }
+                None if parameters.iter().any(|one| one.default.is_some()) => {
+                    let message =
+                        "input parameters after one with a default value must also have defaults";
+                    return Err(Error::new(INVALID_DEFINITION, message));
+                }
+                None => None,
+            };
+            // As in PostgreSQL the modifier of a parameter's type is not kept.
+            parameters.push(ParameterRecord { name, type_oid, default });
+        }
+        Ok((parameters, more))
+    }
+
+    /// Returns what a function returns.
+    fn return_record(
+        &self,
+        catalog: &Catalog,
+        statement: &ast::CreateFunction,
+        kind: RoutineKind,
+        parameters: &[ParameterRecord],
+        more: &[MoreParameter],
+    ) -> Result<ReturnRecord> {
+        let inputs = parameters.iter().map(|one| catalog.stored_type(one.type_oid, -1));
+        let inputs = inputs.collect::<Result<Vec<SqlType>>>()?;
+        let named = |type_name: &ast::TypeName| {
+            let sql_type = catalog.type_named(type_name, &self.path)?;
+            check_given(sql_type, &inputs)?;
+            Ok::<u32, Error>(sql_type.oid())
+        };
+        let outs: Vec<u32> = more
+            .iter()
+            .filter_map(|one| match one {
+                MoreParameter::Out(_, _, oid) => Some(*oid),
+                MoreParameter::InOut(at) => Some(parameters[*at as usize].type_oid),
+                MoreParameter::Variadic => None,
+            })
+            .collect();
+        for oid in &outs {
+            check_given(catalog.stored_type(*oid, -1)?, &inputs)?;
+        }
+        let required = match outs.as_slice() {
+            [] => None,
+            [one] if kind == RoutineKind::Function => Some(*one),
+            _ => Some(DataType::Record.oid()),
+        };
+        let fits = |oid: u32| match required {
+            Some(required) if required != oid => {
+                let shown = catalog.shown_type_with(required, -1, &self.path).unwrap_or_default();
+                let message =
+                    format!("function result type must be {shown} because of OUT parameters");
+                Err(Error::new(INVALID_DEFINITION, message))
+            }
+            _ => Ok(oid),
+        };
+        match &statement.returns {
+            Some(Returns::Value(type_name)) => Ok(ReturnRecord::Value(fits(named(type_name)?)?)),
+            Some(Returns::Set(type_name)) => Ok(ReturnRecord::Set(fits(named(type_name)?)?)),
+            Some(Returns::Table(columns)) => {
+                let columns = columns
+                    .iter()
+                    .map(|(name, type_name)| Ok((name.value.clone(), named(type_name)?)));
+                Ok(ReturnRecord::Table(columns.collect::<Result<_>>()?))
+            }
+            None => match (required, kind) {
+                (Some(oid), _) => Ok(ReturnRecord::Value(oid)),
+                (None, RoutineKind::Procedure) => Ok(ReturnRecord::Value(DataType::Void.oid())),
+                (None, RoutineKind::Function) => {
+                    let message = "function result type must be specified";
+                    Err(Error::new(INVALID_DEFINITION, message))
+                }
+            },
+        }
     }
 
     fn alter_function(&mut self, statement: &ast::AlterFunction) -> Result<()> {
         let catalog = self.lock_catalog()?;
-        let known = self.known_function(&catalog, &statement.function)?;
+        let known = self.known_function(&catalog, &statement.function, statement.word)?;
         match &statement.action {
+            AlterFunctionAction::Attributes { .. } if known.record.is_procedure() => {
+                let message = "invalid attribute in procedure definition";
+                Err(Error::new(INVALID_DEFINITION, message))
+            }
             AlterFunctionAction::Attributes { volatility, strict } => {
                 let mut record = known.record.clone();
                 record.volatility = volatility.unwrap_or(record.volatility);
@@ -213,7 +305,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let mut named = Vec::new();
         for reference in &statement.functions {
-            match self.known_function(&catalog, reference) {
+            match self.known_function(&catalog, reference, statement.word) {
                 Ok(function) => named.push(Object::Function(function.record.number)),
                 Err(error)
                     if statement.if_exists
@@ -234,6 +326,7 @@ impl Ddl<'_> {
         &self,
         catalog: &Catalog,
         reference: &FunctionReference,
+        word: RoutineWord,
     ) -> Result<Arc<Function>> {
         let schema = reference.name.schema.as_ref().map(|schema| schema.value.as_str());
         if let Some(schema) = schema
@@ -241,32 +334,51 @@ impl Ddl<'_> {
         {
             return Err(no_schema(schema));
         }
+        let (noun, other) = match word {
+            RoutineWord::Function => ("function", true),
+            RoutineWord::Procedure => ("procedure", false),
+            RoutineWord::Routine => ("routine", false),
+        };
+        let missing = if word == RoutineWord::Procedure { noun } else { "function" };
+        let fits = |one: &Arc<Function>| {
+            word == RoutineWord::Routine || one.record.is_procedure() != other
+        };
         let name = &reference.name.name.value;
         let mut found = catalog.functions_named(schema, name, &self.path);
         let written = super::written(&reference.name);
         let Some(arguments) = &reference.arguments else {
+            found.retain(fits);
             return match found.len() {
                 1 => Ok(found.remove(0)),
                 0 => {
-                    let message = format!("could not find a function named \"{written}\"");
+                    let message = format!("could not find a {missing} named \"{written}\"");
                     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
                 }
                 _ => {
-                    let message = format!("function name \"{written}\" is not unique");
-                    Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
-                        "Specify the argument list to select the function unambiguously.",
-                    ))
+                    let message = format!("{noun} name \"{written}\" is not unique");
+                    let hint =
+                        format!("Specify the argument list to select the {noun} unambiguously.");
+                    Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(hint))
                 }
             };
         };
-        let types = arguments.iter().map(|one| catalog.type_named(one, &self.path));
+        let taken = arguments.iter().filter(|one| one.mode != ParameterMode::Out);
+        let types = taken.map(|one| catalog.type_named(&one.type_name, &self.path));
         let types = types.collect::<Result<Vec<SqlType>>>()?;
         let oids: Vec<u32> = types.iter().map(|one| one.oid()).collect();
         found.retain(|one| one.parameters.iter().map(|one| one.oid()).eq(oids.iter().copied()));
-        found.pop().ok_or_else(|| {
-            let shown = signature(catalog, &self.path, &written, &types);
-            Error::new(sqlstate::UNDEFINED_FUNCTION, format!("function {shown} does not exist"))
-        })
+        let shown = || signature(catalog, &self.path, &written, &types);
+        match found.pop() {
+            Some(found) if !fits(&found) => {
+                let message = format!("{} is not a {noun}", shown());
+                Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+            }
+            Some(found) => Ok(found),
+            None => {
+                let message = format!("{missing} {} does not exist", shown());
+                Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
+            }
+        }
     }
 
     pub(super) fn remove_function(&mut self, number: u32) -> Result<()> {
@@ -279,7 +391,7 @@ impl Ddl<'_> {
 
     pub(super) fn store_function(&mut self, function: &Arc<Function>) -> Result<()> {
         let key = function_key(function.record.number);
-        let row = Mutation::new(key).put(0, Vec::new(), encode(&function.record));
+        let row = Mutation::new(key).put(0, Vec::new(), encode_function(&function.record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let catalog = self.changes.catalog(self.engine);
         self.changes.set_catalog(catalog.with_function(Arc::clone(function)));
@@ -310,38 +422,95 @@ pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
     of_columns.chain(checks).chain(record.indexes.iter().flat_map(IndexRecord::texts))
 }
 
-/// Returns the query of a body.
-fn one_query(text: &str) -> Result<String> {
-    let text = text.trim().trim_end_matches(';').trim_end();
-    let statements = parser::parse_statements(text).map_err(|error| {
-        let error = Error::from(error);
-        Error { position: None, ..error }
-    })?;
-    match statements.as_slice() {
-        [one] if matches!(one.statement, ast::Statement::Query(_)) => Ok(text.to_owned()),
-        [] => {
-            let message = "a function without a statement";
-            Err(Error::not_supported(message, "Write one query."))
+/// Checks names, modes and defaults of parameters.
+fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
+    let invalid = |message: String| Err(Error::new(INVALID_DEFINITION, message));
+    let table = match &statement.returns {
+        Some(Returns::Table(columns)) => columns.as_slice(),
+        _ => &[],
+    };
+    let gives = |mode: ParameterMode| matches!(mode, ParameterMode::Out | ParameterMode::InOut);
+    if !table.is_empty() && statement.arguments.iter().any(|one| gives(one.mode)) {
+        let message = "OUT and INOUT arguments aren't allowed in TABLE functions";
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+    }
+    let own = statement.arguments.iter().map(|one| (one.name.as_ref(), one.mode));
+    let columns = table.iter().map(|(name, _)| (Some(name), ParameterMode::Out));
+    let all: Vec<_> = own.chain(columns).collect();
+    for (at, (name, mode)) in all.iter().enumerate() {
+        let Some(name) = name else { continue };
+        let takes_only =
+            |mode: &ParameterMode| matches!(mode, ParameterMode::In | ParameterMode::Variadic);
+        // What is taken only and what is given only do not meet.
+        let meets = |other: &ParameterMode| {
+            !(takes_only(mode) && *other == ParameterMode::Out
+                || *mode == ParameterMode::Out && takes_only(other))
+        };
+        let mut before = all[..at].iter();
+        if before.any(|(other, of)| other.is_some_and(|one| one.value == name.value) && meets(of)) {
+            return invalid(format!("parameter name \"{}\" used more than once", name.value));
         }
-        _ => {
-            let what = "a function of anything but one query";
-            let hint = "Write one SELECT, with WITH for its parts; run changes as statements.";
-            Err(Error::not_supported(what, hint))
+    }
+    let mut variadic = false;
+    for parameter in &statement.arguments {
+        let takes = parameter.mode != ParameterMode::Out;
+        let procedure = statement.word == RoutineWord::Procedure;
+        if variadic && (takes || procedure) {
+            return invalid(match procedure {
+                true => "VARIADIC parameter must be the last parameter".to_owned(),
+                false => "VARIADIC parameter must be the last input parameter".to_owned(),
+            });
         }
+        variadic |= parameter.mode == ParameterMode::Variadic;
+        if parameter.default.is_some() && !takes {
+            return invalid("only input parameters can have default values".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a function can take values of a type.
+fn check_taken(sql_type: SqlType) -> Result<()> {
+    match sql_type.base {
+        DataType::Record | DataType::Void | DataType::Unknown => {
+            let name = sql_type.base.sql_name();
+            let message = format!("SQL functions cannot have arguments of type {name}");
+            Err(Error::new(INVALID_DEFINITION, message))
+        }
+        _ => Ok(()),
     }
 }
 
-fn check_type(sql_type: SqlType, does: &str) -> Result<()> {
-    let pseudo = sql_type.base.is_polymorphic()
-        || matches!(
-            sql_type.base,
-            types::DataType::Record | types::DataType::Void | types::DataType::Unknown
-        );
-    if !pseudo {
+/// Checks that a function with these parameters can return values of a type.
+fn check_given(sql_type: SqlType, inputs: &[SqlType]) -> Result<()> {
+    let base = sql_type.base;
+    if base == DataType::Unknown {
+        let message = format!("SQL functions cannot return type {}", base.sql_name());
+        return Err(Error::new(INVALID_DEFINITION, message));
+    }
+    if !base.is_polymorphic() {
         return Ok(());
     }
-    let what = format!("a function that can {does} {}", sql_type.base.sql_name());
-    Err(Error::not_supported(what, "Name the type itself; return rows as a TABLE."))
+    let compatible = |base: DataType| {
+        use DataType::{Compatible, CompatibleArray, CompatibleNonArray};
+        matches!(base, Compatible | CompatibleArray | CompatibleNonArray)
+    };
+    let mut known = inputs.iter().map(|one| one.base).filter(|one| one.is_polymorphic());
+    if known.any(|one| compatible(one) == compatible(base)) {
+        return Ok(());
+    }
+    let kinds = match compatible(base) {
+        true => {
+            "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or \
+             anycompatiblemultirange"
+        }
+        false => "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
+    };
+    let detail = format!(
+        "A result of type {} requires at least one input of type {kinds}.",
+        base.sql_name()
+    );
+    Err(Error::new(INVALID_DEFINITION, "cannot determine result data type").with_detail(detail))
 }
 
 /// Returns `f(integer,text)`.
@@ -371,8 +540,13 @@ fn check_replacement(
         let hint = format!("Use DROP FUNCTION {shown} first.");
         Err(Error::new(INVALID_DEFINITION, message).with_hint(hint))
     };
-    if old.record.returns != new.returns {
-        return invalid("cannot change return type of existing function".to_owned());
+    if old.record.kind != new.kind {
+        let detail = format!("\"{}\" is a {}.", new.name, old.record.noun());
+        let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, "cannot change routine kind");
+        return Err(error.with_detail(detail));
+    }
+    if old.record.returns != new.returns || old.record.outs() != new.outs() {
+        return invalid(format!("cannot change return type of existing {}", new.noun()));
     }
     for (was, is) in old.record.parameters.iter().zip(&new.parameters) {
         if !was.name.is_empty() && was.name != is.name {

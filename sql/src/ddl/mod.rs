@@ -107,6 +107,12 @@ impl Changes {
         self.catalog = Some(Arc::new(catalog));
     }
 
+    /// Returns what who defines nothing needs to know of them.
+    pub fn seen(&self) -> Changes {
+        let (catalog, dropped) = (self.catalog.clone(), self.dropped.clone());
+        Changes { catalog, dropped, ..Changes::default() }
+    }
+
     /// Returns whether the transaction has changed the catalog.
     pub fn is_empty(&self) -> bool {
         self.catalog.is_none()

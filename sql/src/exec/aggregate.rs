@@ -77,8 +77,7 @@ impl HashAggregate {
                 && aggregate.kind != AggregateKind::AnyValue
         };
         let expressions = node.aggregates.iter().flat_map(Aggregate::expressions);
-        node.aggregates.iter().all(any_order)
-            && !expressions.chain(&node.group_by).any(Expr::is_volatile)
+        node.aggregates.iter().all(any_order) && !expressions.chain(&node.group_by).any(Expr::stays)
     }
 
     fn read(&mut self, mut input: Box<dyn Operator>) -> Result<()> {

@@ -118,21 +118,17 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
 /// Returns whether all that a plan does is to read rows of tables, and to compute.
 fn only_reads(plan: &Node) -> bool {
     let own = match plan {
-        Node::Scan(scan) => scan.lock.is_none() && !scan.filter.as_ref().is_some_and(is_volatile),
-        Node::Filter(filter) => !filter.predicate.is_volatile(),
-        Node::Project(project) => !project.expressions.iter().any(is_volatile),
+        Node::Scan(scan) => scan.lock.is_none() && !scan.filter.as_ref().is_some_and(Expr::stays),
+        Node::Filter(filter) => !filter.predicate.stays(),
+        Node::Project(project) => !project.expressions.iter().any(Expr::stays),
         Node::Aggregate(aggregate) => {
             let mut parts = aggregate.aggregates.iter().flat_map(Aggregate::expressions);
-            aggregate.group_by.is_empty() && !parts.any(is_volatile)
+            aggregate.group_by.is_empty() && !parts.any(Expr::stays)
         }
         Node::LookupJoin(_) | Node::Limit(_) => true,
         _ => false,
     };
     own && plan.inputs().into_iter().all(only_reads)
-}
-
-fn is_volatile(expression: &Expr) -> bool {
-    expression.is_volatile()
 }
 
 impl Apply {

@@ -53,11 +53,11 @@ impl Operator for Filter {
     }
 
     fn takes_stages(&self) -> bool {
-        !self.node.predicate.is_volatile() && self.input.takes_stages()
+        !self.node.predicate.stays() && self.input.takes_stages()
     }
 
     fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
         let own = || Arc::clone(&self.node) as Arc<dyn Stage>;
-        Ok(!self.node.predicate.is_volatile() && self.input.attach(own, stage)?)
+        Ok(!self.node.predicate.stays() && self.input.attach(own, stage)?)
     }
 }

@@ -69,7 +69,7 @@ use ahash::AHashSet;
 use parking_lot::Mutex;
 use store::transaction::{Parallelism, RowRange, StatementView, TableReader};
 use store::{TableId, Transaction};
-use types::expr::{EvalContext, Expr};
+use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
 
 use crate::catalog::table::Table;
@@ -115,8 +115,11 @@ pub struct Context {
     /// What foreign keys are about among the rows that the statement changes.
     pub watch: Option<Arc<Watch>>,
     /// What the statement sees, however late a step is opened; known once the plan is.
-    pub view: OnceLock<StatementView>,
+    pub view: SharedView,
 }
+
+/// What a statement sees, once that is known: functions that it calls are told.
+pub type SharedView = Arc<OnceLock<StatementView>>;
 
 /// Rows by table and key.
 pub type ChangedRows = AHashSet<(TableId, Vec<u8>)>;
@@ -147,6 +150,16 @@ pub trait SystemSource: Send + Sync {
     ///
     /// See [`RowIds`](crate::row_ids::RowIds).
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>>;
+
+    /// Calls a function of users and returns its rows.
+    ///
+    /// # Errors
+    ///
+    /// What its statements raise; 0A000 where none can be run.
+    fn routine_rows(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Vec<Vec<Datum>>> {
+        let what = format!("a call of function \"{}\" in this place", routine.name);
+        Err(Error::not_supported(what, "Call it in a statement of a session."))
+    }
 
     /// Calls an endpoint and returns its answer.
     ///

@@ -35,7 +35,28 @@ pub(super) fn columns_of(
     batch: &Batch,
     context: &EvalContext,
 ) -> Result<Vec<Arc<Vector>>> {
+    let calls = expressions.iter().filter(|expression| expression.calls_routines());
+    if calls.count() > 1 {
+        return row_by_row(expressions, batch, context);
+    }
     expressions.iter().map(|expression| column_of(expression, batch, context)).collect()
+}
+
+/// Computes columns in the order in which functions of users are to be called.
+fn row_by_row(
+    expressions: &[Expr],
+    batch: &Batch,
+    context: &EvalContext,
+) -> Result<Vec<Arc<Vector>>> {
+    let column = |expression: &Expr| Vector::new(expression.data_type(), batch.row_count);
+    let mut columns: Vec<Vector> = expressions.iter().map(column).collect();
+    for at in 0..batch.row_count {
+        let row = batch.row(at);
+        for (column, expression) in columns.iter_mut().zip(expressions) {
+            column.push(&expression.eval_row(&row, context)?);
+        }
+    }
+    Ok(columns.into_iter().map(Arc::new).collect())
 }
 
 impl Project {
@@ -46,7 +67,7 @@ impl Project {
     }
 
     fn is_volatile(&self) -> bool {
-        self.node.expressions.iter().any(Expr::is_volatile)
+        self.node.expressions.iter().any(Expr::stays)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use types::expr::Routine;
 use types::function::sets::{self, SetRows};
 use types::{Batch, DataType, Datum, Vector};
 
@@ -47,6 +48,8 @@ struct Calls {
 enum Source {
     Set(SetRows),
     Value(Datum),
+    /// All rows of a function of users.
+    Rows(std::vec::IntoIter<Vec<Datum>>),
     Ended,
 }
 
@@ -55,6 +58,7 @@ impl Source {
         let row = match self {
             Source::Set(rows) => rows.next(&context.eval)?,
             Source::Value(value) => Some(vec![std::mem::replace(value, Datum::Null)]),
+            Source::Rows(rows) => rows.next(),
             Source::Ended => return Ok(None),
         };
         if row.is_none() || matches!(self, Source::Value(_)) {
@@ -72,7 +76,7 @@ impl InputRows {
         Ok(InputRows { batch, arguments, row: 0, calls: None })
     }
 
-    fn call(&self, node: &ProjectSetNode) -> Result<Calls> {
+    fn call(&self, node: &ProjectSetNode, context: &Context) -> Result<Calls> {
         let functions = node.functions.iter().zip(&self.arguments).map(|(function, arguments)| {
             let mut values = arguments.iter().map(|column| column.datum(self.row));
             Ok(match &function.call {
@@ -80,6 +84,10 @@ impl InputRows {
                     Source::Set(sets::open(*function, &values.collect::<Vec<Datum>>())?)
                 }
                 SetCall::Value(_) => Source::Value(values.next().unwrap_or(Datum::Null)),
+                SetCall::Routine { routine, is_set, .. } => {
+                    let rows = routine_rows(routine, values.collect(), *is_set, context)?;
+                    Source::Rows(rows.into_iter())
+                }
             })
         });
         Ok(Calls { functions: functions.collect::<Result<_>>()?, count: 0 })
@@ -95,7 +103,7 @@ impl InputRows {
         while self.row < self.batch.row_count {
             let mut calls = match self.calls.take() {
                 Some(calls) => calls,
-                None => self.call(node)?,
+                None => self.call(node, context)?,
             };
             loop {
                 if output.is_full() {
@@ -110,6 +118,23 @@ impl InputRows {
         }
         Ok(true)
     }
+}
+
+/// Returns the rows of a function of users; one that returns no set always has one.
+fn routine_rows(
+    routine: &Routine,
+    arguments: Vec<Datum>,
+    is_set: bool,
+    context: &Context,
+) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = match routine.strict && arguments.iter().any(Datum::is_null) {
+        true => Vec::new(),
+        false => context.system.routine_rows(routine, arguments)?,
+    };
+    if !is_set && rows.is_empty() {
+        rows.push(Vec::new());
+    }
+    Ok(rows)
 }
 
 impl Calls {

@@ -25,8 +25,8 @@ impl Cursor<'_> {
         if self.take_word("type") {
             return self.alter_type();
         }
-        if self.take_word("function") {
-            return self.alter_function();
+        if let Some(word) = self.routine_word() {
+            return self.alter_function(word);
         }
         if self.take_word("domain") {
             return self.alter_domain();

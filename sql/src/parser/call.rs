@@ -5,6 +5,7 @@ use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
 use types::datatype::IntervalFields;
 
 use super::cursor::Cursor;
+use super::dialect::VARIADIC;
 use super::error::{ParseError, Result};
 use super::expr::{Placed, sql_value_function};
 use crate::ast::{
@@ -14,6 +15,7 @@ use crate::ast::{
 /// The arguments of a call, lowered.
 struct Arguments {
     list: Vec<FunctionArgument>,
+    variadic: bool,
     star: bool,
     distinct: bool,
     order_by: Vec<OrderItem>,
@@ -56,6 +58,9 @@ impl Cursor<'_> {
     pub(super) fn function(&mut self, function: parsed::Function) -> Result<Placed> {
         let name = self.function_name(&function.name)?;
         let start = name.position();
+        if name.name.value == VARIADIC {
+            return Err(self.syntax_error_near(start));
+        }
         let quoted = function
             .name
             .0
@@ -147,8 +152,14 @@ impl Cursor<'_> {
         }
         let distinct = matches!(duplicate_treatment, Some(parsed::DuplicateTreatment::Distinct));
         let list = Vec::with_capacity(args.len());
-        let mut arguments =
-            Arguments { list, star: false, distinct, order_by, within_group: false };
+        let mut arguments = Arguments {
+            list,
+            variadic: false,
+            star: false,
+            distinct,
+            order_by,
+            within_group: false,
+        };
         for argument in args {
             let (name, value) = match argument {
                 parsed::FunctionArg::Unnamed(value) => (None, value),
@@ -171,7 +182,12 @@ impl Cursor<'_> {
                     arguments.star = true;
                 }
                 parsed::FunctionArgExpr::Expr(value) if !arguments.star => {
-                    let value = self.lower(value)?;
+                    if arguments.variadic {
+                        return Err(self.syntax_error_near(start));
+                    }
+                    let array = variadic(&value);
+                    arguments.variadic = array.is_some();
+                    let value = self.lower(array.cloned().unwrap_or(value))?;
                     arguments.list.push(FunctionArgument { name, value });
                 }
                 parsed::FunctionArgExpr::QualifiedWildcard(relation) => {
@@ -427,10 +443,11 @@ fn call(
     filter: Option<Expr>,
     over: Option<Over>,
 ) -> Expr {
-    let Arguments { list, star, distinct, order_by, within_group } = arguments;
+    let Arguments { list, variadic, star, distinct, order_by, within_group } = arguments;
     Expr::Call(Box::new(FunctionCall {
         name,
         arguments: list,
+        variadic,
         star,
         distinct,
         order_by,
@@ -438,6 +455,20 @@ fn call(
         filter,
         over,
     }))
+}
+
+/// Returns what stands behind the word VARIADIC.
+fn variadic(value: &Parsed) -> Option<&Parsed> {
+    let Parsed::Function(function) = value else { return None };
+    let is_word = matches!(function.name.0.as_slice(), [part]
+        if part.as_ident().is_some_and(|ident| ident.value == VARIADIC));
+    let parsed::FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(array))] if is_word => {
+            Some(array)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the name of a field in lower case.

@@ -7,8 +7,8 @@ use super::error::{ParseError, Result, sqlstate};
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Expr, Ident, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionValue, SortOrder, SourceExpr, Statement, TEMP,
-    TableConstraint, TableName, TableOption, UniqueKey,
+    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement,
+    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 /// The words that start a constraint of a table.
@@ -26,10 +26,16 @@ impl Cursor<'_> {
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
             "domain" => return self.create_domain(),
-            "function" => return self.create_function(false),
-            "or" if self.is_words(&["or", "replace", "function"]) => {
+            "function" | "procedure" => {
+                let word = self.routine_word().unwrap_or(RoutineWord::Function);
+                return self.create_function(false, word);
+            }
+            "or" if self.is_words(&["or", "replace", "function"])
+                || self.is_words(&["or", "replace", "procedure"]) =>
+            {
                 self.expect_words(&["or", "replace"])?;
-                return self.create_function(true);
+                let word = self.routine_word().unwrap_or(RoutineWord::Function);
+                return self.create_function(true, word);
             }
             "schema" => return self.create_schema(),
             "or" if self.is_words(&["or", "replace", "view"]) => {

@@ -16,7 +16,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Span, Token};
 
 use super::grouping::parse_sets;
 use super::name;
@@ -160,7 +160,7 @@ impl Dialect for BennuDialect {
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
             Token::Word(_) => {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
-                let read = read.or_else(|| typed_string(parser));
+                let read = read.or_else(|| typed_string(parser)).or_else(|| variadic(parser));
                 let read = read.or_else(|| precise_interval(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
@@ -349,13 +349,31 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         Err(error) => return Some(Err(error)),
     };
     let argument = Expr::Value(Value::SingleQuotedString(name).with_span(span));
+    Some(Ok(self::function(span, function, argument)))
+}
+
+/// Stands for the word VARIADIC, as the name of a function of what follows it.
+pub(super) const VARIADIC: &str = "\0variadic";
+
+/// Reads `VARIADIC array`; `None` for anything else.
+fn variadic(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    if !is_word(parser, 0, "variadic") {
+        return None;
+    }
+    let span = parser.peek_token_ref().span;
+    parser.advance_token();
+    Some(parser.parse_expr().map(|array| function(span, VARIADIC, array)))
+}
+
+/// Returns the call of a function of one argument.
+fn function(span: Span, name: &str, argument: Expr) -> Expr {
     let arguments = FunctionArgumentList {
         duplicate_treatment: None,
         args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))],
         clauses: Vec::new(),
     };
-    Some(Ok(Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::with_span(span, function)]),
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::with_span(span, name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(arguments),
@@ -363,7 +381,7 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    })))
+    })
 }
 
 /// Reads `interval(2) '…'`; `None` for anything else.

@@ -13,8 +13,8 @@ impl Cursor<'_> {
         if self.take_word("type") {
             return self.drop_type(false);
         }
-        if self.take_word("function") {
-            return self.drop_function();
+        if let Some(word) = self.routine_word() {
+            return self.drop_function(word);
         }
         if self.take_word("domain") {
             return self.drop_type(true);

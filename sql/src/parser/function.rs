@@ -5,9 +5,9 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,
-    FunctionParameter, FunctionReference, FunctionStatement, Returns, Statement, TypeName,
-    Volatility,
+    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, Expr, FunctionBody,
+    FunctionParameter, FunctionReference, FunctionStatement, ParameterMode, Returns, RoutineWord,
+    Statement, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -23,13 +23,29 @@ struct Clauses {
 }
 
 impl Cursor<'_> {
-    /// Reads a statement from the word FUNCTION on.
-    pub(super) fn create_function(&mut self, or_replace: bool) -> Result<Statement> {
-        self.expect_words(&["function"])?;
+    /// Takes the word for functions, procedures or both.
+    pub(super) fn routine_word(&mut self) -> Option<RoutineWord> {
+        let word = match self.peek_word().as_str() {
+            "function" => RoutineWord::Function,
+            "procedure" => RoutineWord::Procedure,
+            "routine" => RoutineWord::Routine,
+            _ => return None,
+        };
+        self.advance();
+        Some(word)
+    }
+
+    /// Reads a statement behind the words CREATE FUNCTION or CREATE PROCEDURE.
+    pub(super) fn create_function(
+        &mut self,
+        or_replace: bool,
+        word: RoutineWord,
+    ) -> Result<Statement> {
         let start = self.position();
         let name = self.table_name()?;
         let arguments = self.function_parameters()?;
-        let returns = match self.take_word("returns") {
+        let may_return = word == RoutineWord::Function && !self.is_words(&["returns", "null"]);
+        let returns = match may_return && self.take_word("returns") {
             true => Some(self.returns()?),
             false => None,
         };
@@ -39,14 +55,15 @@ impl Cursor<'_> {
         match &clauses.language {
             Some((language, _)) if language == "sql" => {}
             Some((language, position)) => return Err(other_language(language, *position)),
-            None if matches!(clauses.body, Some(FunctionBody::Query(_))) => {}
+            None if matches!(
+                clauses.body,
+                Some(FunctionBody::Statements(_) | FunctionBody::Expression(_))
+            ) => {}
             None => return Err(invalid("no language specified")),
         }
         let body = clauses.body.ok_or_else(|| invalid("no function body specified"))?;
-        if returns.is_none() {
-            return Err(invalid("function result type must be specified"));
-        }
         let create = CreateFunction {
+            word,
             name,
             or_replace,
             arguments,
@@ -68,9 +85,24 @@ impl Cursor<'_> {
         Ok(parameters)
     }
 
+    fn parameter_mode(&mut self) -> Option<ParameterMode> {
+        let mode = match self.peek_word().as_str() {
+            "in" if self.nth_word_is(1, "out") => {
+                self.advance();
+                ParameterMode::InOut
+            }
+            "in" => ParameterMode::In,
+            "out" => ParameterMode::Out,
+            "inout" => ParameterMode::InOut,
+            "variadic" => ParameterMode::Variadic,
+            _ => return None,
+        };
+        self.advance();
+        Some(mode)
+    }
+
     fn function_parameter(&mut self) -> Result<FunctionParameter> {
-        self.refuse_mode()?;
-        self.take_word("in");
+        let mode = self.parameter_mode();
         // A name, unless the type follows at once.
         let named = match (self.peek(), &self.parser.peek_nth_token_ref(1).token) {
             (Token::Word(_), Token::Word(word)) => {
@@ -87,25 +119,13 @@ impl Cursor<'_> {
             _ => false,
         };
         let name = if named { Some(self.label()?) } else { None };
-        self.refuse_mode()?;
+        let mode = mode.or_else(|| self.parameter_mode()).unwrap_or(ParameterMode::In);
         let type_name = self.type_name()?;
         let default = match self.take_word("default") || self.take(&Token::Eq) {
             true => Some(self.source_expr()?),
             false => None,
         };
-        Ok(FunctionParameter { name, type_name, default })
-    }
-
-    fn refuse_mode(&self) -> Result<()> {
-        let position = self.position();
-        match self.peek_word().as_str() {
-            mode @ ("out" | "inout" | "variadic") => {
-                let what = format!("an {} parameter", mode.to_uppercase());
-                let hint = "Let the function return a TABLE, or take an array.";
-                Err(ParseError::unsupported(what, position).with_hint(hint))
-            }
-            _ => Ok(()),
-        }
+        Ok(FunctionParameter { mode, name, type_name, default })
     }
 
     fn returns(&mut self) -> Result<Returns> {
@@ -158,19 +178,11 @@ impl Cursor<'_> {
             again = clauses.body.replace(FunctionBody::Text { text, position }).is_some();
         } else if self.take_word("return") {
             let value = self.source_expr()?;
-            let body = FunctionBody::Query(format!("SELECT {}", value.text));
+            let body = FunctionBody::Expression(format!("SELECT {}", value.text));
             again = clauses.body.replace(body).is_some();
         } else if self.take_words(&["begin", "atomic"]) {
-            let start = self.byte();
-            self.query()?;
-            let text = self.text_since(start);
-            self.expect(&Token::SemiColon)?;
-            if !self.take_word("end") {
-                let what = "a function of several statements";
-                return Err(ParseError::unsupported(what, self.position())
-                    .with_hint("Write one query, with WITH for its parts."));
-            }
-            again = clauses.body.replace(FunctionBody::Query(text)).is_some();
+            let body = FunctionBody::Statements(self.atomic_statements()?);
+            again = clauses.body.replace(body).is_some();
         } else {
             return Ok(false);
         }
@@ -178,6 +190,23 @@ impl Cursor<'_> {
             true => Err(ParseError::syntax("conflicting or redundant options", position)),
             false => Ok(true),
         }
+    }
+
+    /// Reads the statements of a body to its END; returns their text.
+    fn atomic_statements(&mut self) -> Result<String> {
+        let start = self.byte();
+        let mut end = start;
+        while !self.is_word("end") {
+            self.statement()?;
+            if self.peek() != &Token::SemiColon {
+                return Err(self.unexpected());
+            }
+            self.advance();
+            end = self.byte();
+        }
+        let text = self.source.text()[start..end].trim_end().to_owned();
+        self.advance();
+        Ok(text)
     }
 
     fn volatility(&mut self) -> Option<Volatility> {
@@ -205,17 +234,16 @@ impl Cursor<'_> {
         if !self.take(&Token::LParen) {
             return Ok(FunctionReference { name, arguments: None });
         }
-        let mut arguments: Vec<TypeName> = Vec::new();
+        let mut arguments = Vec::new();
         if !self.take(&Token::RParen) {
-            let parameters = self.list(Self::function_parameter)?;
-            arguments = parameters.into_iter().map(|parameter| parameter.type_name).collect();
+            arguments = self.list(Self::function_parameter)?;
             self.expect(&Token::RParen)?;
         }
         Ok(FunctionReference { name, arguments: Some(arguments) })
     }
 
-    /// Reads a statement behind the words ALTER FUNCTION.
-    pub(super) fn alter_function(&mut self) -> Result<Statement> {
+    /// Reads a statement behind the words ALTER FUNCTION and their kin.
+    pub(super) fn alter_function(&mut self, word: RoutineWord) -> Result<Statement> {
         let function = self.function_reference()?;
         let position = self.position();
         let action = if self.take_words(&["rename", "to"]) {
@@ -240,16 +268,16 @@ impl Cursor<'_> {
             }
             AlterFunctionAction::Attributes { volatility, strict }
         };
-        let alter = AlterFunction { function, action };
+        let alter = AlterFunction { word, function, action };
         Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))
     }
 
-    /// Reads a statement behind the words DROP FUNCTION.
-    pub(super) fn drop_function(&mut self) -> Result<Statement> {
+    /// Reads a statement behind the words DROP FUNCTION and their kin.
+    pub(super) fn drop_function(&mut self, word: RoutineWord) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let functions = self.list(Self::function_reference)?;
         let cascade = self.cascade();
-        let drop = DropFunction { functions, if_exists, cascade };
+        let drop = DropFunction { word, functions, if_exists, cascade };
         Ok(Statement::Function(Box::new(FunctionStatement::Drop(drop))))
     }
 }
@@ -258,11 +286,25 @@ fn other_language(language: &str, position: usize) -> ParseError {
     match language {
         "plpgsql" | "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
             ParseError::unsupported(format!("language {language}"), position)
-                .with_hint("Write the function in LANGUAGE sql.")
+                .with_hint("Write it in LANGUAGE sql.")
         }
         _ => {
             let message = format!("language \"{language}\" does not exist");
             ParseError::new(sqlstate::UNDEFINED_OBJECT, message, position)
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// Reads CALL.
+    pub(super) fn call_statement(&mut self) -> Result<Statement> {
+        self.expect_words(&["call"])?;
+        let position = self.position();
+        match self.expr()? {
+            Expr::Call(call) if !call.star && call.over.is_none() && call.filter.is_none() => {
+                Ok(Statement::Call(call))
+            }
+            _ => Err(self.syntax_error_near(position)),
         }
     }
 }

@@ -338,6 +338,7 @@ impl Cursor<'_> {
             "discard" => self.discard(),
             "prepare" => self.prepare(),
             "execute" => self.execute(),
+            "call" => self.call_statement(),
             "deallocate" => self.deallocate(),
             "declare" => self.declare(),
             "fetch" | "move" => self.fetch(),
@@ -387,7 +388,6 @@ impl Cursor<'_> {
 /// Returns the refusal of a statement that PostgreSQL or Phoenix has and bennu has not.
 fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     const OTHERS: &[&str] = &[
-        "call",
         "checkpoint",
         "cluster",
         "do",
@@ -413,6 +413,7 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
         "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
         "table" => "Write SELECT * FROM the table.",
+        "do" => "Write a procedure in LANGUAGE sql, and CALL it.",
         _ => "Leave the statement out.",
     };
     let construct = word.to_uppercase();

@@ -362,6 +362,10 @@ fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<Str
             format!("{}({})", sets::signature(*function).name, texts(arguments, &names))
         }
         SetCall::Value(value) => text(value, &names),
+        SetCall::Routine { routine, arguments, .. } => {
+            let arguments: Vec<String> = arguments.iter().map(|one| text(one, &names)).collect();
+            format!("{}({})", routine.name, arguments.join(", "))
+        }
     };
     let mut line: String = sets.functions.iter().map(call).collect::<Vec<String>>().join(", ");
     if sets.ordinality {

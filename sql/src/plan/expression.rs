@@ -63,6 +63,9 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
         Expr::Column { index, .. } => name(names, *index),
         Expr::Parameter { index, .. } => format!("${}", index + 1),
         Expr::Call { function, arguments, .. } => call(*function, arguments, names, &wrap),
+        Expr::Routine { routine, arguments } => {
+            format!("{}({})", routine.name, list(arguments, names, ", ", false))
+        }
         Expr::Cast { operand, to, .. } => {
             format!("{}::{}", write(operand, names, true), to.base.sql_name())
         }

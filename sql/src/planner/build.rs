@@ -116,6 +116,16 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Sort { input, keys } => {
             Built { node: build_sort(*input, keys, wanted.goal, notes), ordered: false }
         }
+        // What changes from call to call is called for the rows that are asked for.
+        Logical::Limit { input, limit, offset: None, ties }
+            if ties.is_empty() && projects_volatile(&input) =>
+        {
+            let Logical::Project { input, expressions } = *input else {
+                unreachable!("it was one just now")
+            };
+            let input = Box::new(Logical::Limit { input, limit, offset: None, ties });
+            build_wanted(Logical::Project { input, expressions }, wanted, notes)
+        }
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
             let input = build_wanted(*input, Wanted { order: Vec::new(), goal }, notes).node;
@@ -198,6 +208,10 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node
 fn all_columns(plan: &Logical) -> Vec<Expr> {
     let types = plan.column_types();
     types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
+}
+
+fn projects_volatile(plan: &Logical) -> bool {
+    matches!(plan, Logical::Project { expressions, .. } if expressions.iter().any(is_volatile))
 }
 
 fn is_single_row(plan: &Logical) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use types::expr::Expr;
-use types::function::{FunctionId, Volatility, signature};
+use types::function::{FunctionId, signature};
 use types::{DataType, Datum};
 
 /// A set of column positions.
@@ -74,15 +74,10 @@ pub(super) fn is_free(expression: &Expr) -> bool {
     within(expression, 0..0)
 }
 
-/// Returns whether each evaluation may give another value (`random()`).
+/// Returns whether each evaluation may give another value (`random()`), or is one that only the
+/// session can make.
 pub(super) fn is_volatile(expression: &Expr) -> bool {
-    let mut volatile = false;
-    expression.walk(&mut |part| {
-        if let Expr::Call { function, .. } = part {
-            volatile |= signature(*function).volatility == Volatility::Volatile;
-        }
-    });
-    volatile
+    expression.stays()
 }
 
 /// Returns whether the expression is a column as it is.

@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Result, sqlstate};
-use crate::session::{Session, read_only};
+use crate::session::{Session, Worker, read_only};
 
 /// A table is analysed again when it has so many rows more or less than then, and that part of
 /// them: PostgreSQL's `autovacuum_analyze_threshold` and `…_scale_factor`.
@@ -81,8 +81,9 @@ impl Session {
         let statistics = analyze::analyze(table, estimate, context)?;
         drop(turn);
         let eval = self.eval_context(open, Vec::new());
-        let open = self.open.as_mut().expect("a statement was begun");
-        let mut ddl = open.ddl(&self.engine, self.constants.search_path(), eval);
+        let Worker { around, open, .. } = &mut self.worker;
+        let open = open.as_mut().expect("a statement was begun");
+        let mut ddl = open.ddl(&around.engine, around.constants.search_path(), eval);
         ddl.set_statistics(table.id, statistics)
     }
 }

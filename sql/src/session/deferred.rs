@@ -18,6 +18,7 @@ use crate::exec::memory;
 use crate::exec::watch::{Late, Watch};
 use crate::session::Session;
 use crate::session::referential::{Gone, Plans};
+use crate::session::worker::Worker;
 
 /// What a transaction knows of deferred constraints.
 #[derive(Clone, Default)]
@@ -63,12 +64,13 @@ impl Session {
             found.extend(constraints_named(&catalog, &path, name, statement.deferred)?);
         }
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
-        let Some(open) = self.open.as_mut().filter(|_| in_block) else {
+        let Some(open) = self.open.as_ref().filter(|_| in_block) else {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);
             return Ok(());
         };
-        let modes = &mut open.deferred;
+        let mut held = open.held.lock();
+        let modes = &mut held.deferred;
         if statement.names.is_none() {
             modes.all = Some(statement.deferred);
             modes.named.clear();
@@ -77,28 +79,32 @@ impl Session {
             modes.named.retain(|(of, known, _)| *of != table || *known != name);
             modes.named.push((table, name, statement.deferred));
         }
+        drop(held);
         if statement.deferred {
             return Ok(());
         }
         self.settle_late(false)
     }
+}
 
+impl Worker {
     /// Looks at what was put off: all of it, or what is not deferred any more.
     ///
     /// # Errors
     ///
     /// 23503 if it still does not hold.
     pub(super) fn settle_late(&mut self, all: bool) -> Result<()> {
-        let Some(open) = self.open.as_ref().filter(|open| !open.deferred.is_empty()) else {
+        let Some(open) = &self.open else { return Ok(()) };
+        let deferred = open.held.lock().deferred.clone();
+        if deferred.is_empty() {
             return Ok(());
-        };
+        }
         let catalog = self.catalog();
         let is_due = |late: &Late| {
             let key = &late.key;
-            all || !open.deferred.is_deferred(late.table, &key.name, key.deferral.0)
+            all || !deferred.is_deferred(late.table, &key.name, key.deferral.0)
         };
-        let (due, rest): (Vec<Late>, Vec<Late>) =
-            open.deferred.late.iter().cloned().partition(is_due);
+        let (due, rest): (Vec<Late>, Vec<Late>) = deferred.late.iter().cloned().partition(is_due);
         self.begin_statement();
         let (watch, mut plans) = (Arc::new(Watch::default()), Plans::new());
         for late in &due {
@@ -113,9 +119,10 @@ impl Session {
             let Some(referenced) = catalog.table(key.table) else { continue };
             self.settle_one(late, (referencing, key, referenced), &watch, &mut plans)?;
         }
-        if let Some(open) = &mut self.open {
-            open.deferred.bytes = rest.iter().map(Late::bytes).sum();
-            open.deferred.late = rest;
+        if let Some(open) = &self.open {
+            let deferred = &mut open.held.lock().deferred;
+            deferred.bytes = rest.iter().map(Late::bytes).sum();
+            deferred.late = rest;
         }
         Ok(())
     }

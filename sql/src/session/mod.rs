@@ -20,19 +20,21 @@ mod plan_cache;
 mod prepared;
 mod referential;
 mod regions;
+mod routine;
 mod sequences;
 mod temporary;
 mod transaction;
 mod utility;
+mod worker;
 
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use ahash::AHashMap;
 use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
-use types::expr::EvalContext;
 use types::system::System;
 use types::text::TextStyle;
 use types::{DataType, Datum};
@@ -40,8 +42,6 @@ use types::{DataType, Datum};
 use crate::activity::Activity;
 use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
-use crate::binder::SessionConstants;
-use crate::catalog::Catalog;
 use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -52,12 +52,11 @@ use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::cursors::Cursors;
 use crate::session::plan_cache::PlanCache;
 use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
+use crate::session::routine::Called;
 use crate::session::sequences::SessionSequences;
-use crate::session::transaction::{Modes, Open};
+use crate::session::worker::{Around, Worker};
 use crate::settings::Settings;
-use crate::system::{
-    CatalogNames, ChangedSetting, ChangedSettings, SystemNames, SystemRowSource, session_constants,
-};
+use crate::system::{CatalogNames, ChangedSetting, session_constants};
 use crate::timer::StopFlag;
 
 pub use crate::copy::{CopyFormat, CopyIn, Forced};
@@ -144,11 +143,9 @@ static NEXT_PROCESS_ID: AtomicI32 = AtomicI32::new(1);
 
 /// One client's session.
 pub struct Session {
-    engine: Arc<Engine>,
+    /// Its transaction, and what statements run with.
+    worker: Worker,
     process_id: i32,
-    settings: Settings,
-    constants: SessionConstants,
-    open: Option<Open>,
     statements: AHashMap<String, Arc<Prepared>>,
     cursors: Cursors,
     plans: PlanCache,
@@ -156,18 +153,22 @@ pub struct Session {
     /// What the client was told of each reported setting.
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
-    sequences: SessionSequences,
     /// What others are told of it.
     activity: Arc<Activity>,
-    /// Its advisory locks.
-    locks: Arc<SessionLocks>,
-    /// What functions of the running statement set.
-    changed: Arc<ChangedSettings>,
-    /// The same, for transactions that have not changed the catalog and may write.
-    shared_sequences: Sequences,
-    /// The setting `search_path` that names are looked up by.
-    search_path: Arc<str>,
-    stop: Arc<StopFlag>,
+}
+
+impl Deref for Session {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        &self.worker
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Worker {
+        &mut self.worker
+    }
 }
 
 impl Session {
@@ -185,25 +186,27 @@ impl Session {
         let who = (process_id, options.user.as_str());
         let activity = engine.sessions.begin(who, &settings, &stop, store.now_micros());
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
-        Session {
-            search_path,
-            activity,
-            locks: Arc::new(locks),
-            constants: session_constants(&options.user, &settings, process_id),
+        let around = Around {
             engine: Arc::clone(engine),
+            constants: session_constants(&options.user, &settings, process_id),
+            shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
+            sequences,
+            locks: Arc::new(locks),
+            changed: Arc::default(),
+            search_path,
+            stop,
+        };
+        let (around, called) = (Arc::new(around), Called::default());
+        Session {
+            worker: Worker { around, settings, open: None, called },
             process_id,
-            settings,
-            open: None,
             statements: AHashMap::new(),
             cursors: Cursors::default(),
             plans: PlanCache::new(),
             notices: Vec::new(),
             reported: Vec::new(),
             ticket: None,
-            shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
-            sequences,
-            changed: Arc::default(),
-            stop,
+            activity,
         }
     }
 
@@ -230,6 +233,9 @@ impl Session {
         if prepared::is_planned(statement) {
             let planned = self.with_planning(|planning| planning.plan(statement, types))?;
             let PlannedStatement { planned, parameter_types, columns } = planned;
+            // A procedure that gives nothing back has no rows.
+            let is_call = matches!(statement, Statement::Call(_));
+            let columns = columns.filter(|columns| !is_call || !columns.is_empty());
             let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
             return Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind }));
         }
@@ -413,14 +419,6 @@ impl Session {
         self.catalog().type_with_oid(oid).map(|sql_type| sql_type.base)
     }
 
-    /// Returns the catalog as the open transaction sees it.
-    fn catalog(&self) -> Arc<Catalog> {
-        match &self.open {
-            Some(open) => open.changes.catalog(&self.engine),
-            None => self.engine.catalog(),
-        }
-    }
-
     /// Keeps a prepared statement under a name, which SQL and protocol share.
     ///
     /// # Errors
@@ -471,122 +469,6 @@ impl Session {
         ))
     }
 
-    /// Has names looked up as the settings say by now: SET, or the end of a transaction that set
-    /// it, has changed them.
-    fn follow_search_path(&mut self) {
-        let value = self.settings.shared_value("search_path");
-        if Arc::ptr_eq(value, &self.search_path) {
-            return;
-        }
-        self.search_path = Arc::clone(value);
-        let path = Arc::new(self.settings.search_path());
-        self.constants.set_search_path(Arc::clone(&path));
-        self.sequences.set_search_path(path);
-        self.shared_sequences = Sequences(Some(Arc::new(self.sequences.clone())));
-    }
-
-    fn with_planning<T>(&self, run: impl FnOnce(&Planning<'_>) -> Result<T>) -> Result<T> {
-        let (catalog, private) = match &self.open {
-            Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
-            None => (self.engine.catalog(), false),
-        };
-        let system = SystemNames::of(&self.engine);
-        let constants = &self.constants;
-        let statistics = self.engine.as_ref();
-        run(&Planning { catalog: &catalog, private, system, constants, statistics })
-    }
-
-    /// Returns the open transaction, begun if need be, with a new statement begun in it.
-    fn begin_statement(&mut self) -> &mut Open {
-        let open = self.open.get_or_insert_with(|| {
-            let modes = Modes::of(&self.settings);
-            Open::begin(&self.engine, &self.settings, modes, &self.stop)
-        });
-        self.engine.drop_unseen(None);
-        open.used = true;
-        open.transaction.begin_statement();
-        open
-    }
-
-    /// Locks a table that the statement that was begun is going to write to.
-    fn lock_for_write(&mut self, table: store::TableId) -> Result<()> {
-        match &mut self.open {
-            Some(open) => open.lock_for_write(&self.engine, table),
-            None => Ok(()),
-        }
-    }
-
-    /// Begins a statement that is held to quotas: one that clients read and write rows with.
-    fn begin_request(&mut self) -> &mut Open {
-        let open = self.begin_statement();
-        open.transaction.begin_request();
-        open
-    }
-
-    /// Returns what the executor needs for one statement. A statement has begun.
-    fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
-        let system = self.system(open);
-        exec::Context {
-            transaction: Arc::clone(&open.transaction),
-            eval: self.eval_with(open, parameters, &system),
-            cancelled: Arc::clone(&self.stop.stop),
-            system,
-            ordered: false,
-            side_by_side: true,
-            profile: None,
-            named: exec::NamedRows::default(),
-            changed: None,
-            watch: None,
-            work_mem: self.settings.work_mem_bytes(),
-            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
-            view: OnceLock::new(),
-        }
-    }
-
-    /// Returns what functions and views of a statement ask.
-    fn system(&self, open: &Open) -> Arc<SystemRowSource> {
-        Arc::new(SystemRowSource {
-            engine: Arc::clone(&self.engine),
-            catalog: open.changes.catalog(&self.engine),
-            settings: self.settings.clone(),
-            transaction: Arc::clone(&open.transaction),
-            changed: Arc::clone(&self.changed),
-            locks: Arc::clone(&self.locks),
-            cancelled: Arc::clone(&self.stop.stop),
-        })
-    }
-
-    fn eval_context(&self, open: &Open, parameters: Vec<Datum>) -> EvalContext {
-        self.eval_with(open, parameters, &self.system(open))
-    }
-
-    fn eval_with(
-        &self,
-        open: &Open,
-        parameters: Vec<Datum>,
-        system: &Arc<SystemRowSource>,
-    ) -> EvalContext {
-        EvalContext {
-            system: System(Some(Arc::clone(system) as _)),
-            parameters,
-            transaction_timestamp: open.started,
-            statement_timestamp: transaction::now(&self.engine),
-            time_zone: self.settings.style().time_zone.clone(),
-            formats: self.settings.style().formats,
-            sequences: self.sequences_of(open),
-        }
-    }
-
-    /// Returns the sequences as statements of a transaction use them.
-    fn sequences_of(&self, open: &Open) -> Sequences {
-        let read_only = open.modes.read_only;
-        if open.changes.is_empty() && !read_only {
-            return self.shared_sequences.clone();
-        }
-        let own = (!open.changes.is_empty()).then(|| open.changes.catalog(&self.engine));
-        Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
-    }
-
     fn run_planned(
         &mut self,
         prepared: &Prepared,
@@ -608,6 +490,9 @@ impl Session {
         }
         parameters.resize(planned.parameter_count, Datum::Null);
         let tag = prepared.parsed.statement.tag();
+        if let Statement::Call(_) = prepared.parsed.statement {
+            return self.run_call(prepared, planned, parameters);
+        }
         match planned.writes.is_empty() {
             true => self.run_query(prepared, planned, parameters),
             false => self.run_change(prepared, planned, parameters, tag),
@@ -640,6 +525,30 @@ impl Session {
         let transaction = Arc::clone(&context.transaction);
         let operator = Running { operator: exec::open(&planned.plan, context)?, transaction };
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
+    }
+
+    /// Runs CALL to its end.
+    fn run_call(
+        &mut self,
+        prepared: &Prepared,
+        planned: Arc<Planned>,
+        parameters: Vec<Datum>,
+    ) -> Result<Execution> {
+        let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
+        };
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next_batch(usize::MAX)? {
+            batches.push(batch);
+        }
+        match &prepared.columns {
+            None => Ok(Execution::Done(Completion::new("CALL"))),
+            Some(columns) => {
+                let (columns, stop) = (Arc::clone(columns), Arc::clone(&self.stop));
+                let tag = Tag::Fixed("CALL".to_owned());
+                Ok(Execution::Rows(Rows::ready(columns, batches, tag, stop)))
+            }
+        }
     }
 
     fn run_change(
@@ -712,7 +621,7 @@ impl Session {
             return Err(error);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
-        let committed = open.commit(&self.engine, &mut self.settings);
+        let committed = open.commit(&self.worker.around.engine, &mut self.worker.settings);
         self.cursors.end_transaction(committed.is_ok());
         self.locks.release_all(Level::Transaction);
         committed
@@ -721,7 +630,7 @@ impl Session {
     fn rollback(&mut self) {
         self.cursors.end_transaction(false);
         if let Some(open) = self.open.take() {
-            open.rollback(&self.engine, &mut self.settings);
+            open.rollback(&self.worker.around.engine, &mut self.worker.settings);
             self.locks.release_all(Level::Transaction);
         }
     }

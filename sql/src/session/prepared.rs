@@ -6,11 +6,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use store::TableId;
 use types::DataType;
+use types::expr::Routine;
 
 use crate::ast;
 use crate::ast::{NamedQueryBody, Statement};
-use crate::binder::{self, BoundStatement, ViewDefinition};
+use crate::binder::{self, BodyStatement, BoundStatement, SystemCatalog, ViewDefinition};
 use crate::catalog::Catalog;
+use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
@@ -92,9 +94,25 @@ impl Planning<'_> {
         types: &[Option<DataType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
+        self.plan_bound(bound)
+    }
+
+    /// Plans a statement.
+    pub(crate) fn plan_bound(&self, bound: BoundStatement) -> Result<PlannedStatement> {
         let statistics = Noted::new(self.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
+    }
+
+    /// Binds a statement of the body of a function for a call.
+    pub(crate) fn bind_body(
+        &self,
+        function: &Arc<Function>,
+        at: usize,
+        routine: &Routine,
+    ) -> Result<BodyStatement> {
+        let world = (self.catalog, &self.system as &dyn SystemCatalog, self.constants);
+        binder::bind_body_statement(function, at, routine, world)
     }
 
     /// As [`Planning::plan`], and what the plan's steps are thought to yield and to cost.
@@ -118,13 +136,11 @@ impl Planning<'_> {
     /// Plans the query of a materialized view.
     pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<Planned> {
         let bound = binder::bind_materialized(view, self.catalog, &self.system, self.constants)?;
-        let statistics = Noted::new(self.statistics);
-        let plan = planner::plan(&bound.bound, &statistics)?;
-        Ok(self.planned(bound, plan, statistics.into_sizes()).planned)
+        Ok(self.plan_bound(bound)?.planned)
     }
 
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
-        let columns = columns_of(&bound.bound).map(Arc::from);
+        let columns = bound.bound.columns().map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
             search_path: Arc::clone(self.constants.search_path()),
@@ -238,18 +254,6 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
     }
 }
 
-fn columns_of(bound: &Bound) -> Option<Vec<OutputColumn>> {
-    let returning = match bound {
-        Bound::Query(query) => return Some(query.columns.clone()),
-        Bound::Steps(steps) => return columns_of(&steps.last),
-        Bound::Insert(insert) => &insert.returning,
-        Bound::Update(update) => &update.returning,
-        Bound::Delete(delete) => &delete.returning,
-        Bound::Merge(_) => return None,
-    };
-    returning.as_ref().map(|returning| returning.columns.clone())
-}
-
 /// Returns the tables that a statement writes to, ascending, so that all lock them in one order.
 fn written_tables(bound: &Bound) -> Vec<TableId> {
     match bound {
@@ -278,6 +282,7 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Merge(_)
+            | Statement::Call(_)
     )
 }
 

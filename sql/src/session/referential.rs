@@ -20,8 +20,9 @@ use crate::exec;
 use crate::exec::watch::{Late, Reference, Watch, Watched, key_text, missing, violated};
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
+use crate::session::Planned;
 use crate::session::deferred::Deferred;
-use crate::session::{Planned, Session};
+use crate::session::worker::Worker;
 
 /// A row that others may refer to, as it was and as it is.
 pub(super) struct Gone<'a> {
@@ -37,7 +38,7 @@ pub(super) struct Gone<'a> {
 /// Plans of the statements of one round, by text and types of parameters.
 pub(super) type Plans = AHashMap<(String, Vec<DataType>), Arc<Planned>>;
 
-impl Session {
+impl Worker {
     /// Runs a statement that changes rows, with what foreign keys make of it.
     pub(super) fn modify(&mut self, planned: &Planned, context: Context) -> Result<ModifyOutcome> {
         let watch = self.watch(&planned.writes)?;
@@ -64,13 +65,14 @@ impl Session {
             locked.dedup();
             if let Some(open) = &mut self.open {
                 for table in locked {
-                    open.lock_shared(&self.engine, table)?;
+                    open.lock_shared(&self.around.engine, table)?;
                 }
             }
             // Who gave a table's lock back publishes its catalog right after.
             drop(self.engine.publishing.lock());
             if self.catalog().version == catalog.version {
-                let deferred = self.open.as_ref().map(|open| &open.deferred);
+                let held = self.open.as_ref().map(|open| open.held.lock());
+                let deferred = held.as_ref().map(|held| &held.deferred);
                 return Ok(Some(Arc::new(watched(&catalog, &concerned, deferred))));
             }
         }
@@ -119,19 +121,19 @@ impl Session {
 
     fn put_off(&mut self, late: Late) -> Result<()> {
         let work_mem = self.settings.work_mem_bytes();
-        match &mut self.open {
-            Some(open) => open.deferred.put_off(late, work_mem),
+        match &self.open {
+            Some(open) => open.held.lock().deferred.put_off(late, work_mem),
             None => Ok(()),
         }
     }
 
-    /// As [`Session::react`]; what a deferred constraint finds is put off.
+    /// As [`Worker::react`]; what a deferred constraint finds is put off.
     fn react_now(&mut self, gone: &Gone<'_>, watch: &Arc<Watch>, plans: &mut Plans) -> Result<()> {
         let Gone { referencing, key, old, new, .. } = gone;
         let action = if new.is_some() { key.on_update } else { key.on_delete };
         let is_deferred = action == ReferentialAction::NoAction
             && self.open.as_ref().is_some_and(|open| {
-                open.deferred.is_deferred(referencing.oid, &key.name, *key.deferral)
+                open.held.lock().deferred.is_deferred(referencing.oid, &key.name, *key.deferral)
             });
         match self.react(gone, watch, plans) {
             Err(error)
@@ -283,7 +285,7 @@ impl Session {
         };
         let latest = Arc::new(self.engine.store().begin(latest));
         latest.begin_statement();
-        let fresh = Context { transaction: latest, ..own.clone() };
+        let fresh = Context { transaction: latest, view: Arc::default(), ..own.clone() };
         let visible: Vec<usize> = table.visible_columns().collect();
         let row_key = |values: Vec<Datum>| -> Result<Option<Vec<u8>>> {
             let mut row = vec![Datum::Null; table.columns.len()];
@@ -295,6 +297,7 @@ impl Session {
                 false => Ok(None),
             }
         };
+        let own = Context { view: Arc::default(), ..own };
         for (context, is_own) in [(own.clone(), true), (fresh, false)] {
             let mut rows = exec::open(&planned.plan, context)?;
             while let Some(batch) = rows.next()? {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use store::descriptor::Durability;
 use store::transaction::{Consistency, Isolation, LockMode, Savepoint, TransactionOptions};
 use store::wal::DurableTicket;
@@ -42,9 +43,25 @@ pub(crate) struct Open {
     /// Settings of SET LOCAL with the values to go back to at the end.
     local: Vec<(String, String)>,
     savepoints: Vec<NamedSavepoint>,
-    locked_tables: Vec<TableId>,
+    /// What statements of functions add to, too.
+    pub held: Arc<Mutex<Held>>,
+}
+
+/// What the statements of a transaction have left for its end.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Tables that are locked against changes of themselves.
+    tables: Vec<TableId>,
     /// What deferred constraints have found, and which are deferred.
     pub deferred: Deferred,
+}
+
+/// What statements of functions know of the transaction.
+pub(super) struct Seen {
+    changes: ddl::Changes,
+    modes: Modes,
+    started: i64,
+    held: Arc<Mutex<Held>>,
 }
 
 struct NamedSavepoint {
@@ -120,8 +137,34 @@ impl Open {
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
-            locked_tables: Vec::new(),
-            deferred: Deferred::default(),
+            held: Arc::default(),
+        }
+    }
+
+    /// Returns the same transaction as statements of functions see it; nothing is defined by them.
+    pub(super) fn inside(seen: &Seen, settings: &Settings, transaction: &Arc<Transaction>) -> Open {
+        Open {
+            transaction: Arc::clone(transaction),
+            changes: seen.changes.seen(),
+            in_block: true,
+            failed: false,
+            used: true,
+            modes: seen.modes,
+            started: seen.started,
+            settings_before: settings.clone(),
+            local: Vec::new(),
+            savepoints: Vec::new(),
+            held: Arc::clone(&seen.held),
+        }
+    }
+
+    /// Returns what statements of functions are told of it.
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            changes: self.changes.seen(),
+            modes: self.modes,
+            started: self.started,
+            held: Arc::clone(&self.held),
         }
     }
 
@@ -196,11 +239,11 @@ impl Open {
     /// Locks a table, and those that its coprocessors write to, against changes of the tables
     /// themselves.
     pub(crate) fn lock_shared(&mut self, engine: &Engine, table: TableId) -> Result<()> {
-        if self.locked_tables.contains(&table) {
+        if self.has_locked(table) {
             return Ok(());
         }
         ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
-        self.locked_tables.push(table);
+        self.held.lock().tables.push(table);
         // Nobody attaches to the table now.
         for attached in engine.attached(table).iter().flat_map(|known| known.iter()) {
             for &target in &attached.writes {
@@ -219,7 +262,7 @@ impl Open {
 
     /// Returns whether it has written to a table, or may.
     pub(crate) fn has_locked(&self, table: TableId) -> bool {
-        self.locked_tables.contains(&table)
+        self.held.lock().tables.contains(&table)
     }
 
     /// Returns how many savepoints there are.
@@ -232,7 +275,7 @@ impl Open {
         let savepoint = self.transaction.savepoint();
         self.changes.savepoint(savepoint);
         let settings = settings.clone();
-        let (name, deferred) = (name.to_owned(), self.deferred.clone());
+        let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
         self.savepoints.push(NamedSavepoint { name, savepoint, settings, deferred });
     }
 
@@ -244,7 +287,7 @@ impl Open {
         self.transaction.rollback_to(target.savepoint);
         self.changes.rollback_to(engine, target.savepoint);
         self.failed = false;
-        self.deferred = target.deferred.clone();
+        self.held.lock().deferred = target.deferred.clone();
         Ok(target.settings.clone())
     }
 

@@ -28,6 +28,7 @@ use crate::plan::profile::Profile;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
 use crate::session::transaction::{Modes, Open};
+use crate::session::worker::Worker;
 use crate::session::{Execution, Parsed, Session, read_only};
 use crate::settings::Settings;
 use crate::system::SystemNames;
@@ -140,9 +141,9 @@ impl Session {
                 self.begin_chained(modes);
             }
             Statement::SetTransaction(modes) if in_block => {
-                if let Some(open) = &mut self.open {
+                if let Some(open) = &self.open {
                     let modes = open.modes.with(modes)?;
-                    open.set_modes(&self.engine, &self.settings, modes, &self.stop)?;
+                    self.worker.begin_with(modes)?;
                 }
             }
             Statement::SetTransaction(_) => self.warn(
@@ -185,35 +186,28 @@ impl Session {
             return Ok(());
         }
         let modes = Modes::of(&self.settings).with(modes)?;
-        let open = match &mut self.open {
-            Some(open) => {
-                open.set_modes(&self.engine, &self.settings, modes, &self.stop)?;
-                open
-            }
-            closed @ None => {
-                closed.insert(Open::begin(&self.engine, &self.settings, modes, &self.stop))
-            }
-        };
+        let open = self.worker.begin_with(modes)?;
         open.in_block = true;
         Ok(())
     }
 
     fn run_savepoint(&mut self, statement: &Statement) -> Result<()> {
-        let Some(open) = self.open.as_mut().filter(|open| open.in_block) else {
+        let Session { worker: Worker { around, settings, open, .. }, cursors, .. } = self;
+        let Some(open) = open.as_mut().filter(|open| open.in_block) else {
             return Err(Error::new(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
                 format!("{} can only be used in transaction blocks", savepoint_word(statement)),
             ));
         };
         match statement {
-            Statement::Savepoint(name) => open.savepoint(&name.value, &self.settings),
+            Statement::Savepoint(name) => open.savepoint(&name.value, settings),
             Statement::Release(name) => {
                 open.release(&name.value)?;
-                self.cursors.release(open.savepoint_count());
+                cursors.release(open.savepoint_count());
             }
             Statement::RollbackTo(name) => {
-                self.settings = open.rollback_to(&self.engine, &name.value)?;
-                self.cursors.rollback_to(open.savepoint_count());
+                *settings = open.rollback_to(&around.engine, &name.value)?;
+                cursors.rollback_to(open.savepoint_count());
             }
             _ => unreachable!("the caller passes savepoint statements only"),
         }
@@ -284,11 +278,12 @@ impl Session {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
-        let open = self.open.as_mut().expect("a statement was begun");
+        let Worker { around, open, .. } = &mut self.worker;
+        let open = open.as_mut().expect("a statement was begun");
         if open.modes.read_only {
             return Err(read_only(tag));
         }
-        let mut ddl = open.ddl(&self.engine, self.constants.search_path(), eval);
+        let mut ddl = open.ddl(&around.engine, around.constants.search_path(), eval);
         let done = run(&mut ddl)?;
         let notices = std::mem::take(&mut ddl.notices);
         drop(ddl);

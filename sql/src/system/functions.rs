@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use types::datatype::RegKind;
+use types::datum::{Nested, Record};
+use types::expr::Routine;
 use types::system::SystemSource;
 use types::{DataType, Datum, SqlType};
 
@@ -19,7 +21,7 @@ use crate::system::shape::PG_CATALOG;
 use crate::system::snapshot::Snapshot;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
-use crate::system::{SystemRowSource, names, pg_proc, privileges, session, user_functions};
+use crate::system::{Row, SystemRowSource, names, pg_proc, privileges, session, user_functions};
 
 /// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
 pub(super) type Arguments<'a> = &'a [Datum];
@@ -70,6 +72,12 @@ impl SystemSource for SystemRowSource {
         call(self, &snapshot.objects, function, arguments).map_err(Error::into_value_error)
     }
 
+    fn call_routine(&self, routine: &Routine, arguments: Vec<Datum>) -> types::Result<Datum> {
+        let rows = self.routines.rows(self, routine, arguments);
+        let row = rows.map_err(Error::into_value_error)?.into_iter().next();
+        Ok(row.map_or(Datum::Null, |row| value_of(routine, row)))
+    }
+
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
         names::name_of(&self.viewer(), &Snapshot::of(&self.catalog).objects, kind, oid)
     }
@@ -78,6 +86,17 @@ impl SystemSource for SystemRowSource {
         let snapshot = Snapshot::of(&self.catalog);
         names::oid_of(&self.viewer(), &snapshot.objects, kind, text)
             .map_err(Error::into_value_error)
+    }
+}
+
+/// Returns the value of a function that returns a row of these columns.
+fn value_of(routine: &Routine, mut row: Row) -> Datum {
+    match &routine.fields {
+        Some(fields) => {
+            let record = Record { of: None, fields: Arc::clone(fields), values: row };
+            Datum::Nested(Nested::Record(Arc::new(record)))
+        }
+        None => row.pop().unwrap_or(Datum::Null),
     }
 }
 
@@ -216,16 +235,19 @@ fn defined(
             let built_in = || pg_proc::by_oid(first).map(|one| one.argument_list());
             text_or_null(of_users.or_else(built_in))
         }
-        "pg_get_functiondef" => {
-            text_or_null(of_user_function(source, first, |names, one| names.definition(one)))
-        }
         "pg_get_function_result" => {
             let of_users = of_user_function(source, first, |names, one| names.result(one));
             let built_in = || pg_proc::by_oid(first)?.result.map(|one| one.sql_name().to_owned());
-            text_or_null(of_users.or_else(built_in))
+            text_or_null(of_users.unwrap_or_else(built_in))
         }
-        "pg_get_function_sqlbody"
-        | "pg_get_ruledef"
+        "pg_get_functiondef" | "pg_get_function_sqlbody" => {
+            let text = of_user_function(source, first, |names, one| match function {
+                "pg_get_functiondef" => Some(names.definition(one)),
+                _ => names.body(one),
+            });
+            text_or_null(text.flatten())
+        }
+        "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_triggerdef"

@@ -110,6 +110,10 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::CompatibleArray => {
             f(T::CompatibleArray, (false, 'p', 'P', false), ('d', 'x'), "anycompatiblearray_")
         }
+        T::AnyNonArray => f(T::AnyNonArray, pseudo, INTEGER, "anynonarray_"),
+        T::CompatibleNonArray => {
+            f(T::CompatibleNonArray, pseudo, INTEGER, "anycompatiblenonarray_")
+        }
         T::Compatible => f(T::Compatible, pseudo, INTEGER, "anycompatible_"),
         T::Array(element) => {
             let align = if of(*element)?.align == 'd' { 'd' } else { 'i' };

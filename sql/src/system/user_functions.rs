@@ -6,7 +6,7 @@ use types::{DataType, Datum, SqlType};
 use crate::assemble;
 use crate::ast::Volatility;
 use crate::catalog::Catalog;
-use crate::catalog::function::{Function, ParameterRecord, ReturnRecord};
+use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
 use crate::system::Row;
 use crate::system::definition::{self, identifier, qualified};
@@ -33,35 +33,52 @@ impl Names<'_> {
 
     /// `pg_get_function_arguments`, and without defaults `pg_get_function_identity_arguments`.
     pub(super) fn arguments(&self, function: &Function, defaults: bool) -> String {
-        let parameters = function.record.parameters.iter().zip(&function.parameters);
-        let parameter = |(record, sql_type): (&ParameterRecord, &SqlType)| {
-            let mut text = match record.name.as_str() {
-                "" => String::new(),
-                name => format!("{} ", identifier(name)),
+        let is_procedure = function.record.is_procedure();
+        let parameter = |one: &Declared<'_>| {
+            let mut text = match one.mode {
+                Mode::In if is_procedure => "IN ".to_owned(),
+                Mode::In | Mode::Table => String::new(),
+                Mode::Out => "OUT ".to_owned(),
+                Mode::InOut => "INOUT ".to_owned(),
+                Mode::Variadic => "VARIADIC ".to_owned(),
             };
-            text.push_str(&self.shown(*sql_type));
-            if let Some(default) = record.default.as_ref().filter(|_| defaults) {
-                let default = default_text(self.catalog, default, *sql_type);
+            if !one.name.is_empty() {
+                text.push_str(&identifier(one.name));
+                text.push(' ');
+            }
+            text.push_str(&self.shown_oid(one.type_oid));
+            if let Some(default) = one.default.filter(|_| defaults) {
+                let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
+                let default = default_text(self.catalog, default, sql_type);
                 text.push_str(&format!(" DEFAULT {default}"));
             }
             text
         };
-        parameters.map(parameter).collect::<Vec<_>>().join(", ")
+        let declared = function.record.declared();
+        let shown = declared.iter().filter(|one| one.mode != Mode::Table);
+        shown.map(parameter).collect::<Vec<_>>().join(", ")
     }
 
-    /// `pg_get_function_result`
-    pub(super) fn result(&self, function: &Function) -> String {
-        match &function.record.returns {
-            ReturnRecord::Value(_) => self.shown(function.columns[0].1),
-            ReturnRecord::Set(_) => format!("SETOF {}", self.shown(function.columns[0].1)),
-            ReturnRecord::Table(_) => {
-                let column = |(name, sql_type): &(String, SqlType)| {
-                    format!("{} {}", identifier(name), self.shown(*sql_type))
+    fn shown_oid(&self, oid: u32) -> String {
+        self.catalog.shown_type_with(oid, -1, self.path).unwrap_or_else(|| oid.to_string())
+    }
+
+    /// `pg_get_function_result`; procedures have none.
+    pub(super) fn result(&self, function: &Function) -> Option<String> {
+        if function.record.is_procedure() {
+            return None;
+        }
+        Some(match &function.record.returns {
+            ReturnRecord::Value(oid) => self.shown_oid(*oid),
+            ReturnRecord::Set(oid) => format!("SETOF {}", self.shown_oid(*oid)),
+            ReturnRecord::Table(columns) => {
+                let column = |(name, oid): &(String, u32)| {
+                    format!("{} {}", identifier(name), self.shown_oid(*oid))
                 };
-                let columns: Vec<String> = function.columns.iter().map(column).collect();
+                let columns: Vec<String> = columns.iter().map(column).collect();
                 format!("TABLE({})", columns.join(", "))
             }
-        }
+        })
     }
 
     /// `regprocedure`: `f(integer,text)`
@@ -85,15 +102,32 @@ impl Names<'_> {
         found.iter().any(|one| one.record.number == function.record.number)
     }
 
+    /// `pg_get_function_sqlbody`: a body that is no text.
+    pub(super) fn body(&self, function: &Function) -> Option<String> {
+        let record = &function.record;
+        record.search_path.as_ref()?;
+        Some(match *record.is_expression {
+            true => {
+                let value = record.body.strip_prefix("SELECT ").unwrap_or(&record.body);
+                format!("RETURN {value}")
+            }
+            false => format!("BEGIN ATOMIC\n {}\nEND", terminated(&record.body)),
+        })
+    }
+
     /// `pg_get_functiondef`
     pub(super) fn definition(&self, function: &Function) -> String {
         let record = &function.record;
         let mut text = format!(
-            "CREATE OR REPLACE FUNCTION {}({})\n RETURNS {}\n LANGUAGE sql\n",
+            "CREATE OR REPLACE {} {}({})\n",
+            record.noun().to_uppercase(),
             qualified(&record.schema, &record.name),
             self.arguments(function, true),
-            self.result(function)
         );
+        if let Some(result) = self.result(function) {
+            text.push_str(&format!(" RETURNS {result}\n"));
+        }
+        text.push_str(" LANGUAGE sql\n");
         let mut words = Vec::new();
         match record.volatility {
             Volatility::Immutable => words.push("IMMUTABLE"),
@@ -106,17 +140,37 @@ impl Names<'_> {
         if !words.is_empty() {
             text.push_str(&format!(" {}\n", words.join(" ")));
         }
-        match &record.search_path {
-            None => text.push_str(&format!("AS $function${}$function$\n", record.body)),
-            Some(_) => text.push_str(&format!("BEGIN ATOMIC\n {};\nEND\n", record.body)),
+        match self.body(function) {
+            None => {
+                let quote = dollar_quote(record);
+                text.push_str(&format!("AS {quote}{}{quote}\n", record.body));
+            }
+            Some(body) => text.push_str(&format!("{body}\n")),
         }
         text
     }
 }
 
+/// Returns the dollar quotes that a body stands between.
+fn dollar_quote(record: &FunctionRecord) -> String {
+    let mut tag = record.noun().to_owned();
+    while record.body.contains(&format!("${tag}$")) {
+        tag.push('x');
+    }
+    format!("${tag}$")
+}
+
+/// Returns statements with a semicolon behind the last one, which those of old records are without.
+fn terminated(body: &str) -> String {
+    match body.is_empty() || body.ends_with(';') {
+        true => body.to_owned(),
+        false => format!("{body};"),
+    }
+}
+
 /// Returns the text of a default as PostgreSQL writes it, with what was left to be understood.
-fn default_text(catalog: &Catalog, text: &str, sql_type: SqlType) -> String {
-    let bound = assemble::expression(catalog, text, &[], Some(sql_type));
+fn default_text(catalog: &Catalog, text: &str, sql_type: Option<SqlType>) -> String {
+    let bound = assemble::expression(catalog, text, &[], sql_type);
     bound.map_or_else(
         |_| text.to_owned(),
         |bound| definition::without_casts(&bound, &|_| String::new()),
@@ -145,21 +199,23 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
     let record = &function.record;
     let schema = objects.namespace_named(&record.schema).map_or(0, |namespace| namespace.oid);
     let taken = record.parameters.iter().map(|one| one.type_oid);
-    let returned = match &record.returns {
-        ReturnRecord::Table(columns) => columns.as_slice(),
-        _ => &[],
-    };
-    let names: Vec<Datum> = record
-        .parameters
-        .iter()
-        .map(|one| &one.name)
-        .chain(returned.iter().map(|(name, _)| name))
-        .map(text)
-        .collect();
-    let named = record.parameters.iter().any(|one| !one.name.is_empty()) || !returned.is_empty();
-    let all = taken.clone().chain(returned.iter().map(|(_, number)| *number)).map(oid).collect();
-    let modes = taken.clone().map(|_| char('i')).chain(returned.iter().map(|_| char('t')));
-    let or_null = |value: Datum| if returned.is_empty() { Datum::Null } else { value };
+    let declared = record.declared();
+    let names: Vec<Datum> = declared.iter().map(|one| text(one.name)).collect();
+    let named = declared.iter().any(|one| !one.name.is_empty());
+    let all = declared.iter().map(|one| oid(one.type_oid)).collect();
+    let modes = declared.iter().map(|one| {
+        char(match one.mode {
+            Mode::In => 'i',
+            Mode::Out => 'o',
+            Mode::InOut => 'b',
+            Mode::Variadic => 'v',
+            Mode::Table => 't',
+        })
+    });
+    let plain = declared.iter().all(|one| one.mode == Mode::In);
+    let or_null = |value: Datum| if plain { Datum::Null } else { value };
+    let variadic = declared.iter().find(|one| one.mode == Mode::Variadic);
+    let variadic = variadic.and_then(|_| Some(function.parameters.last()?.base.element()?.oid()));
     let body = if record.search_path.is_none() { record.body.as_str() } else { "" };
     let defaults = record.parameters.len() - function.required();
     shape.row([
@@ -170,7 +226,8 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
         ("prolang", oid(SQL)),
         ("procost", Datum::Float4(100.0)),
         ("prorows", Datum::Float4(if function.is_set() { 1_000.0 } else { 0.0 })),
-        ("prokind", char('f')),
+        ("provariadic", oid(variadic.unwrap_or(0))),
+        ("prokind", char(if record.is_procedure() { 'p' } else { 'f' })),
         ("proretset", Datum::Bool(function.is_set())),
         ("proisstrict", Datum::Bool(record.strict)),
         ("provolatile", volatility(function)),
@@ -190,11 +247,13 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
 pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> Row {
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
+    let is_procedure = record.is_procedure();
     let result = match function.columns.as_slice() {
-        [(_, sql_type)] => *sql_type,
+        [(_, sql_type)] if !function.is_row() => *sql_type,
         _ => DataType::Record.into(),
     };
     let (data_type, udt_schema, udt_name) = named(objects, result);
+    let of_result = |value: Datum| if is_procedure { Datum::Null } else { value };
     let body = Some(record.body.as_str()).filter(|_| record.search_path.is_none());
     let yes_or_no = |value: bool| text(if value { "YES" } else { "NO" });
     shape.row([
@@ -204,19 +263,19 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
         ("routine_catalog", text(DATABASE_NAME)),
         ("routine_schema", text(&record.schema)),
         ("routine_name", text(&record.name)),
-        ("routine_type", text("FUNCTION")),
-        ("data_type", text(data_type)),
-        ("type_udt_catalog", text(DATABASE_NAME)),
-        ("type_udt_schema", text(udt_schema)),
-        ("type_udt_name", text(udt_name)),
-        ("dtd_identifier", text("0")),
+        ("routine_type", text(record.noun().to_uppercase())),
+        ("data_type", of_result(text(data_type))),
+        ("type_udt_catalog", of_result(text(DATABASE_NAME))),
+        ("type_udt_schema", of_result(text(udt_schema))),
+        ("type_udt_name", of_result(text(udt_name))),
+        ("dtd_identifier", of_result(text("0"))),
         ("routine_body", text("SQL")),
         ("routine_definition", text_or_null(body)),
         ("external_language", text("SQL")),
         ("parameter_style", text("GENERAL")),
         ("is_deterministic", yes_or_no(record.volatility == Volatility::Immutable)),
         ("sql_data_access", text("MODIFIES")),
-        ("is_null_call", yes_or_no(record.strict)),
+        ("is_null_call", of_result(yes_or_no(record.strict))),
         ("schema_level_routine", text("YES")),
         ("max_dynamic_result_sets", int4(0)),
         ("security_type", text("INVOKER")),
@@ -234,17 +293,16 @@ pub(super) fn parameters(
     function: &Function,
 ) -> Vec<Row> {
     let record = &function.record;
-    let returned = match &record.returns {
-        ReturnRecord::Table(_) => function.columns.as_slice(),
-        _ => &[],
-    };
-    let taken = record.parameters.iter().zip(&function.parameters);
-    let taken = taken.map(|(one, sql_type)| ("IN", &one.name, *sql_type, one.default.as_ref()));
-    let returned = returned.iter().map(|(name, sql_type)| ("OUT", name, *sql_type, None));
-    let row = |(at, (mode, name, sql_type, default)): (usize, (&str, &String, SqlType, _))| {
-        let (data_type, udt_schema, udt_name) = named(objects, sql_type);
-        let default: Option<&String> = default;
-        let default = default.map(|text| default_text(catalog, text, sql_type));
+    let row = |(at, one): (usize, &Declared<'_>)| {
+        let sql_type = catalog.stored_type(one.type_oid, -1).ok();
+        let (data_type, udt_schema, udt_name) =
+            named(objects, sql_type.unwrap_or(DataType::Unknown.into()));
+        let default = one.default.map(|text| default_text(catalog, text, sql_type));
+        let mode = match one.mode {
+            Mode::In | Mode::Variadic => "IN",
+            Mode::Out | Mode::Table => "OUT",
+            Mode::InOut => "INOUT",
+        };
         shape.row([
             ("specific_catalog", text(DATABASE_NAME)),
             ("specific_schema", text(&record.schema)),
@@ -253,7 +311,7 @@ pub(super) fn parameters(
             ("parameter_mode", text(mode)),
             ("is_result", text("NO")),
             ("as_locator", text("NO")),
-            ("parameter_name", text_or_null(Some(name).filter(|name| !name.is_empty()))),
+            ("parameter_name", text_or_null(Some(one.name).filter(|name| !name.is_empty()))),
             ("data_type", text(data_type)),
             ("udt_catalog", text(DATABASE_NAME)),
             ("udt_schema", text(udt_schema)),
@@ -262,5 +320,5 @@ pub(super) fn parameters(
             ("parameter_default", text_or_null(default)),
         ])
     };
-    taken.chain(returned).enumerate().map(row).collect()
+    record.declared().iter().enumerate().map(row).collect()
 }

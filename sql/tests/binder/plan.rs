@@ -180,6 +180,10 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
                     format!("{}({})", sets::signature(*function).name, texts(arguments))
                 }
                 SetCall::Value(value) => text(value),
+                SetCall::Routine { routine, arguments, .. } => {
+                    let arguments: Vec<String> = arguments.iter().map(text).collect();
+                    format!("{}({})", routine.name, arguments.join(", "))
+                }
             };
             let calls: Vec<String> = sets.functions.iter().map(call).collect();
             let ordinality = if sets.ordinality { " with ordinality" } else { "" };

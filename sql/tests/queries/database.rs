@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
@@ -289,7 +289,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         changed: None,
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
-        view: OnceLock::new(),
+        view: Arc::default(),
     }
 }
 

@@ -194,12 +194,18 @@ impl Transaction {
     /// become visible to the reads that follow; writes staged from now on are not visible to them
     /// until the next call (a statement does not see its own effects).
     pub fn begin_statement(&self) {
+        self.rows_read.store(0, Ordering::Relaxed);
+        self.request.clear();
+        self.begin_inner_statement();
+    }
+
+    /// Begins a statement within the present one, part of the same request: see
+    /// [`Transaction::begin_statement`]. [`Transaction::resume_statement`] ends it.
+    pub fn begin_inner_statement(&self) {
         let staged_through = match self.staged.load(Ordering::Acquire) {
             true => self.staging.lock().last_sequence(),
             false => Sequence(Sequence::STAGED),
         };
-        self.rows_read.store(0, Ordering::Relaxed);
-        self.request.clear();
         let mut statement = self.statement.lock();
         statement.staged_through = staged_through;
         if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {

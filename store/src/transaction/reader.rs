@@ -214,6 +214,14 @@ impl Transaction {
         StatementView { snapshot, spec }
     }
 
+    /// Goes on with a statement, after others within it: what it sees is what it saw.
+    pub fn resume_statement(&self, view: &StatementView) {
+        let mut statement = self.statement.lock();
+        statement.staged_through = view.spec.staged_through;
+        statement.now_micros = view.spec.now_micros;
+        statement.snapshot = Some(Arc::clone(&view.snapshot));
+    }
+
     /// Returns a reader of a table that sees what the present statement sees.
     ///
     /// # Errors

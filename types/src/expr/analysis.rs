@@ -38,6 +38,7 @@ impl Expr {
             | Expr::Call { data_type, .. }
             | Expr::Case { data_type, .. }
             | Expr::Coalesce { data_type, .. } => *data_type,
+            Expr::Routine { routine, .. } => routine.result,
             Expr::Cast { to, .. } => to.base,
             Expr::Domain { operand, .. } => operand.data_type(),
             Expr::And(_)
@@ -58,6 +59,7 @@ impl Expr {
             | Expr::Not(operand)
             | Expr::IsNull(operand) => visit(operand),
             Expr::Call { arguments: operands, .. }
+            | Expr::Routine { arguments: operands, .. }
             | Expr::And(operands)
             | Expr::Or(operands)
             | Expr::Coalesce { operands, .. } => operands.iter().for_each(visit),
@@ -113,6 +115,9 @@ impl Expr {
                 arguments: arguments.into_iter().map(change).collect(),
                 data_type,
             },
+            Expr::Routine { routine, arguments } => {
+                Expr::Routine { routine, arguments: arguments.into_iter().map(change).collect() }
+            }
             Expr::And(operands) => Expr::And(operands.into_iter().map(change).collect()),
             Expr::Or(operands) => Expr::Or(operands.into_iter().map(change).collect()),
             Expr::InList { operand, list } => Expr::InList {
@@ -134,7 +139,7 @@ impl Expr {
     }
 
     /// Returns whether some node of the expression satisfies `test`.
-    fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+    pub(super) fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         let mut found = test(self);
         self.for_each_child(&mut |child| found = found || child.any(test));
         found
@@ -146,6 +151,7 @@ impl Expr {
             Expr::Call { function, .. } => {
                 function::signature(*function).volatility != Volatility::Immutable
             }
+            Expr::Routine { routine, .. } => !routine.is_immutable,
             Expr::Cast { from, to, .. } => !cast::is_immutable(*from, to.base),
             Expr::Domain { checks, .. } => !checks.is_immutable(),
             _ => false,
@@ -158,6 +164,7 @@ impl Expr {
             Expr::Call { function, .. } => {
                 function::signature(*function).volatility == Volatility::Volatile
             }
+            Expr::Routine { routine, .. } => routine.is_volatile,
             _ => false,
         })
     }

@@ -33,6 +33,10 @@ impl Expr {
     ///
     /// What PostgreSQL raises for the same values; the first failing row decides which.
     pub fn eval_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
+        // What a function of users does is done once.
+        if self.calls_routines() {
+            return self.eval_rows(batch, context);
+        }
         match evaluate(self, Rows { batch, selection: None }, context) {
             Ok(operand) => Ok(operand.into_vector(self.data_type(), batch.row_count)),
             Err(_) => self.eval_rows(batch, context),
@@ -62,6 +66,9 @@ impl Expr {
         selection: &[u32],
         context: &EvalContext,
     ) -> Result<Vector> {
+        if self.calls_routines() {
+            return self.eval_rows(&batch.take(selection), context);
+        }
         let rows = Rows { batch, selection: Some(selection) };
         match evaluate(self, rows, context) {
             Ok(operand) => Ok(operand.into_vector(self.data_type(), selection.len())),
@@ -76,6 +83,9 @@ impl Expr {
     ///
     /// Those of [`Expr::eval_batch`].
     pub fn filter_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
+        if self.calls_routines() {
+            return self.filter_rows(batch, context);
+        }
         match filter(self, Rows { batch, selection: None }, context) {
             Ok(selection) => Ok(selection),
             Err(_) => self.filter_rows(batch, context),
@@ -165,6 +175,14 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
                 operands.push(evaluate(argument, rows, context)?);
             }
             call(*function, &operands, *data_type, rows.count(), context)
+        }
+        Expr::Routine { routine, .. } => {
+            let mut vector = Vector::new(routine.result, rows.count());
+            for index in 0..position(rows.count()) {
+                let row = rows.batch.row(rows.row(index) as usize);
+                vector.push(&expr.eval_row(&row, context)?);
+            }
+            Ok(Operand::Vector(Cow::Owned(vector)))
         }
         Expr::Cast { operand, from, to, explicit } => match evaluate(operand, rows, context)? {
             Operand::Constant(value) => {

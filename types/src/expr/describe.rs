@@ -36,6 +36,9 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
         Expr::Call { function, arguments, .. } => {
             write_call(function::signature(*function).name, arguments, names, out);
         }
+        Expr::Routine { routine, arguments } => {
+            write_call(&routine.name, arguments, names, out);
+        }
         Expr::Cast { operand, to, .. } => {
             out.push('(');
             write_expr(operand, names, out);
@@ -99,6 +102,7 @@ fn write_operand(expr: &Expr, names: Names<'_>, out: &mut String) {
         | Expr::Cast { .. }
         | Expr::Domain { .. }
         | Expr::Case { .. }
+        | Expr::Routine { .. }
         | Expr::Coalesce { .. } => true,
         Expr::Call { function, .. } => !function::is_operator(function::signature(*function).name),
         _ => false,

@@ -5,7 +5,7 @@
 
 use super::{EvalContext, Expr};
 use crate::datum::Datum;
-use crate::error::{Error, Result, Violation, sqlstate};
+use crate::error::{Error, Result, Subject, sqlstate};
 
 /// What a domain demands of its values, and the domains that it is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,12 +58,12 @@ impl DomainChecks {
     }
 
     fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
-        let violation = Violation {
-            schema: self.schema.clone(),
-            data_type: self.name.clone(),
+        let subject = Subject {
+            data_type: Some((self.schema.clone(), self.name.clone())),
             constraint: constraint.map(str::to_owned),
+            ..Subject::default()
         };
-        Error { violation: Some(Box::new(violation)), ..Error::new(code, message) }
+        Error { subject: Some(Box::new(subject)), ..Error::new(code, message) }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
             error.message,
             "value for domain posint violates check constraint \"posint_check\""
         );
-        let constraint = error.violation.and_then(|violation| violation.constraint);
+        let constraint = error.subject.and_then(|subject| subject.constraint);
         assert_eq!(constraint.as_deref(), Some("posint_check"));
         let strict = DomainChecks { not_null: true, ..checks.clone() };
         let error = strict.check(&Datum::Null, &EvalContext::default()).unwrap_err();

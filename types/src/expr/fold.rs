@@ -70,7 +70,10 @@ fn is_failing_constant(expr: &Expr) -> bool {
 /// strict call with a constant NULL among its arguments is NULL, and the others are never computed.
 fn compute(node: Expr, context: &EvalContext) -> Expr {
     let ready = match &node {
-        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => false,
+        Expr::Constant { .. }
+        | Expr::Column { .. }
+        | Expr::Parameter { .. }
+        | Expr::Routine { .. } => false,
         Expr::Call { function, arguments, .. } => {
             let signature = function::signature(*function);
             let null = signature.strict

@@ -55,6 +55,7 @@ impl Expr {
             }
             Expr::Column { .. }
             | Expr::Parameter { .. }
+            | Expr::Routine { .. }
             | Expr::Domain { .. }
             | Expr::IsNull(_)
             | Expr::IsDistinct { .. }

@@ -23,6 +23,7 @@ mod implication;
 mod kernel_arithmetic;
 mod kernel_compare;
 mod operand;
+mod routine;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use crate::function::FunctionId;
 pub use self::domain::DomainChecks;
 pub use crate::context::EvalContext;
 pub use crate::function::CompareOp;
+pub use crate::routine::Routine;
 
 /// A bound expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +72,13 @@ pub enum Expr {
         arguments: Vec<Expr>,
         /// The type of the result.
         data_type: DataType,
+    },
+    /// A call of a function that a user has defined, and that is more than an expression.
+    Routine {
+        /// Which one.
+        routine: Arc<Routine>,
+        /// The arguments, already of the types that the function takes.
+        arguments: Vec<Expr>,
     },
     /// A cast, explicit or made by the binder.
     Cast {

@@ -27,6 +27,10 @@ impl Expr {
                 }
                 function::call(*function, &values, context)
             }
+            Expr::Routine { routine, arguments } => {
+                let values = arguments.iter().map(|argument| argument.eval_row(row, context));
+                routine.call(values.collect::<Result<_>>()?, context)
+            }
             Expr::Cast { operand, from, to, explicit } => {
                 let value = operand.eval_row(row, context)?;
                 cast::cast(&value, *from, *to, *explicit, context)

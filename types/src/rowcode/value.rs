@@ -55,7 +55,9 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::AnyEnum
+        | DataType::AnyNonArray
         | DataType::CompatibleArray
+        | DataType::CompatibleNonArray
         | DataType::Compatible => None,
     }
 }
@@ -202,7 +204,9 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::AnyArray
         | DataType::AnyElement
         | DataType::AnyEnum
+        | DataType::AnyNonArray
         | DataType::CompatibleArray
+        | DataType::CompatibleNonArray
         | DataType::Compatible => sink.put_nested(nested::read(bytes, data_type)?),
         DataType::Numeric => {
             let number = read_numeric(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;

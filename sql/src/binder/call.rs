@@ -1,0 +1,140 @@
+//! CALL: the statements of a procedure, run once.
+//!
+//! Source: PostgreSQL's `ExecuteCallStmt` (functioncmds.c).
+
+use std::sync::Arc;
+
+use types::{DataType, SqlType};
+
+use crate::ast::FunctionCall;
+use crate::binder::function::{Resolved, takes_call};
+use crate::binder::level::{Binder, Clause};
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
+use crate::binder::typed::Typed;
+use crate::catalog::function::{Function, Mode};
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, OutputColumn, Query};
+
+impl Binder<'_> {
+    /// Binds a call of a procedure; the columns are what it gives back.
+    pub(super) fn bind_procedure(&mut self, call: &FunctionCall) -> Result<Bound> {
+        let position = call.name.position();
+        let bind = |binder: &mut Self| {
+            let values = binder.arguments_of(call)?;
+            let named = binder.functions_named(call)?;
+            let procedures: Vec<_> =
+                named.iter().filter(|one| one.record.is_procedure()).cloned().collect();
+            if procedures.is_empty() {
+                return Err(binder.no_procedure(call, &values));
+            }
+            binder.resolve_procedure(call, procedures, values)
+        };
+        let (resolved, level) = self.within(Scope::default(), Clause::Call, bind)?;
+        if !level.subqueries.is_empty() {
+            let message = "cannot use subquery in CALL argument";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+        }
+        let columns: Vec<OutputColumn> = match resolved.function.is_row() {
+            true => resolved.columns.iter().map(output).collect(),
+            false => Vec::new(),
+        };
+        let made = self.set_routine(call, resolved, None);
+        let mut rows = Rows::unit();
+        rows.project_set(vec![made], false);
+        Ok(Bound::Query(Query { plan: rows.plan, columns }))
+    }
+
+    fn no_procedure(&self, call: &FunctionCall, values: &[Typed]) -> Error {
+        let types: Vec<_> = values.iter().map(|value| value.sql_type).collect();
+        let shown = self.shown_user(call, &types);
+        let position = call.name.position();
+        let message = format!("procedure {shown} does not exist");
+        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+            .with_hint(
+                "No procedure matches the given name and argument types. \
+                 You might need to add explicit type casts.",
+            )
+            .at(position)
+    }
+}
+
+/// A call without the arguments that stand for what is only given back.
+struct Reduced {
+    function: Arc<Function>,
+    call: FunctionCall,
+    values: Vec<Typed>,
+}
+
+/// Returns the call without the arguments for OUT parameters, if it has one for each of them.
+fn reduced(function: &Arc<Function>, call: &FunctionCall, values: &[Typed]) -> Option<Reduced> {
+    let declared = function.record.declared();
+    let mut outs = declared.iter().filter(|one| one.mode == Mode::Out).count();
+    let mut taken = FunctionCall { arguments: Vec::new(), ..call.clone() };
+    let mut given = Vec::new();
+    for (at, (argument, value)) in call.arguments.iter().zip(values).enumerate() {
+        let parameter = match &argument.name {
+            None => declared.get(at),
+            Some(name) => declared.iter().find(|one| one.name == name.value),
+        };
+        if parameter.is_some_and(|one| one.mode == Mode::Out) {
+            outs = outs.checked_sub(1)?;
+            continue;
+        }
+        taken.arguments.push(argument.clone());
+        given.push(value.clone());
+    }
+    let function = Arc::clone(function);
+    (outs == 0).then_some(Reduced { function, call: taken, values: given })
+}
+
+impl Binder<'_> {
+    fn resolve_procedure(
+        &mut self,
+        call: &FunctionCall,
+        procedures: Vec<Arc<Function>>,
+        values: Vec<Typed>,
+    ) -> Result<Resolved> {
+        let calls = procedures.iter().filter_map(|one| reduced(one, call, &values));
+        let mut calls: Vec<Reduced> = calls.filter(Reduced::is_taken).collect();
+        let best = calls.iter().map(Reduced::exact).max().unwrap_or_default();
+        calls.retain(|one| one.exact() == best);
+        let types: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        match calls.len() {
+            0 => Err(self.no_procedure(call, &values)),
+            1 => {
+                let Reduced { function, call, values } = calls.remove(0);
+                self.resolve_user_call(&call, vec![function], values)
+            }
+            _ => {
+                let message = format!("procedure {} is not unique", self.shown_user(call, &types));
+                Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
+                    .with_hint(
+                        "Could not choose a best candidate procedure. \
+                         You might need to add explicit type casts.",
+                    )
+                    .at(call.name.position()))
+            }
+        }
+    }
+}
+
+impl Reduced {
+    fn types(&self) -> Vec<DataType> {
+        self.values.iter().map(Typed::base).collect()
+    }
+
+    fn is_taken(&self) -> bool {
+        takes_call(&self.function, &self.call, &self.types())
+    }
+
+    /// Returns how many arguments are of the very types.
+    fn exact(&self) -> usize {
+        let pairs = self.types().into_iter().zip(&self.function.parameters);
+        pairs.filter(|(from, to)| *from == to.base).count()
+    }
+}
+
+fn output((name, sql_type): &(String, SqlType)) -> OutputColumn {
+    OutputColumn { name: name.clone(), sql_type: *sql_type, origin: None }
+}

@@ -1,0 +1,450 @@
+//! Bodies of functions that users define.
+//!
+//! A body is in a world of its own: it sees its arguments and what it names, nothing of the query
+//! around the call. Names of columns come before those of parameters, as in PostgreSQL; `f.x` and
+//! `$1` are parameters, too.
+//!
+//! Source: PostgreSQL's `check_sql_fn_retval` (functions.c), `inline_function` and
+//! `inline_set_returning_function` (clauses.c).
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::datatype::composite::{Attribute, CompositeType};
+use types::datum::Record;
+use types::expr::{Expr, Routine};
+use types::{DataType, SqlType};
+
+use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
+use crate::binder::function::Resolved;
+use crate::binder::level::{Binder, Clause};
+use crate::binder::parameters::Parameters;
+use crate::binder::records::{row_expr, row_of};
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
+use crate::binder::system::{SessionConstants, SystemCatalog};
+use crate::binder::tree::is_volatile;
+use crate::binder::typed::{Typed, null};
+use crate::binder::{BoundStatement, prune};
+use crate::catalog::Catalog;
+use crate::catalog::function::Function;
+use crate::catalog::name::SearchPath;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, OutputColumn};
+
+/// Functions in functions, put in place of their calls; more would need too much stack.
+const DEPTH_MAX: usize = 32;
+
+/// `invalid_function_definition`
+const INVALID_DEFINITION: &str = "42P13";
+
+/// What parameters in the body at hand stand for.
+#[derive(Debug)]
+pub(super) struct Frame {
+    function: Arc<Function>,
+    values: Vec<Typed>,
+    /// Numbers of the functions around it, and its own.
+    chain: Vec<u32>,
+}
+
+impl Frame {
+    /// Returns where the body looks for names, unless it is where the caller does.
+    pub(super) fn search_path(&self) -> Option<&SearchPath> {
+        self.function.search_path.as_deref()
+    }
+}
+
+/// A statement of a function's body, bound for a call.
+pub struct BodyStatement {
+    /// The statement.
+    pub bound: BoundStatement,
+    /// Over its columns, the values of the function's row; none if it is not the last statement,
+    /// or the function returns nothing.
+    pub result: Option<Vec<Expr>>,
+}
+
+/// Binds a statement of the body of a function for calls with arguments of these types, which are
+/// its parameters.
+///
+/// # Errors
+///
+/// PostgreSQL's; 42P13 if the last one does not return what the function does.
+pub fn bind_body_statement(
+    function: &Arc<Function>,
+    at: usize,
+    routine: &Routine,
+    world: (&Catalog, &dyn SystemCatalog, &SessionConstants),
+) -> Result<BodyStatement> {
+    let types: Vec<Option<DataType>> = routine.parameters.iter().copied().map(Some).collect();
+    let mut binder = Binder::new(world.0, world.1, world.2, Parameters::new(&types));
+    let values = routine.parameters.iter().zip(&function.parameters).enumerate();
+    let values = values.map(|(index, (base, declared))| {
+        let expr = Expr::Parameter { index, data_type: *base };
+        let sql_type = if declared.base == *base { *declared } else { (*base).into() };
+        Typed { expr, sql_type, position: 1 }
+    });
+    let values: Vec<Typed> = values.collect();
+    let is_last = at + 1 == function.statements.len();
+    let statement = &function.statements[at];
+    let (mut bound, mut result) = binder.in_body(function, values, |binder| {
+        let (bound, columns) = binder.bind_in_body(statement)?;
+        let result = match is_last && routine.result != DataType::Void {
+            true => Some(binder.results(function, routine, columns.as_deref())?),
+            false => None,
+        };
+        Ok((bound, result))
+    })?;
+    prune::finish(&mut bound, &binder.parameters);
+    for expr in result.iter_mut().flatten() {
+        prune::finish_expression(expr, &binder.parameters);
+    }
+    let bound = BoundStatement {
+        bound,
+        parameter_types: binder.parameters.final_types(),
+        parameter_count: binder.parameters.count(),
+        unpopulated: binder.unpopulated,
+    };
+    Ok(BodyStatement { bound, result })
+}
+
+/// Checks the body of a function; of one with polymorphic types nothing but the syntax can be.
+///
+/// # Errors
+///
+/// PostgreSQL's; 42P13 if it does not return what the function does.
+pub fn check_function_body(
+    function: &Arc<Function>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    path: &Arc<SearchPath>,
+) -> Result<()> {
+    for statement in &function.statements {
+        refuse_in_body(statement)?;
+    }
+    if function.is_polymorphic() {
+        return Ok(());
+    }
+    let mut constants = SessionConstants::new();
+    constants.set_search_path(Arc::clone(path));
+    let values = function.parameters.iter().map(|sql_type| Typed {
+        expr: null(sql_type.base),
+        sql_type: *sql_type,
+        position: 1,
+    });
+    let columns = function.columns.clone();
+    let resolved = Resolved { function: Arc::clone(function), values: values.collect(), columns };
+    let (routine, _) = resolved.routine(None);
+    if function.statements.is_empty() && routine.result != DataType::Void {
+        return Err(no_rows_of(&declared(function, &routine, catalog, path)));
+    }
+    for at in 0..function.statements.len() {
+        bind_body_statement(function, at, &routine, (catalog, system, &constants))?;
+    }
+    Ok(())
+}
+
+/// Refuses what no function may do, or not yet.
+fn refuse_in_body(statement: &Statement) -> Result<()> {
+    match statement {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Upsert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Merge(_)
+        | Statement::Call(_) => Ok(()),
+        Statement::Begin { .. }
+        | Statement::Commit { .. }
+        | Statement::Rollback { .. }
+        | Statement::RollbackTo(_)
+        | Statement::Savepoint(_)
+        | Statement::Release(_) => {
+            let message = format!("{} is not allowed in an SQL function", statement.tag());
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        }
+        other => {
+            let what = format!("{} in a function", other.tag());
+            Err(Error::not_supported(what, "Run it as a statement of its own."))
+        }
+    }
+}
+
+/// Returns the error of a body whose last statement returns no rows.
+pub fn no_rows_of(declared: &str) -> Error {
+    let message = format!("return type mismatch in function declared to return {declared}");
+    let detail =
+        "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.".to_owned();
+    Error::new(INVALID_DEFINITION, message).with_detail(detail)
+}
+
+/// Returns the type that a function is declared to return, as messages show it.
+fn declared(
+    function: &Function,
+    routine: &Routine,
+    catalog: &Catalog,
+    path: &SearchPath,
+) -> String {
+    let shown = match function.columns.as_slice() {
+        [(_, sql_type)] if routine.fields.is_none() => {
+            catalog.shown_type_with(sql_type.oid(), -1, path)
+        }
+        _ => None,
+    };
+    shown.unwrap_or_else(|| routine.result.sql_name().to_owned())
+}
+
+/// The columns of a statement's rows, and where they stand.
+type Columns = Vec<OutputColumn>;
+
+impl Binder<'_> {
+    /// Returns what a name in the body of a function stands for, if it is a parameter's.
+    pub(super) fn parameter_named(&self, parts: &[Ident]) -> Option<Typed> {
+        let frame = self.frame.as_ref()?;
+        let record = &frame.function.record;
+        let name = match parts {
+            [name] => name,
+            [function, name] if function.value == record.name => name,
+            _ => return None,
+        };
+        let mut parameters = record.parameters.iter();
+        let at = parameters.position(|one| !one.name.is_empty() && one.name == name.value)?;
+        Some(Typed { position: name.position, ..frame.values.get(at)?.clone() })
+    }
+
+    /// Returns what `$number` stands for in the body of a function; `None` outside of one.
+    pub(super) fn parameter_at(&self, number: usize, position: usize) -> Option<Result<Typed>> {
+        let frame = self.frame.as_ref()?;
+        let value = number.checked_sub(1).and_then(|at| frame.values.get(at));
+        Some(value.map(|value| Typed { position, ..value.clone() }).ok_or_else(|| {
+            let message = format!("there is no parameter ${number}");
+            Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position)
+        }))
+    }
+
+    /// Binds something in the world of a function's body.
+    pub(super) fn in_body<T>(
+        &mut self,
+        function: &Arc<Function>,
+        values: Vec<Typed>,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let mut chain = self.frame.as_ref().map_or(Vec::new(), |frame| frame.chain.clone());
+        if chain.len() >= DEPTH_MAX {
+            let message = format!("functions are nested more than {DEPTH_MAX} deep");
+            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
+        }
+        chain.push(function.record.number);
+        let frame = Frame { function: Arc::clone(function), values, chain };
+        let frame = self.frame.replace(frame);
+        let levels = std::mem::take(&mut self.levels);
+        let named = std::mem::take(&mut self.named);
+        let (trace, view) = (self.trace.take(), self.view.take());
+        let result = bind(self);
+        (self.frame, self.levels, self.named) = (frame, levels, named);
+        (self.trace, self.view) = (trace, view);
+        // Positions in the body mean nothing to the statement.
+        result.map_err(|error| {
+            let context = format!("SQL function \"{}\"", function.record.name);
+            let context = error.context.clone().or(Some(context));
+            Error { position: None, context, ..error }
+        })
+    }
+
+    /// Binds a statement of a body; returns it with its columns, if it has any.
+    fn bind_in_body(&mut self, statement: &Statement) -> Result<(Bound, Option<Columns>)> {
+        let bound = self.bind_statement(statement)?;
+        let columns = bound.columns().map(<[OutputColumn]>::to_vec);
+        Ok((bound, columns))
+    }
+
+    /// Returns whether a function may be put in place of a call: it is not its own part.
+    fn may_inline(&self, function: &Function) -> bool {
+        let number = function.record.number;
+        let is_around = self.frame.as_ref().is_some_and(|frame| frame.chain.contains(&number));
+        !is_around && !function.record.is_procedure()
+    }
+
+    /// Returns the expression of a function that is nothing else, with its arguments put in.
+    pub(super) fn inlined(&mut self, resolved: &Resolved) -> Result<Option<Expr>> {
+        let Resolved { function, values, .. } = resolved;
+        let Some(body) = function.query().and_then(single_expression) else { return Ok(None) };
+        let to = resolved.value_type();
+        let is_row = to.base.is_row() || to.base == DataType::Void;
+        let volatile = |value: &Typed| is_volatile(&value.expr);
+        if is_row || !self.may_inline(function) || values.iter().any(volatile) {
+            return Ok(None);
+        }
+        self.in_body(function, values.clone(), |binder| {
+            let bind = |binder: &mut Self| {
+                let value = binder.bind_expr(body)?;
+                binder.returned(value, to)
+            };
+            let (expr, level) = binder.within(Scope::default(), Clause::Select, bind)?;
+            // What only a query can compute is left to one; what calls itself does not end.
+            let plain = level.subqueries.is_empty()
+                && level.aggregates.is_empty()
+                && level.window_calls.is_empty()
+                && level.set_uses.is_empty()
+                && !expr.calls_routines();
+            Ok(plain.then_some(expr))
+        })
+    }
+
+    /// Returns the query of a function that returns a set, and is not VOLATILE, in place of its
+    /// call in FROM.
+    pub(super) fn inlined_rows(&mut self, resolved: &Resolved) -> Result<Option<Rows>> {
+        let Resolved { function, values, .. } = resolved;
+        let Some(query) = function.query() else { return Ok(None) };
+        let record = &function.record;
+        let is_fit = function.is_set()
+            && record.volatility != Volatility::Volatile
+            && !record.strict
+            && !super::function::is_undefined_record(function)
+            && self.may_inline(function)
+            && !values.iter().any(|value| is_volatile(&value.expr));
+        if !is_fit {
+            return Ok(None);
+        }
+        let function = Arc::clone(function);
+        let (routine, _) = Resolved {
+            function: Arc::clone(&function),
+            values: values.clone(),
+            columns: resolved.columns.clone(),
+        }
+        .routine(None);
+        self.in_body(&function, values.clone(), |binder| {
+            let bound = binder.bind_query(query, true)?;
+            let results = binder.results(&function, &routine, Some(&bound.columns))?;
+            let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+            let mut rows = Rows::new(bound.plan, types);
+            rows.project(results);
+            Ok(Some(rows))
+        })
+    }
+
+    /// Returns the values of a function's row over the columns of its last statement.
+    fn results(
+        &mut self,
+        function: &Arc<Function>,
+        routine: &Routine,
+        columns: Option<&[OutputColumn]>,
+    ) -> Result<Vec<Expr>> {
+        let shown = declared(function, routine, self.catalog, self.search_path());
+        let Some(columns) = columns else { return Err(no_rows_of(&shown)) };
+        let found = columns.iter().enumerate().map(|(index, column)| Typed {
+            expr: Expr::Column { index, data_type: column.sql_type.base },
+            sql_type: column.sql_type,
+            position: 1,
+        });
+        let found: Vec<Typed> = found.collect();
+        if let Some(fields) = &routine.fields {
+            let declared = function.columns.iter().map(|(_, sql_type)| *sql_type);
+            let declared: Vec<SqlType> = declared.collect();
+            let wanted = fields.iter().enumerate().map(|(at, (_, base))| {
+                let of = declared.get(at).filter(|one| one.base == *base);
+                of.copied().unwrap_or_else(|| (*base).into())
+            });
+            let wanted: Vec<SqlType> = wanted.collect();
+            return self.returned_row(found, &wanted, &shown);
+        }
+        if routine.result == DataType::Record {
+            if let [one] = found.as_slice()
+                && one.base().is_row()
+            {
+                return Ok(vec![one.expr.clone()]);
+            }
+            let named = columns.iter().map(|column| Arc::from(column.name.as_str())).zip(found);
+            return Ok(vec![row_of(named.collect(), 1).expr]);
+        }
+        let to = match function.columns.as_slice() {
+            [(_, sql_type)] if sql_type.base == routine.result => *sql_type,
+            _ => routine.result.into(),
+        };
+        if let (DataType::Composite(of), false) = (to.base, is_row(&found, to)) {
+            return self.row_of_columns(found, of, &shown).map(|row| vec![row]);
+        }
+        let [value] = found.as_slice() else {
+            let detail = "Final statement must return exactly one column.".to_owned();
+            return Err(mismatch(&shown, detail));
+        };
+        Ok(vec![self.returned(value.clone(), to)?])
+    }
+
+    /// Returns the columns of a body as the row of a type that the function returns.
+    fn row_of_columns(
+        &mut self,
+        found: Vec<Typed>,
+        of: &'static CompositeType,
+        shown: &str,
+    ) -> Result<Expr> {
+        let wanted: Vec<SqlType> =
+            of.attributes().iter().map(|one: &Attribute| one.sql_type).collect();
+        let values = self.returned_row(found, &wanted, shown)?;
+        Ok(row_expr(Record::of_type(of, Vec::new()), values))
+    }
+
+    fn returned_row(
+        &mut self,
+        found: Vec<Typed>,
+        wanted: &[SqlType],
+        shown: &str,
+    ) -> Result<Vec<Expr>> {
+        let detail = match found.len() {
+            count if count < wanted.len() => Some("Final statement returns too few columns."),
+            count if count > wanted.len() => Some("Final statement returns too many columns."),
+            _ => None,
+        };
+        if let Some(detail) = detail {
+            return Err(mismatch(shown, detail.to_owned()));
+        }
+        let mut values = Vec::with_capacity(wanted.len());
+        for (at, (value, to)) in found.into_iter().zip(wanted).enumerate() {
+            let from = value.sql_type;
+            let value = self.coerce(value, *to, CastContext::Assignment)?;
+            values.push(value.ok_or_else(|| {
+                let (from, to, at) = (self.shown(from), self.shown(*to), at + 1);
+                let detail =
+                    format!("Final statement returns {from} instead of {to} at column {at}.");
+                mismatch(shown, detail)
+            })?);
+        }
+        Ok(values)
+    }
+
+    fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
+        let from = value.sql_type;
+        self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+            let (from, to) = (self.shown(from), self.shown(to));
+            mismatch(&to, format!("Actual return type is {from}."))
+        })
+    }
+}
+
+fn mismatch(shown: &str, detail: String) -> Error {
+    let message = format!("return type mismatch in function declared to return {shown}");
+    Error::new(INVALID_DEFINITION, message).with_detail(detail)
+}
+
+/// Returns whether columns are one row of a type by themselves.
+fn is_row(found: &[Typed], to: SqlType) -> bool {
+    matches!(found, [one] if one.base() == to.base || one.base() == DataType::Record)
+}
+
+/// Returns the expression of a query that is `SELECT expression` and nothing else.
+fn single_expression(query: &Query) -> Option<&ast::Expr> {
+    let plain = query.with.is_none()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.locking.is_empty();
+    let QueryBody::Select(select) = &query.body else { return None };
+    let bare = select.distinct.is_none()
+        && select.from.is_empty()
+        && select.selection.is_none()
+        && select.group_by.is_empty()
+        && select.having.is_none();
+    match select.items.as_slice() {
+        [SelectItem::Expr { expr, .. }] if plain && bare => Some(expr),
+        _ => None,
+    }
+}

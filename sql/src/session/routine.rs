@@ -1,0 +1,267 @@
+//! Functions of users that a statement calls: their statements run within it.
+//!
+//! A function is bound and planned for the types of a call when it is called first, and not again
+//! while the statement around it lasts. Its statements run in the transaction of the session. Those
+//! of a VOLATILE one see what was committed and written before each of them; those of others see
+//! what the statement around sees.
+//!
+//! Source: PostgreSQL's `fmgr_sql`, `init_execution_state` and `postquel_start` (functions.c).
+
+use std::sync::{Arc, OnceLock};
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use types::expr::{Expr, Routine};
+use types::{Batch, DataType, Datum};
+
+use crate::ast::{Statement, Volatility};
+use crate::binder::BodyStatement;
+use crate::catalog::function::Function;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::{self, SharedView, memory};
+use crate::session::prepared::{Planned, Planning};
+use crate::session::read_only;
+use crate::session::transaction::{Open, Seen};
+use crate::session::worker::{Around, Worker};
+use crate::system::{RoutineSource, SystemRowSource};
+
+/// Calls in calls; more would need too much memory.
+const DEPTH_MAX: usize = 400;
+/// What is left of the stack when a call gets another piece, and the size of that.
+const RED_ZONE_BYTES: usize = 512 << 10;
+const STACK_BYTES: usize = 4 << 20;
+
+/// The functions that are being called around a statement, and their plans.
+#[derive(Clone, Default)]
+pub(super) struct Called {
+    depth: usize,
+    /// Those of one statement of the session, and of all that it calls.
+    plans: Option<Arc<Plans>>,
+}
+
+type Plans = Mutex<AHashMap<Key, Arc<Body>>>;
+
+/// A function, in calls with arguments of these types and a result of these columns.
+type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
+
+/// The body of a function, planned for calls.
+struct Body {
+    statements: Vec<PlannedStep>,
+    /// The statements may change data, and see what others have changed.
+    is_volatile: bool,
+    /// There is one row at most, and it is that of a set otherwise.
+    is_set: bool,
+}
+
+/// A statement of a body.
+struct PlannedStep {
+    tag: &'static str,
+    planned: Planned,
+    /// Over its columns, the values of the function's row.
+    result: Option<Vec<Expr>>,
+}
+
+/// See the module: the functions that one statement calls.
+pub(super) struct Routines {
+    around: Arc<Around>,
+    seen: Seen,
+    /// What the statement sees.
+    view: SharedView,
+    called: Called,
+    inner: Mutex<Option<Worker>>,
+}
+
+impl Routines {
+    /// Returns what calls functions for a statement of a transaction.
+    pub(super) fn new(work: &Worker, open: &Open, view: &SharedView) -> Routines {
+        Routines {
+            around: Arc::clone(&work.around),
+            seen: open.seen(),
+            view: Arc::clone(view),
+            called: work.called.clone(),
+            inner: Mutex::new(None),
+        }
+    }
+
+    /// Returns what the statements of functions run with.
+    fn work(&self, source: &SystemRowSource) -> Worker {
+        let open = Open::inside(&self.seen, &source.settings, &source.transaction);
+        let plans = self.called.plans.clone().unwrap_or_default();
+        let called = Called { depth: self.called.depth + 1, plans: Some(plans) };
+        let (around, settings) = (Arc::clone(&self.around), source.settings.clone());
+        Worker { around, settings, open: Some(open), called }
+    }
+}
+
+impl RoutineSource for Routines {
+    fn rows(
+        &self,
+        source: &SystemRowSource,
+        routine: &Routine,
+        arguments: Vec<Datum>,
+    ) -> Result<Vec<Vec<Datum>>> {
+        if self.called.depth >= DEPTH_MAX {
+            let message = "stack depth limit exceeded";
+            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
+                .with_hint(format!("Functions may be called {DEPTH_MAX} deep.")));
+        }
+        let mut inner = self.inner.lock();
+        let work = inner.get_or_insert_with(|| self.work(source));
+        let run = || work.call(routine, arguments, &self.view);
+        stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, run)
+    }
+}
+
+impl Worker {
+    /// Returns the rows of a call.
+    fn call(
+        &mut self,
+        routine: &Routine,
+        arguments: Vec<Datum>,
+        view: &SharedView,
+    ) -> Result<Vec<Vec<Datum>>> {
+        let within = |error: Error, place: &str| {
+            let here = || Some(format!("SQL function \"{}\" {place}", routine.name));
+            let context = error.context.or_else(here);
+            Error { position: None, context, ..error }
+        };
+        let body = self.body(routine).map_err(|error| within(error, "during startup"))?;
+        let open = self.open.as_ref().expect("it was made with one");
+        let transaction = Arc::clone(&open.transaction);
+        let seen = view.get().cloned().unwrap_or_else(|| transaction.view());
+        let mut rows = Vec::new();
+        for (at, step) in body.statements.iter().enumerate() {
+            let run = match body.is_volatile {
+                true => {
+                    transaction.begin_inner_statement();
+                    self.run_step(step, &arguments, Arc::default(), body.is_set)
+                }
+                false => {
+                    let seen = Arc::new(OnceLock::from(seen.clone()));
+                    self.run_step(step, &arguments, seen, body.is_set)
+                }
+            };
+            rows = run.map_err(|error| within(error, &format!("statement {}", at + 1)))?;
+        }
+        if body.is_volatile {
+            transaction.resume_statement(&seen);
+        }
+        Ok(rows)
+    }
+
+    /// Returns the body of a function, planned for a call.
+    fn body(&mut self, routine: &Routine) -> Result<Arc<Body>> {
+        let Routine { number, parameters, result, fields, .. } = routine;
+        let key = (*number, parameters.clone(), *result, fields.clone());
+        let plans = self.called.plans.clone().unwrap_or_default();
+        if let Some(body) = plans.lock().get(&key) {
+            return Ok(Arc::clone(body));
+        }
+        let body = loop {
+            let (body, version) = self.with_planning(|planning| {
+                Ok((planning.plan_body(routine)?, planning.catalog.version))
+            })?;
+            for step in &body.statements {
+                for table in &step.planned.writes {
+                    self.lock_for_write(*table)?;
+                }
+            }
+            // Who gave a table's lock back publishes its catalog right after.
+            if self.engine.publishing.is_locked() {
+                drop(self.engine.publishing.lock());
+            }
+            if self.catalog().version == version {
+                break Arc::new(body);
+            }
+        };
+        plans.lock().insert(key, Arc::clone(&body));
+        Ok(body)
+    }
+
+    /// Runs a statement of a body; returns the rows that the function makes of its own.
+    fn run_step(
+        &mut self,
+        step: &PlannedStep,
+        arguments: &[Datum],
+        view: SharedView,
+        is_set: bool,
+    ) -> Result<Vec<Vec<Datum>>> {
+        let PlannedStep { tag, planned, result } = step;
+        planned.check_populated()?;
+        let open = self.open.as_ref().expect("it was made with one");
+        let mut parameters = arguments.to_vec();
+        parameters.resize(planned.parameter_count.max(arguments.len()), Datum::Null);
+        let context = exec::Context { view, ..self.context(open, parameters) };
+        let (eval, work_mem) = (context.eval.clone(), context.work_mem);
+        let mut rows = Vec::new();
+        let mut bytes = 0;
+        let mut add = |batch: &Batch| -> Result<bool> {
+            let Some(result) = result else { return Ok(false) };
+            for at in 0..batch.row_count {
+                let row: Vec<Datum> = batch.row(at);
+                let row = result.iter().map(|value| value.eval_row(&row, &eval));
+                let row = row.collect::<types::Result<Vec<Datum>>>()?;
+                bytes +=
+                    row.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum::<usize>();
+                memory::check(bytes, work_mem)?;
+                rows.push(row);
+                if !is_set {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        if !planned.plan.is_query() {
+            if open.modes.read_only {
+                return Err(read_only(tag));
+            }
+            for batch in &self.modify(planned, context)?.returning {
+                if add(batch)? {
+                    break;
+                }
+            }
+            return Ok(rows);
+        }
+        let mut operator = exec::open(&planned.plan, context)?;
+        while let Some(batch) = operator.next()? {
+            if add(&batch)? {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Planning<'_> {
+    /// Binds and plans the statements of a function.
+    fn plan_body(&self, routine: &Routine) -> Result<Body> {
+        let function = self.catalog.function(routine.number).ok_or_else(|| {
+            let message = format!("function \"{}\" does not exist any more", routine.name);
+            Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+        })?;
+        let is_volatile = function.record.volatility == Volatility::Volatile;
+        let statements = function.statements.iter().enumerate();
+        let statements = statements.map(|(at, statement)| {
+            let changes = !matches!(statement, Statement::Query(_));
+            if changes && !is_volatile {
+                let message =
+                    format!("{} is not allowed in a non-volatile function", statement.tag());
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            self.plan_step(function, at, routine)
+        });
+        let statements = statements.collect::<Result<Vec<PlannedStep>>>()?;
+        Ok(Body { statements, is_volatile, is_set: function.is_set() })
+    }
+
+    fn plan_step(
+        &self,
+        function: &Arc<Function>,
+        at: usize,
+        routine: &Routine,
+    ) -> Result<PlannedStep> {
+        let BodyStatement { bound, result } = self.bind_body(function, at, routine)?;
+        let planned = self.plan_bound(bound)?.planned;
+        Ok(PlannedStep { tag: function.statements[at].tag(), planned, result })
+    }
+}

@@ -1,0 +1,204 @@
+//! What the statements of a transaction are run with: by their session, and in functions of users
+//! that they call.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use types::Datum;
+use types::context::Sequences;
+use types::expr::EvalContext;
+use types::system::System;
+
+use crate::advisory::SessionLocks;
+use crate::binder::SessionConstants;
+use crate::catalog::Catalog;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::exec;
+use crate::exec::SharedView;
+use crate::session::prepared::Planning;
+use crate::session::routine::{Called, Routines};
+use crate::session::sequences::SessionSequences;
+use crate::session::transaction::{self, Modes, Open};
+use crate::settings::Settings;
+use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
+use crate::timer::StopFlag;
+
+/// See the module.
+pub struct Worker {
+    pub(super) around: Arc<Around>,
+    pub(super) settings: Settings,
+    pub(super) open: Option<Open>,
+    /// The functions of users that are being called.
+    pub(super) called: Called,
+}
+
+/// What stays while statements run, for those inside of functions, too.
+#[derive(Clone)]
+pub struct Around {
+    pub(super) engine: Arc<Engine>,
+    pub(super) constants: SessionConstants,
+    pub(super) sequences: SessionSequences,
+    /// The same, for transactions that have not changed the catalog and may write.
+    pub(super) shared_sequences: Sequences,
+    /// The advisory locks of the session.
+    pub(super) locks: Arc<SessionLocks>,
+    /// What functions of the running statement set.
+    pub(super) changed: Arc<ChangedSettings>,
+    /// The setting `search_path` that names are looked up by.
+    pub(super) search_path: Arc<str>,
+    pub(super) stop: Arc<StopFlag>,
+}
+
+impl Deref for Worker {
+    type Target = Around;
+
+    fn deref(&self) -> &Around {
+        &self.around
+    }
+}
+
+impl Worker {
+    /// Returns the catalog as the open transaction sees it.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        match &self.open {
+            Some(open) => open.changes.catalog(&self.engine),
+            None => self.engine.catalog(),
+        }
+    }
+
+    /// Has names looked up as the settings say by now: SET, or the end of a transaction that set
+    /// it, has changed them.
+    pub(super) fn follow_search_path(&mut self) {
+        let value = self.settings.shared_value("search_path");
+        if Arc::ptr_eq(value, &self.search_path) {
+            return;
+        }
+        let around = Arc::make_mut(&mut self.around);
+        around.search_path = Arc::clone(value);
+        let path = Arc::new(self.settings.search_path());
+        around.constants.set_search_path(Arc::clone(&path));
+        around.sequences.set_search_path(path);
+        around.shared_sequences = Sequences(Some(Arc::new(around.sequences.clone())));
+    }
+
+    pub(super) fn with_planning<T>(
+        &self,
+        run: impl FnOnce(&Planning<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (catalog, private) = match &self.open {
+            Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
+            None => (self.engine.catalog(), false),
+        };
+        let system = SystemNames::of(&self.engine);
+        let constants = &self.constants;
+        let statistics = self.engine.as_ref();
+        run(&Planning { catalog: &catalog, private, system, constants, statistics })
+    }
+
+    /// Returns the open transaction, begun if need be, with a new statement begun in it.
+    pub(super) fn begin_statement(&mut self) -> &mut Open {
+        let Around { engine, stop, .. } = self.around.as_ref();
+        let open = self.open.get_or_insert_with(|| {
+            let modes = Modes::of(&self.settings);
+            Open::begin(engine, &self.settings, modes, stop)
+        });
+        engine.drop_unseen(None);
+        open.used = true;
+        open.transaction.begin_statement();
+        open
+    }
+
+    /// Begins a transaction with these modes, or gives them to the one that is open.
+    pub(super) fn begin_with(&mut self, modes: Modes) -> Result<&mut Open> {
+        let Around { engine, stop, .. } = self.around.as_ref();
+        match &mut self.open {
+            Some(open) => {
+                open.set_modes(engine, &self.settings, modes, stop)?;
+                Ok(open)
+            }
+            none => Ok(none.insert(Open::begin(engine, &self.settings, modes, stop))),
+        }
+    }
+
+    /// Locks a table that the statement that was begun is going to write to.
+    pub(super) fn lock_for_write(&mut self, table: store::TableId) -> Result<()> {
+        match &mut self.open {
+            Some(open) => open.lock_for_write(&self.around.engine, table),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a statement that is held to quotas: one that clients read and write rows with.
+    pub(super) fn begin_request(&mut self) -> &mut Open {
+        let open = self.begin_statement();
+        open.transaction.begin_request();
+        open
+    }
+
+    /// Returns what the executor needs for one statement. A statement has begun.
+    pub(super) fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
+        let view = Arc::default();
+        let system = self.system(open, &view);
+        exec::Context {
+            transaction: Arc::clone(&open.transaction),
+            eval: self.eval_with(open, parameters, &system),
+            cancelled: Arc::clone(&self.stop.stop),
+            system,
+            ordered: false,
+            side_by_side: true,
+            profile: None,
+            named: exec::NamedRows::default(),
+            changed: None,
+            watch: None,
+            work_mem: self.settings.work_mem_bytes(),
+            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
+            view,
+        }
+    }
+
+    /// Returns what functions and views of a statement ask.
+    pub(super) fn system(&self, open: &Open, view: &SharedView) -> Arc<SystemRowSource> {
+        Arc::new(SystemRowSource {
+            engine: Arc::clone(&self.engine),
+            catalog: open.changes.catalog(&self.engine),
+            settings: self.settings.clone(),
+            transaction: Arc::clone(&open.transaction),
+            changed: Arc::clone(&self.changed),
+            locks: Arc::clone(&self.locks),
+            cancelled: Arc::clone(&self.stop.stop),
+            routines: Arc::new(Routines::new(self, open, view)),
+        })
+    }
+
+    pub(super) fn eval_context(&self, open: &Open, parameters: Vec<Datum>) -> EvalContext {
+        self.eval_with(open, parameters, &self.system(open, &Arc::default()))
+    }
+
+    fn eval_with(
+        &self,
+        open: &Open,
+        parameters: Vec<Datum>,
+        system: &Arc<SystemRowSource>,
+    ) -> EvalContext {
+        EvalContext {
+            system: System(Some(Arc::clone(system) as _)),
+            parameters,
+            transaction_timestamp: open.started,
+            statement_timestamp: transaction::now(&self.engine),
+            time_zone: self.settings.style().time_zone.clone(),
+            formats: self.settings.style().formats,
+            sequences: self.sequences_of(open),
+        }
+    }
+
+    /// Returns the sequences as statements of a transaction use them.
+    pub(super) fn sequences_of(&self, open: &Open) -> Sequences {
+        let read_only = open.modes.read_only;
+        if open.changes.is_empty() && !read_only {
+            return self.shared_sequences.clone();
+        }
+        let own = (!open.changes.is_empty()).then(|| open.changes.catalog(&self.engine));
+        Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
+    }
+}
