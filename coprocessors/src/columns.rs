@@ -347,6 +347,12 @@ fn decode_slot(
     }
     let Some(width) = reader.width() else {
         let values = slice.variable(section)?;
+        if selection.is_none() && nulls.is_empty() {
+            let (bytes, ends) = values.all()?;
+            if reader.read_texts(bytes, ends, vector)? {
+                return Ok(());
+            }
+        }
         for (place, row) in numbers(selection, slice.row_count()).enumerate() {
             reader.read_one(place, values.get(row)?, nulls, vector)?;
         }

@@ -162,6 +162,28 @@ impl BytesVector {
         self.end_value();
     }
 
+    /// Appends texts that lie end to end in `all`, with where each ends in it. Returns `false`, and
+    /// has appended nothing, if these are not ends of texts, one after the other.
+    ///
+    /// # Panics
+    ///
+    /// Like [`BytesVector::push`].
+    pub fn append_texts(&mut self, all: &str, ends: impl Iterator<Item = usize>) -> bool {
+        let (count, base) = (self.ends.len(), self.bytes.len());
+        u32::try_from(base + all.len()).expect("a vector holds less than 4 GiB");
+        let mut last = 0;
+        for end in ends {
+            if end < last || !all.is_char_boundary(end) {
+                self.ends.truncate(count);
+                return false;
+            }
+            self.ends.push((base + end) as u32);
+            last = end;
+        }
+        self.bytes.extend_from_slice(&all.as_bytes()[..last]);
+        true
+    }
+
     /// Ends a value whose bytes have been appended to `bytes`.
     ///
     /// # Panics
@@ -850,5 +872,20 @@ mod tests {
     #[should_panic(expected = "push_i32 on a vector of text")]
     fn mixing_up_columns_is_a_bug() {
         sample().push_i32(1);
+    }
+
+    #[test]
+    fn texts_end_to_end_are_appended_or_refused() {
+        let mut texts = BytesVector::default();
+        texts.push(b"a");
+        assert!(texts.append_texts("b\u{e9}c", [1, 3, 3, 4].into_iter()));
+        let all: Vec<&[u8]> = texts.iter().collect();
+        assert_eq!(all, [b"a", b"b", "\u{e9}".as_bytes(), b"", b"c"]);
+        for ends in [[2, 3], [3, 1], [3, 5]] {
+            assert!(!texts.append_texts("b\u{e9}c", ends.into_iter()), "{ends:?}");
+            assert_eq!(texts.len(), 5);
+        }
+        texts.push(b"d");
+        assert_eq!(texts.get(5), b"d");
     }
 }

@@ -21,6 +21,7 @@ use crate::plan::{
 use crate::planner::conjunct::{
     all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
+use crate::planner::distinct_values::{Levels, levels};
 use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
 use crate::planner::locked::{LockedRows, locked_rows};
@@ -459,6 +460,19 @@ fn build_aggregate(
     {
         return node;
     }
+    if let Some(Levels { below, group_by, aggregates }) = levels(&group_by, &aggregates) {
+        let input = build_groups(input, below, Vec::new(), notes);
+        return Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }));
+    }
+    build_groups(input, group_by, aggregates, notes)
+}
+
+fn build_groups(
+    input: Logical,
+    group_by: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    notes: Notes<'_>,
+) -> Node {
     if let Some(node) = in_region::aggregate(&input, &group_by, &aggregates, notes) {
         return node;
     }

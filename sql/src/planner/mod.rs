@@ -37,6 +37,7 @@ mod scan;
 mod in_region;
 mod join_method;
 mod locked;
+mod distinct_values;
 mod build;
 
 use std::cell::Cell;

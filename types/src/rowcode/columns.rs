@@ -6,6 +6,7 @@
 
 use super::packed::{self, FamilyPlan, Slot};
 use super::{Place, RowLayout, corrupt, value};
+use crate::datatype::DataType;
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
 
@@ -145,6 +146,33 @@ impl ColumnReader {
             }
         }
         Ok(())
+    }
+
+    /// Appends texts that lie end to end, with where each ends, if values of the slot are texts;
+    /// returns whether they are.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if they are no texts; the vector has got none of them.
+    pub fn read_texts(
+        &self,
+        bytes: &[u8],
+        ends: impl Iterator<Item = usize>,
+        vector: &mut Vector,
+    ) -> Result<bool> {
+        let VectorData::Text(texts) = &mut vector.data else { return Ok(false) };
+        if !matches!(self.slot.data_type, DataType::Text | DataType::Varchar) {
+            return Ok(false);
+        }
+        let all = std::str::from_utf8(bytes).map_err(|_| corrupt("a text is not UTF-8"))?;
+        if !texts.append_texts(all, ends) {
+            return Err(corrupt("texts do not follow each other"));
+        }
+        let row_count = texts.len();
+        if let Some(validity) = &mut vector.validity {
+            validity.resize(row_count, true);
+        }
+        Ok(true)
     }
 
     /// Appends the value that row `row` has in the slot.

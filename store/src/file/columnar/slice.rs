@@ -190,6 +190,17 @@ impl VariableColumn<'_> {
         let string = self.strings.get(self.slice.rows.start + row);
         string.map_err(|Malformed| self.slice.malformed())
     }
+
+    /// Returns the bytes of all rows end to end, and where those of each end; of a damaged block
+    /// these ends need not ascend.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub fn all(&self) -> Result<(&[u8], impl Iterator<Item = usize>)> {
+        let run = self.strings.run(self.slice.rows.clone());
+        run.map_err(|Malformed| self.slice.malformed())
+    }
 }
 
 #[cold]

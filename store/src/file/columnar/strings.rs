@@ -5,6 +5,8 @@
 //! prefix | ends (width each) | bytes`, little endian. Lengths and ends are those behind the
 //! prefix.
 
+use std::ops::Range;
+
 use crate::file::columnar::Malformed;
 use crate::file::format::u32_at;
 
@@ -149,6 +151,25 @@ impl<'b> Strings<'b> {
         let end = self.end(index).ok_or(Malformed)?;
         let bytes = self.part.get(self.head.bytes_at as usize..).ok_or(Malformed)?;
         bytes.get(start..end).ok_or(Malformed)
+    }
+
+    /// Returns some strings end to end, without the prefix, and where each ends among their bytes;
+    /// whether these ends ascend is for the caller to see. There are so many.
+    pub(super) fn run(
+        &self,
+        strings: Range<usize>,
+    ) -> Result<(&'b [u8], impl Iterator<Item = usize>), Malformed> {
+        let own = *self;
+        let end_before = move |index: usize| match index.checked_sub(1) {
+            None => Some(0),
+            Some(before) => own.end(before),
+        };
+        let start = end_before(strings.start).ok_or(Malformed)?;
+        let end = end_before(strings.end).ok_or(Malformed)?;
+        let bytes = self.part.get(self.head.bytes_at as usize..).ok_or(Malformed)?;
+        let bytes = bytes.get(start..end).ok_or(Malformed)?;
+        let ends = strings.map(move |index| own.end(index).unwrap_or(0).wrapping_sub(start));
+        Ok((bytes, ends))
     }
 
     /// Returns the first eight bytes of string `index`, without the prefix, as a number that sorts
