@@ -106,6 +106,7 @@ const PORTABLE: &[&str] = &[
     "create_table_as",
     "date_parsing",
     "create_table_like",
+    "deferrable_unique",
     "delete",
     "distinct",
     "distinct_on",

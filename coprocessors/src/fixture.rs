@@ -122,6 +122,7 @@ pub(crate) fn index(
     }
     IndexSpec {
         predicate: None,
+        unique_later: false,
         nulls_not_distinct: false,
         name: format!("i{}", table.0),
         table_name: "t".to_owned(),

@@ -10,6 +10,7 @@ use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::Deferral;
 use crate::binder;
 use crate::binder::Names;
 use crate::binder::TableClause;
@@ -221,6 +222,8 @@ fn index(
         .collect::<Result<_>>()?;
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
+    // Of one that is deferrable two rows may have one key for a while.
+    let unique = record.unique && *record.deferral == Deferral::Never;
     let mut columns = Vec::new();
     let mut key = Vec::new();
     let mut slot = 0;
@@ -243,7 +246,7 @@ fn index(
         });
     }
     for (offset, base) in base_layout.key.iter().enumerate() {
-        let position = (!record.unique).then_some(keys.len() + offset);
+        let position = (!unique).then_some(keys.len() + offset);
         add(base_layout.columns[base.column].data_type, position);
         if position.is_some() {
             key.push(KeyColumn { column: keys.len() + offset, ..*base });
@@ -259,19 +262,18 @@ fn index(
         salt_buckets: record.salt_buckets,
         schema_version: INDEX_SCHEMA_VERSION,
     };
+    let condition = |text: &String| expression(catalog, text, names, Some(DataType::Bool.into()));
     let spec = IndexSpec {
         name: record.name.clone(),
         table_name: table.name.clone(),
         store_table: record.descriptor.id,
-        unique: record.unique,
+        unique,
+        unique_later: record.unique && !unique,
         nulls_not_distinct: *record.nulls_not_distinct,
         keys,
         key_names,
         include: record.include.iter().map(|column| *column as usize).collect(),
-        predicate: match &*record.predicate {
-            Some(text) => Some(expression(catalog, text, names, Some(DataType::Bool.into()))?),
-            None => None,
-        },
+        predicate: record.predicate.as_ref().map(condition).transpose()?,
         base_layout: Arc::clone(base_layout),
         layout: Arc::new(layout),
     };
@@ -279,6 +281,7 @@ fn index(
         oid: record.oid,
         name: record.name.clone(),
         constraint: record.constraint,
+        deferral: *record.deferral,
         spec: Arc::new(spec),
         state: if *record.building { IndexState::Building } else { IndexState::Active },
     })

@@ -5,6 +5,7 @@ mod binder;
 mod columnar;
 mod coprocessors;
 mod definitions;
+mod deferrable_unique;
 mod foreign_keys;
 mod online_indexes;
 mod parser_limits;

@@ -7,7 +7,7 @@ use store::transaction::{Expect, LockMode, LockWait, Locking};
 use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, base_columns, base_key, duplicate_veto};
+use super::entry::{EntryWriter, after_index_keys, base_columns, base_key, duplicate_veto};
 use crate::change::RowState;
 use crate::row;
 use crate::violation::{self, DuplicateKey};
@@ -45,7 +45,35 @@ pub fn index_build(
             outcome => outcome?,
         }
     }
+    if spec.unique_later
+        && let Some(index_key) = first_duplicate(transaction, spec)?
+    {
+        return Err(duplicated(spec, &index_key));
+    }
     Ok(entry_count)
+}
+
+/// Returns the row key of an entry whose index keys another one has.
+fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result<Option<Vec<u8>>> {
+    let value_error = |error| violation::value_error(&spec.name, error);
+    // The entries are of this transaction.
+    transaction.begin_statement();
+    let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
+    let mut entries = CellBatch::new();
+    let mut last = Vec::new();
+    while scanner.next_batch(BUILD_ROWS, &mut entries)? {
+        for entry in entries.rows() {
+            let key = entry.key();
+            let rest = after_index_keys(spec, key).map_err(value_error)?;
+            let keys = &key[..key.len() - rest.len()];
+            let values = spec.layout.decode_key(key).map_err(value_error)?;
+            if keys == last.as_slice() && !spec.are_apart(&values[..spec.keys.len()]) {
+                return Ok(Some(key.to_vec()));
+            }
+            keys.clone_into(&mut last);
+        }
+    }
+    Ok(None)
 }
 
 /// Fills an index that the table's observers keep already, beside writers, and returns the number

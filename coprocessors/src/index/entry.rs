@@ -276,6 +276,32 @@ pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
     row_key_of(spec, &index_values(spec, base_row)?)
 }
 
+/// Returns what the row keys of all entries begin with that have the index keys of a base row (in
+/// table order); `None` if the row collides with none.
+///
+/// # Errors
+///
+/// What a functional key raises.
+pub fn key_prefix(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Vec<u8>>> {
+    if !spec.has_entry(base_row, &EvalContext::default())? {
+        return Ok(None);
+    }
+    let mut keys = index_values(spec, base_row)?;
+    keys.truncate(spec.keys.len());
+    if spec.are_apart(&keys) {
+        return Ok(None);
+    }
+    spec.layout.encode_key_prefix(&keys).map(Some)
+}
+
+/// Returns the error of two rows with one key, which a row key of the index is of.
+pub fn duplicate_key(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
+    match duplicate_veto(spec, index_key, None, |key: &DuplicateKey<'_>| key.exists(&spec.name)) {
+        Ok(veto) => store::Error::Vetoed(Box::new(veto)),
+        Err(error) => crate::violation::value_error(&spec.name, error),
+    }
+}
+
 /// Returns the put of the index entry of a base row (in table order); `None` if the row is not in
 /// the index. The put of a unique entry expects that there is none.
 ///
@@ -321,7 +347,7 @@ pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
 }
 
 /// Returns what follows the index keys in a row key without salt.
-fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]> {
+pub(super) fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]> {
     for column in &spec.layout.key[..spec.keys.len()] {
         let data_type = spec.layout.columns[column.column].data_type;
         // The unit drops the values: only their lengths count.

@@ -19,7 +19,7 @@ pub mod build;
 pub mod verify;
 
 pub use build::{index_build, index_fill};
-pub use entry::{base_key, index_entry, index_row_key};
+pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use observer::IndexObserver;
 pub use verify::{IndexDifference, check};
 
@@ -45,6 +45,9 @@ pub struct IndexSpec {
     pub store_table: TableId,
     /// No two rows agree in all index keys, unless one is NULL.
     pub unique: bool,
+    /// They do not either, but somebody else looks at that, when a statement or a transaction ends:
+    /// the entries are those of an index that is not unique.
+    pub unique_later: bool,
     /// Nor if one is NULL.
     pub nulls_not_distinct: bool,
     /// The index keys, over the base row in table order; a plain column for most.

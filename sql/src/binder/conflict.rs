@@ -6,7 +6,7 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast;
-use crate::ast::ConflictAction;
+use crate::ast::{ConflictAction, Deferral};
 use crate::binder::level::{Binder, Clause, Level, TableClause};
 use crate::binder::prune::finish_expression;
 use crate::binder::rows::Rows;
@@ -24,7 +24,11 @@ impl Binder<'_> {
         clause: &ast::OnConflict,
     ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
         let target = match &clause.target {
-            None => ConflictTarget::Any,
+            None => {
+                let table = &written.table;
+                table.indexes.iter().try_for_each(|index| refuse_deferrable(table, index))?;
+                ConflictTarget::Any
+            }
             Some(ast::ConflictTarget::Constraint(name)) => named(&written.table, name)?,
             Some(ast::ConflictTarget::Keys { keys, predicate }) => {
                 let parts = (keys.as_slice(), predicate.as_ref());
@@ -100,11 +104,12 @@ impl Binder<'_> {
         let is_meant = |index: &&Arc<Index>| {
             let spec = &index.spec;
             let is_known = |one: &Expr| one.follows_from(&known);
-            spec.unique
+            index.is_unique()
                 && index.state == IndexState::Active
                 && same(&spec.keys)
                 && spec.predicate.iter().all(is_known)
         };
+        table.indexes.iter().filter(is_meant).try_for_each(|one| refuse_deferrable(table, one))?;
         let indexes = table.indexes.iter().filter(is_meant).map(|index| index.name.clone());
         let arbiters = Arbiters { primary_key: same(&primary_key), indexes: indexes.collect() };
         let found = arbiters.primary_key || !arbiters.indexes.is_empty();
@@ -158,8 +163,23 @@ fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
             format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
         return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position));
     }
+    index.iter().try_for_each(|index| refuse_deferrable(table, index))?;
     let indexes = index.map(|index| index.name.clone()).into_iter().collect();
     Ok(ConflictTarget::These(Box::new(Arbiters { primary_key, indexes })))
+}
+
+/// A deferrable constraint decides nothing while a statement runs.
+fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
+    if index.deferral == Deferral::Never {
+        return Ok(());
+    }
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion \
+                   constraints as arbiters";
+    Err(Error {
+        table: Some(table.name.clone()),
+        constraint: Some(index.name.clone()),
+        ..Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+    })
 }
 
 /// Returns the types of a table's columns.

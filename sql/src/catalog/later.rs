@@ -84,6 +84,8 @@ enum Addition {
     Predicate { position: u32, text: String },
     /// An index that is being built, by its position.
     Building { position: u32 },
+    /// When the UNIQUE constraint of an index is checked, by its position.
+    Unique { position: u32, deferral: Deferral },
 }
 
 /// An addition to a view.
@@ -190,6 +192,9 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if *index.building {
             additions.push(Addition::Building { position });
         }
+        if *index.deferral != Deferral::Never {
+            additions.push(Addition::Unique { position, deferral: *index.deferral });
+        }
     }
     additions
 }
@@ -208,6 +213,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::Building { position } => {
             record.indexes.get_mut(position as usize)?.building.0 = true;
+        }
+        Addition::Unique { position, deferral } => {
+            record.indexes.get_mut(position as usize)?.deferral.0 = deferral;
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::ForeignKey { position, deferral } => {

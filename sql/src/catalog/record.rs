@@ -17,7 +17,7 @@ use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
-use crate::ast::{CheckOption, OnCommit};
+use crate::ast::{CheckOption, Deferral, OnCommit};
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::{Later, TableKind};
 use crate::error::{Error, Result, sqlstate};
@@ -261,6 +261,8 @@ pub struct IndexRecord {
     pub predicate: Later<Option<String>>,
     /// It is kept up to date, and has not all entries yet: queries do not use it.
     pub building: Later<bool>,
+    /// When its constraint is checked.
+    pub deferral: Later<Deferral>,
 }
 
 impl IndexRecord {

@@ -14,6 +14,7 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
+use crate::ast::Deferral;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::TableKind;
@@ -95,6 +96,15 @@ pub struct Index {
     pub spec: Arc<IndexSpec>,
     /// Whether queries may use it.
     pub state: IndexState,
+    /// When its constraint is checked.
+    pub deferral: Deferral,
+}
+
+impl Index {
+    /// Returns whether no two rows have one key, be it only when a transaction ends.
+    pub fn is_unique(&self) -> bool {
+        self.spec.unique || self.spec.unique_later
+    }
 }
 
 /// Where an index is in its life.

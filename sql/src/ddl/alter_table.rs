@@ -446,6 +446,7 @@ fn unique_index(
         nulls_not_distinct: Later(key.nulls_not_distinct),
         predicate: Later::default(),
         building: Later::default(),
+        deferral: Later(constraint.deferral),
     })
 }
 

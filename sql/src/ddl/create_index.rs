@@ -93,6 +93,7 @@ pub fn record(
         nulls_not_distinct: Later(statement.nulls_not_distinct),
         predicate: Later(predicate(statement, &columns, names)?),
         building: Later(statement.concurrently),
+        deferral: Later::default(),
     })
 }
 

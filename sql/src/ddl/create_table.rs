@@ -389,6 +389,7 @@ fn unique_constraints(
             nulls_not_distinct: Later(key.nulls_not_distinct),
             predicate: Later::default(),
             building: Later::default(),
+            deferral: Later(constraint.deferral),
         });
     }
     Ok(())

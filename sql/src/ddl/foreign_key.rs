@@ -9,7 +9,7 @@ use types::{DataType, Datum};
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::{ConstraintKind, Ident, ReferentialAction, TableConstraint};
+use crate::ast::{ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
 use crate::catalog::foreign_key::{ForeignKey, are_alike};
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexRecord, TableRecord};
@@ -298,6 +298,13 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
         .filter(|index| index.unique && index.predicate.is_none() && !*index.building);
     let mut unique = unique.filter(|index| columns_of(index).is_some_and(is_over));
     match unique.next() {
+        Some(index) if *index.deferral != Deferral::Never => {
+            let message = format!(
+                "cannot use a deferrable unique constraint for referenced table \"{}\"",
+                referenced.name
+            );
+            Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+        }
         Some(index) => Ok(Some(index.oid)),
         None => {
             let message = format!(

@@ -211,7 +211,8 @@ impl Source<'_> {
             }
             let nulls_not_distinct = *index.nulls_not_distinct;
             let key = UniqueKey { columns: key, nulls_not_distinct };
-            into.push(self.constraint(None, ConstraintKind::Unique(key)));
+            let constraint = self.constraint(None, ConstraintKind::Unique(key));
+            into.push(TableConstraint { deferral: *index.deferral, ..constraint });
         }
         Ok(())
     }

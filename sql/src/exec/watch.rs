@@ -1,8 +1,11 @@
-//! Foreign keys of the rows that a statement changes.
+//! Foreign keys and deferrable UNIQUE constraints of the rows that a statement changes.
 //!
 //! A new reference is checked when its row is written, unless the statement may write the
 //! referenced table too: then, as all that happens to rows that others refer to, it is noted, and
 //! looked at by the session when the statement has done its work, in the order of the changes.
+//!
+//! Of a deferrable UNIQUE constraint the keys of new rows are noted; the session looks at them when
+//! the statement has done its work.
 //!
 //! # Races
 //!
@@ -15,6 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
+use coprocessors::index::key_prefix;
 use coprocessors::violation;
 use parking_lot::Mutex;
 use store::transaction::{LockMode, LockWait};
@@ -22,7 +26,7 @@ use store::{CellBatch, Get, TableId};
 use types::Datum;
 
 use crate::catalog::foreign_key::{ForeignKey, KeyPlace};
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{Context, memory};
 
@@ -38,6 +42,27 @@ pub struct Watch {
     known: Mutex<AHashSet<KeyPlace>>,
     /// What deferred constraints have found.
     late: Mutex<Vec<Late>>,
+    /// Keys of deferrable UNIQUE constraints that rows have got.
+    keys: Mutex<NewKeys>,
+}
+
+#[derive(Default)]
+struct NewKeys {
+    known: AHashSet<NewKey>,
+    /// In the order of the rows.
+    order: Vec<NewKey>,
+    bytes: usize,
+}
+
+/// A key of a deferrable UNIQUE constraint that a row has got.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NewKey {
+    /// The number of the table.
+    pub table: u32,
+    /// The number of the index.
+    pub index: u32,
+    /// What the row keys of all its entries begin with.
+    pub prefix: Vec<u8>,
 }
 
 /// What a deferred constraint has found, to be looked at again when the transaction ends.
@@ -70,6 +95,8 @@ pub struct Watched {
     pub references: Vec<Reference>,
     /// Others refer to it.
     pub is_referenced: bool,
+    /// The indexes of its deferrable UNIQUE constraints.
+    pub unique: Vec<Arc<Index>>,
 }
 
 /// A foreign key of a table.
@@ -126,6 +153,36 @@ impl Watch {
             changes.bytes = 0;
         }
         change
+    }
+
+    /// Takes the keys of deferrable UNIQUE constraints that rows have got.
+    pub fn take_keys(&self) -> Vec<NewKey> {
+        std::mem::take(&mut *self.keys.lock()).order
+    }
+
+    /// Notes the keys of deferrable UNIQUE constraints that a row has got.
+    fn note_keys(
+        &self,
+        watched: &Watched,
+        old: Option<&[Datum]>,
+        new: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        for index in &watched.unique {
+            let Some(prefix) = key_prefix(&index.spec, new)? else { continue };
+            let before = old.map(|old| key_prefix(&index.spec, old)).transpose()?.flatten();
+            if before.as_ref() == Some(&prefix) {
+                continue;
+            }
+            let mut keys = self.keys.lock();
+            let key = NewKey { table: watched.table.oid, index: index.oid, prefix };
+            if keys.known.insert(key.clone()) {
+                keys.bytes += 2 * (size_of::<NewKey>() + key.prefix.len());
+                memory::check(keys.bytes, context.work_mem)?;
+                keys.order.push(key);
+            }
+        }
+        Ok(())
     }
 
     /// Takes what deferred constraints have found.
@@ -208,6 +265,7 @@ impl Watch {
         let width = table.columns.len();
         let mut later = watched.is_referenced && old.is_some();
         if let Some(new) = new {
+            self.note_keys(watched, old, new, context)?;
             for reference in &watched.references {
                 if old.is_some_and(|old| reference.key.values(old) == reference.key.values(new)) {
                     continue;

@@ -196,7 +196,8 @@ impl Cursor<'_> {
         let position = self.position();
         let deferral = self.deferral()?;
         let construct = match (deferral, kind) {
-            (Deferral::Never, _) | (_, Some(ConstraintKind::ForeignKey(_))) => {
+            (Deferral::Never, _)
+            | (_, Some(ConstraintKind::ForeignKey(_) | ConstraintKind::Unique(_))) => {
                 self.refuse_attributes()?;
                 return Ok(deferral);
             }
@@ -206,10 +207,9 @@ impl Cursor<'_> {
                 return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position));
             }
             (_, Some(ConstraintKind::PrimaryKey(_))) => "a deferrable primary key",
-            (_, Some(ConstraintKind::Unique(_))) => "a deferrable UNIQUE constraint",
         };
         Err(ParseError::unsupported(construct, position)
-            .with_hint("Foreign keys can be deferrable."))
+            .with_hint("Foreign keys and UNIQUE constraints can be deferrable."))
     }
 
     /// Reads `[NOT] DEFERRABLE` and `INITIALLY DEFERRED` or `IMMEDIATE`, in any order.

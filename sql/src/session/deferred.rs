@@ -15,7 +15,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::memory;
-use crate::exec::watch::{Late, Watch};
+use crate::exec::watch::{Late, NewKey, Watch};
 use crate::session::Session;
 use crate::session::referential::{Gone, Plans};
 use crate::session::worker::Worker;
@@ -28,6 +28,8 @@ pub(crate) struct Deferred {
     /// What it said of some since: table, name, deferred.
     named: Vec<(u32, String, bool)>,
     late: Vec<Late>,
+    /// Keys that more than one row had.
+    late_keys: Vec<NewKey>,
     /// What `late` takes in memory.
     bytes: usize,
 }
@@ -48,7 +50,19 @@ impl Deferred {
         Ok(())
     }
 
-    /// Returns whether nothing was put off.
+    /// Puts a key off that more than one row has.
+    pub(crate) fn put_off_key(&mut self, key: NewKey) {
+        if !self.late_keys.contains(&key) {
+            self.late_keys.push(key);
+        }
+    }
+
+    /// Takes the keys that were put off.
+    pub(crate) fn take_late_keys(&mut self) -> Vec<NewKey> {
+        std::mem::take(&mut self.late_keys)
+    }
+
+    /// Returns whether nothing was put off of foreign keys.
     pub(crate) fn is_empty(&self) -> bool {
         self.late.is_empty()
     }
@@ -57,18 +71,18 @@ impl Deferred {
 impl Session {
     /// Has constraints looked at when statements end, or when the transaction does.
     pub(super) fn run_set_constraints(&mut self, statement: &SetConstraints) -> Result<()> {
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        if !in_block {
+            let message = "SET CONSTRAINTS can only be used in transaction blocks";
+            self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);
+        }
         let catalog = self.catalog();
         let path = Arc::clone(self.constants.search_path());
         let mut found: Vec<(u32, String)> = Vec::new();
         for name in statement.names.iter().flatten() {
             found.extend(constraints_named(&catalog, &path, name, statement.deferred)?);
         }
-        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
-        let Some(open) = self.open.as_ref().filter(|_| in_block) else {
-            let message = "SET CONSTRAINTS can only be used in transaction blocks";
-            self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);
-            return Ok(());
-        };
+        let Some(open) = self.open.as_ref().filter(|_| in_block) else { return Ok(()) };
         let mut held = open.held.lock();
         let modes = &mut held.deferred;
         if statement.names.is_none() {
@@ -92,8 +106,9 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// 23503 if it still does not hold.
+    /// 23503 and 23505 if it still does not hold.
     pub(super) fn settle_late(&mut self, all: bool) -> Result<()> {
+        self.settle_late_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
         let deferred = open.held.lock().deferred.clone();
         if deferred.is_empty() {
@@ -170,7 +185,10 @@ fn constraints_named(
         let mut found = Vec::new();
         for table in catalog.tables().into_iter().filter(|table| table.schema == schema) {
             let key = table.foreign_keys.iter().find(|key| key.name == *wanted);
-            if key.is_some_and(|key| *key.deferral != Deferral::Never) {
+            let mut unique = table.indexes.iter().filter(|one| one.name == *wanted);
+            if key.is_some_and(|key| *key.deferral != Deferral::Never)
+                || unique.any(|index| index.deferral != Deferral::Never)
+            {
                 found.push((table.oid, wanted.clone()));
             }
             known |= key.is_some()

@@ -24,6 +24,7 @@ mod routine;
 mod sequences;
 mod temporary;
 mod transaction;
+mod unique;
 mod utility;
 mod worker;
 

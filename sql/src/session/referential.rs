@@ -11,7 +11,7 @@ use store::transaction::{Isolation, LockMode, LockWait, TransactionOptions};
 use store::{CellBatch, Get, TableId};
 use types::{DataType, Datum};
 
-use crate::ast::ReferentialAction;
+use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
@@ -116,7 +116,8 @@ impl Worker {
                 }
             }
         }
-        watch.take_late().into_iter().try_for_each(|late| self.put_off(late))
+        watch.take_late().into_iter().try_for_each(|late| self.put_off(late))?;
+        self.settle_keys(watch.take_keys())
     }
 
     fn put_off(&mut self, late: Late) -> Result<()> {
@@ -370,12 +371,14 @@ impl Worker {
 }
 
 /// Returns the tables that are written to, and those that foreign keys make it write to; empty if
-/// there is no foreign key.
+/// there is no foreign key, and no deferrable UNIQUE constraint.
 fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     let written = tables.iter().filter_map(|table| catalog.table_stored(*table));
     let mut found: Vec<Arc<Table>> = written.cloned().collect();
     let is_concerned = |table: &Arc<Table>| {
-        !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
+        !table.foreign_keys.is_empty()
+            || catalog.referencing(table.oid).next().is_some()
+            || table.indexes.iter().any(|index| index.deferral != Deferral::Never)
     };
     if !found.iter().any(is_concerned) {
         return Vec::new();
@@ -404,10 +407,12 @@ fn watched(catalog: &Catalog, tables: &[Arc<Table>], deferred: Option<&Deferred>
             let at_once = at_once || is_deferred;
             Some(Reference { key: key.clone(), referenced, at_once, is_deferred })
         });
+        let deferrable = table.indexes.iter().filter(|one| one.deferral != Deferral::Never);
         watch.add(Watched {
             table: Arc::clone(table),
             references: references.collect(),
             is_referenced: catalog.referencing(table.oid).next().is_some(),
+            unique: deferrable.cloned().collect(),
         });
     }
     watch

@@ -236,7 +236,7 @@ pub(super) fn index(
         Kind::Index(table, index) => {
             let include = index.spec.include.iter();
             let include = include.map(|column| identifier(&table.columns[*column].name)).collect();
-            (table, index_keys(table, index), include, index.spec.unique)
+            (table, index_keys(table, index), include, index.is_unique())
         }
         _ => return None,
     };
@@ -356,11 +356,38 @@ pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: boo
         ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
         ConstraintKind::Unique(index) => {
             let of = objects.relation(*index).is_some_and(nulls_not_distinct);
-            format!("UNIQUE {}({})", if of { "NULLS NOT DISTINCT " } else { "" }, names())
+            let nulls = if of { "NULLS NOT DISTINCT " } else { "" };
+            let deferral = deferral_words(constraint_deferral(objects, constraint));
+            format!("UNIQUE {nulls}({}){deferral}", names())
         }
         ConstraintKind::ForeignKey(key) => {
             format!("FOREIGN KEY ({}) REFERENCES {}", names(), references(objects, key))
         }
+    }
+}
+
+fn deferral_words(deferral: Deferral) -> &'static str {
+    match deferral {
+        Deferral::Never => "",
+        Deferral::Immediate => " DEFERRABLE",
+        Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    }
+}
+
+/// Returns when the constraint of an index is checked.
+pub(super) fn deferral(relation: &Relation) -> Deferral {
+    match &relation.kind {
+        Kind::Index(_, index) => index.deferral,
+        _ => Deferral::Never,
+    }
+}
+
+/// Returns when a constraint is checked.
+pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) -> Deferral {
+    match &constraint.kind {
+        ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
+        ConstraintKind::Unique(index) => objects.relation(*index).map_or(Deferral::Never, deferral),
+        _ => Deferral::Never,
     }
 }
 
@@ -391,11 +418,7 @@ fn references(objects: &Objects, ForeignKey { table, columns, key, .. }: &Foreig
             out.push_str(&format!(" ON {event} {}", action_words(action)));
         }
     }
-    out.push_str(match *key.deferral {
-        Deferral::Never => "",
-        Deferral::Immediate => " DEFERRABLE",
-        Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
-    });
+    out.push_str(deferral_words(*key.deferral));
     if !key.valid {
         out.push_str(" NOT VALID");
     }

@@ -488,10 +488,7 @@ fn table_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -
         }
         ConstraintKind::ForeignKey(_) => ("FOREIGN KEY", Datum::Null),
     };
-    let deferral = match &constraint.kind {
-        ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
-        _ => Deferral::Never,
-    };
+    let deferral = definition::constraint_deferral(objects, constraint);
     shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
         ("constraint_schema", schema()),

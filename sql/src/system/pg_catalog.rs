@@ -57,7 +57,9 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_type" => types(shape, catalog, objects),
         "pg_enum" => labels(shape, catalog),
         "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
-        "pg_constraint" => objects.constraints.iter().map(|one| constraint(shape, one)).collect(),
+        "pg_constraint" => {
+            objects.constraints.iter().map(|one| constraint(shape, objects, one)).collect()
+        }
         "pg_proc" => {
             let mut rows = pg_proc::functions(shape);
             let of_users = catalog.functions();
@@ -336,7 +338,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         Kind::PrimaryKey(table) => (table, definition::primary_key(table), Vec::new(), true),
         Kind::Index(table, index) => {
             let included = definition::included(table, index);
-            (table, definition::index_keys(table, index), included, index.spec.unique)
+            (table, definition::index_keys(table, index), included, index.is_unique())
         }
         _ => return None,
     };
@@ -363,7 +365,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indisunique", Datum::Bool(unique)),
         ("indnullsnotdistinct", Datum::Bool(definition::nulls_not_distinct(relation))),
         ("indisprimary", Datum::Bool(is_primary)),
-        ("indimmediate", Datum::Bool(true)),
+        ("indimmediate", Datum::Bool(definition::deferral(relation) == Deferral::Never)),
         ("indisvalid", Datum::Bool(is_valid)),
         ("indisready", Datum::Bool(true)),
         ("indislive", Datum::Bool(true)),
@@ -376,13 +378,14 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
     ]))
 }
 
-fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
+fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
     let (kind, check) = match &constraint.kind {
         ConstraintKind::Check { text, .. } => ('c', Some(text)),
         ConstraintKind::PrimaryKey(_) => ('p', None),
         ConstraintKind::Unique(_) => ('u', None),
         ConstraintKind::ForeignKey(_) => ('f', None),
     };
+    let deferral = definition::constraint_deferral(objects, constraint);
     let mut row = shape.row([
         ("oid", oid(constraint.oid)),
         ("conname", text(&constraint.name)),
@@ -399,12 +402,12 @@ fn constraint(shape: &Shape, constraint: &Constraint) -> Row {
         ("connoinherit", Datum::Bool(kind != 'c')),
         ("conkey", array(constraint.columns.iter().map(|number| int2(*number)).collect())),
         ("conbin", text_or_null(check)),
+        ("condeferrable", Datum::Bool(deferral != Deferral::Never)),
+        ("condeferred", Datum::Bool(deferral == Deferral::Deferred)),
     ]);
     if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key }) = &constraint.kind
     {
         let values = [
-            ("condeferrable", Datum::Bool(*key.deferral != Deferral::Never)),
-            ("condeferred", Datum::Bool(*key.deferral == Deferral::Deferred)),
             ("convalidated", Datum::Bool(key.valid)),
             ("conindid", oid(*index)),
             ("confrelid", oid(*table)),

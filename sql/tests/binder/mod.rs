@@ -184,6 +184,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {
         nulls_not_distinct: false,
+        unique_later: false,
         name: name.clone(),
         table_name: table.name.clone(),
         store_table: id,
@@ -201,6 +202,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         constraint: false,
         spec: Arc::new(spec),
         state: IndexState::Active,
+        deferral: sql::ast::Deferral::Never,
     }));
     catalog.with_table(table)
 }

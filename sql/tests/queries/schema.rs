@@ -155,11 +155,15 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let include: Vec<usize> =
         create.include.iter().map(|one| table.column_index(&one.name.value).unwrap()).collect();
     let primary_key: Vec<usize> = table.key_columns().collect();
-    let base_type = |column: usize| table.layout.columns[column].data_type;
     let types: Vec<DataType> = keys
         .iter()
         .map(Expr::data_type)
-        .chain(primary_key.iter().chain(&include).map(|&column| base_type(column)))
+        .chain(
+            primary_key
+                .iter()
+                .chain(&include)
+                .map(|&column| table.layout.columns[column].data_type),
+        )
         .collect();
     let mut key: Vec<KeyColumn> = create
         .keys
@@ -194,10 +198,11 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         schema_version: 1,
     };
     let name = create.name.as_ref().unwrap().value.clone();
-    let split_points = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
-    let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], split_points);
+    let splits = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
+    let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], splits);
     let spec = IndexSpec {
         nulls_not_distinct: false,
+        unique_later: false,
         name: name.clone(),
         table_name: table.name.clone(),
         store_table: id,
@@ -209,14 +214,18 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         base_layout: Arc::clone(&table.layout),
         layout: Arc::new(layout),
     };
-    let index = Index {
-        oid: spec.store_table.0,
-        name,
+    (active(id, &name, spec), descriptor)
+}
+
+fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
+    Index {
+        oid: id.0,
+        name: name.to_owned(),
         constraint: false,
         spec: Arc::new(spec),
         state: IndexState::Active,
-    };
-    (index, descriptor)
+        deferral: sql::ast::Deferral::Never,
+    }
 }
 
 fn predicate(create: &CreateIndex, columns: &[(String, SqlType)]) -> Option<Expr> {
