@@ -1,4 +1,4 @@
-//! CREATE INDEX, DROP INDEX and REINDEX [CONCURRENTLY]: several transactions, one after the other.
+//! CREATE INDEX, DROP INDEX and REINDEX with CONCURRENTLY: several transactions, one by one.
 
 use std::sync::Arc;
 

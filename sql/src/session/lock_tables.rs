@@ -1,8 +1,9 @@
 //! LOCK TABLE.
 //!
 //! Four rows of the catalog table stand for a table, each locked shared or alone, so that two modes
-//! meet in one of them if PostgreSQL's do: [`Row::Writers`] is what writers share and who changes
-//! the table holds alone. SHARE is taken as SHARE ROW EXCLUSIVE. What only reads waits for no lock.
+//! meet in one of them if PostgreSQL's do: [`LockRow::Writers`] is what writers share and who
+//! changes the table holds alone. SHARE is taken as SHARE ROW EXCLUSIVE. Who only reads waits for
+//! no lock.
 
 use std::sync::Arc;
 
