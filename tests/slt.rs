@@ -170,6 +170,9 @@ const PORTABLE: &[&str] = &[
     "with",
     "with_changes",
     "views",
+    "quantified",
+    "escapes",
+    "variadic",
     "scroll_cursors",
     "regular_expressions",
 ];

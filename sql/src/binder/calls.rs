@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use types::aggregate::AggregateKind;
 use types::cast::CastContext;
+use types::datatype::RegKind;
 use types::datum::{Array, Nested};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
@@ -33,6 +34,12 @@ impl Binder<'_> {
         }
         if types::function::is_internal(name) {
             return Err(undefined_function(&call_text(name, &[]), position));
+        }
+        if call.variadic && call.over.is_none() {
+            check_plain(call)?;
+            if let Some(bound) = self.bind_variadic(call)? {
+                return Ok(bound);
+            }
         }
         if let Some(over) = &call.over {
             return self.bind_window_call(call, over, position);
@@ -106,8 +113,8 @@ impl Binder<'_> {
 
     /// Binds `pg_typeof`: the type is known here.
     fn type_of(&self, value: &Typed, position: usize) -> Typed {
-        let shown = self.catalog.shown_type_with(value.sql_type.oid(), -1, self.search_path());
-        Typed::constant(shown.map_or(Datum::Null, Datum::text), DataType::Text, position)
+        let oid = Datum::Int8(value.sql_type.oid().into());
+        Typed::constant(oid, DataType::Reg(RegKind::Type), position)
     }
 
     /// Binds the functions that know the labels of an enum: what they tell of is the type of the
@@ -274,7 +281,8 @@ impl Binder<'_> {
 
     /// Functions that write values of any type as text or JSON take labels for values of enums.
     pub(super) fn labelled(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
-        let writes = ["json", "to_json", "array_to_"].iter().any(|word| name.starts_with(word));
+        let writes =
+            ["json", "to_json", "array_to_", "format "].iter().any(|word| name.starts_with(word));
         let label = |value: Typed| {
             let to = match value.base() {
                 DataType::Enum(_) if writes => DataType::Text,
@@ -404,11 +412,6 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
 /// Refuses what only calls of aggregates have.
 fn check_plain(call: &FunctionCall) -> Result<()> {
     let name = &call.name.name.value;
-    if call.variadic {
-        let what = format!("VARIADIC in a call of {name}");
-        let hint = "Write the elements as arguments.";
-        return Err(Error::not_supported(what, hint).at(call.name.position()));
-    }
     let what = match call {
         FunctionCall { star: true, .. } => format!("{name}(*) specified"),
         FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),

@@ -48,6 +48,7 @@ mod sample;
 mod expressions;
 mod subqueries;
 mod names;
+mod variadic;
 mod view;
 mod sets;
 mod endpoint;

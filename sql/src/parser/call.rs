@@ -15,7 +15,8 @@ use crate::ast::{
 /// The arguments of a call, lowered.
 struct Arguments {
     list: Vec<FunctionArgument>,
-    variadic: bool,
+    /// Where the last argument stands, if VARIADIC is in front of it.
+    variadic: Option<usize>,
     star: bool,
     distinct: bool,
     order_by: Vec<OrderItem>,
@@ -154,7 +155,7 @@ impl Cursor<'_> {
         let list = Vec::with_capacity(args.len());
         let mut arguments = Arguments {
             list,
-            variadic: false,
+            variadic: None,
             star: false,
             distinct,
             order_by,
@@ -182,12 +183,13 @@ impl Cursor<'_> {
                     arguments.star = true;
                 }
                 parsed::FunctionArgExpr::Expr(value) if !arguments.star => {
-                    if arguments.variadic {
+                    if arguments.variadic.is_some() {
                         return Err(self.syntax_error_near(start));
                     }
                     let array = variadic(&value);
-                    arguments.variadic = array.is_some();
-                    let value = self.lower(array.cloned().unwrap_or(value))?;
+                    arguments.variadic = array.map(|(word, _)| self.ident(word).position);
+                    let array = array.map(|(_, array)| array.clone());
+                    let value = self.lower(array.unwrap_or(value))?;
                     arguments.list.push(FunctionArgument { name, value });
                 }
                 parsed::FunctionArgExpr::QualifiedWildcard(relation) => {
@@ -223,6 +225,9 @@ impl Cursor<'_> {
         let sql_value = sql_value_function(word).filter(|_| word != "current_schema");
         if !special && sql_value.is_none() {
             return Ok(call(name, arguments, None, None));
+        }
+        if let Some(word) = arguments.variadic {
+            return Err(self.syntax_error_near(word));
         }
         let plain = !arguments.star
             && !arguments.distinct
@@ -447,7 +452,7 @@ fn call(
     Expr::Call(Box::new(FunctionCall {
         name,
         arguments: list,
-        variadic,
+        variadic: variadic.is_some(),
         star,
         distinct,
         order_by,
@@ -457,16 +462,14 @@ fn call(
     }))
 }
 
-/// Returns what stands behind the word VARIADIC.
-fn variadic(value: &Parsed) -> Option<&Parsed> {
+/// Returns the word VARIADIC and what stands behind it.
+fn variadic(value: &Parsed) -> Option<(&parsed::Ident, &Parsed)> {
     let Parsed::Function(function) = value else { return None };
-    let is_word = matches!(function.name.0.as_slice(), [part]
-        if part.as_ident().is_some_and(|ident| ident.value == VARIADIC));
+    let [part] = function.name.0.as_slice() else { return None };
+    let word = part.as_ident().filter(|ident| ident.value == VARIADIC)?;
     let parsed::FunctionArguments::List(list) = &function.args else { return None };
     match list.args.as_slice() {
-        [parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(array))] if is_word => {
-            Some(array)
-        }
+        [parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(array))] => Some((word, array)),
         _ => None,
     }
 }

@@ -42,7 +42,7 @@ impl Dialect for BennuDialect {
     }
 
     forward! {
-        supports_unicode_string_literal supports_filter_during_aggregation
+        supports_filter_during_aggregation
         supports_create_index_with_clause supports_explain_with_utility_options
         supports_factorial_operator supports_bitwise_shift_operators supports_empty_projections
         supports_nested_comments supports_string_escape_constant
@@ -112,8 +112,7 @@ impl Dialect for BennuDialect {
         }
     }
 
-    /// Reads `?`, `?|` and `?&` behind an operand; BETWEEN SYMMETRIC; ANY and ALL of queries
-    /// that do not begin with SELECT.
+    /// Reads `?`, `?|` and `?&` behind an operand; BETWEEN SYMMETRIC; ANY and ALL.
     fn parse_infix(
         &self,
         parser: &mut Parser,
@@ -123,11 +122,12 @@ impl Dialect for BennuDialect {
         match &parser.peek_token_ref().token {
             Token::Placeholder(text) if text == "?" => parser.advance_token(),
             Token::Word(_) => {
-                let between = self.between_symmetric(parser, expr);
-                return between.or_else(|| self.base.parse_infix(parser, expr, precedence));
+                let read = self.between_symmetric(parser, expr);
+                let read = read.or_else(|| quantified(parser, expr));
+                return read.or_else(|| self.base.parse_infix(parser, expr, precedence));
             }
             _ => {
-                let quantified = quantified_values(parser, expr);
+                let quantified = quantified(parser, expr);
                 return quantified.or_else(|| self.base.parse_infix(parser, expr, precedence));
             }
         }
@@ -162,6 +162,7 @@ impl Dialect for BennuDialect {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
                 let read = read.or_else(|| typed_string(parser)).or_else(|| variadic(parser));
                 let read = read.or_else(|| precise_interval(parser));
+                let read = read.or_else(|| substring_for(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
@@ -267,33 +268,113 @@ fn in_parentheses(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     Ok(query)
 }
 
-/// Reads `= ANY (VALUES …)` and its kin behind an operand; `None` for anything else.
-fn quantified_values(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
-    let compare_op = match &parser.peek_token_ref().token {
+/// Reads `= ANY (…)`, `NOT LIKE ALL (…)` and their kin behind an operand: of a query or an array;
+/// `None` for anything else.
+fn quantified(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    let (length, compare_op) = quantified_operator(parser)?;
+    let (any, some) = (is_word(parser, length, "any"), is_word(parser, length, "some"));
+    let is_quantified = any || some || is_word(parser, length, "all");
+    if !is_quantified || parser.peek_nth_token_ref(length + 1).token != Token::LParen {
+        return None;
+    }
+    let begins = |word| is_word(parser, length + 2, word);
+    let is_query = ["select", "values", "with"].into_iter().any(begins)
+        || is_set_operation(parser, length + 1);
+    (0..=length).for_each(|_| parser.advance_token());
+    let left = Box::new(left.clone());
+    let right = match is_query {
+        true => in_parentheses(parser).map(Expr::Subquery),
+        false => array_in_parentheses(parser),
+    };
+    Some(right.map(|right| {
+        let right = Box::new(right);
+        match any || some {
+            true => Expr::AnyOp { left, compare_op, right, is_some: some },
+            false => Expr::AllOp { left, compare_op, right },
+        }
+    }))
+}
+
+/// Returns the operator at hand that may stand in front of ANY and ALL, and how many tokens it is.
+fn quantified_operator(parser: &Parser) -> Option<(usize, BinaryOperator)> {
+    let operator = match &parser.peek_token_ref().token {
         Token::Eq => BinaryOperator::Eq,
         Token::Neq => BinaryOperator::NotEq,
         Token::Lt => BinaryOperator::Lt,
         Token::LtEq => BinaryOperator::LtEq,
         Token::Gt => BinaryOperator::Gt,
         Token::GtEq => BinaryOperator::GtEq,
+        Token::Tilde => BinaryOperator::PGRegexMatch,
+        Token::TildeAsterisk => BinaryOperator::PGRegexIMatch,
+        Token::ExclamationMarkTilde => BinaryOperator::PGRegexNotMatch,
+        Token::ExclamationMarkTildeAsterisk => BinaryOperator::PGRegexNotIMatch,
+        Token::DoubleTilde => BinaryOperator::PGLikeMatch,
+        Token::DoubleTildeAsterisk => BinaryOperator::PGILikeMatch,
+        Token::ExclamationMarkDoubleTilde => BinaryOperator::PGNotLikeMatch,
+        Token::ExclamationMarkDoubleTildeAsterisk => BinaryOperator::PGNotILikeMatch,
+        Token::CaretAt => BinaryOperator::PGStartsWith,
+        Token::Word(_) => {
+            let at = usize::from(is_word(parser, 0, "not"));
+            let operator = match (is_word(parser, at, "like"), is_word(parser, at, "ilike")) {
+                (true, _) if at == 0 => BinaryOperator::PGLikeMatch,
+                (true, _) => BinaryOperator::PGNotLikeMatch,
+                (_, true) if at == 0 => BinaryOperator::PGILikeMatch,
+                (_, true) => BinaryOperator::PGNotILikeMatch,
+                _ => return None,
+            };
+            return Some((at + 1, operator));
+        }
         _ => return None,
     };
-    let (any, some) = (is_word(parser, 1, "any"), is_word(parser, 1, "some"));
-    let is_quantified = any || some || is_word(parser, 1, "all");
-    let opens = parser.peek_nth_token_ref(2).token == Token::LParen;
-    let is_query = is_word(parser, 3, "values") || is_set_operation(parser, 2);
-    if !is_quantified || !opens || !is_query {
+    Some((1, operator))
+}
+
+/// Reads an expression in parentheses.
+fn array_in_parentheses(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let array = parser.parse_expr()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(array)
+}
+
+/// Reads `substring(x FOR n FROM m)`, which the parser knows the other way round only; `None` for
+/// anything else.
+fn substring_for(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let opens = parser.peek_nth_token_ref(1).token == Token::LParen;
+    if !is_word(parser, 0, "substring") || !opens || !is_turned(parser) {
         return None;
     }
-    (0..2).for_each(|_| parser.advance_token());
-    let left = Box::new(left.clone());
-    Some(in_parentheses(parser).map(|query| {
-        let right = Box::new(Expr::Subquery(query));
-        match any || some {
-            true => Expr::AnyOp { left, compare_op, right, is_some: some },
-            false => Expr::AllOp { left, compare_op, right },
+    let mut read = || {
+        (0..2).for_each(|_| parser.advance_token());
+        let expr = Box::new(parser.parse_expr()?);
+        parser.expect_keyword_is(Keyword::FOR)?;
+        let substring_for = Some(Box::new(parser.parse_expr()?));
+        parser.expect_keyword_is(Keyword::FROM)?;
+        let substring_from = Some(Box::new(parser.parse_expr()?));
+        parser.expect_token(&Token::RParen)?;
+        let (special, shorthand) = (false, false);
+        Ok(Expr::Substring { expr, substring_from, substring_for, special, shorthand })
+    };
+    Some(read())
+}
+
+/// Returns whether FOR and then FROM stand in the parentheses that open behind the next word.
+fn is_turned(parser: &Parser) -> bool {
+    let tokens = (parser.get_current_index() + 1..).map(|index| &parser.token_at(index).token);
+    let tokens = tokens.skip_while(|token| !matches!(token, Token::LParen));
+    let (mut depth, mut found) = (0_usize, false);
+    for token in tokens {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 1 => return false,
+            Token::RParen => depth -= 1,
+            Token::Word(word) if depth == 1 && word.keyword == Keyword::FOR => found = true,
+            Token::Word(word) if depth == 1 && word.keyword == Keyword::FROM => return found,
+            Token::EOF => return false,
+            _ => {}
         }
-    }))
+    }
+    false
 }
 
 /// Reads `trim(LEADING FROM text)`, of which the parser wants to know what is trimmed; `None` for

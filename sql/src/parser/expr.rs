@@ -169,15 +169,6 @@ impl Cursor<'_> {
             Parsed::SimilarTo { negated, pattern, escape_char, .. } => {
                 self.like(LikeKind::SimilarTo, operand, *pattern, escape_char, negated, start)
             }
-            Parsed::Like { negated, any: true, pattern, escape_char: None, .. } => {
-                let operator = if negated { BinaryOperator::NotLike } else { BinaryOperator::Like };
-                self.quantified(*operand, operator, Quantifier::Any, *pattern)
-            }
-            Parsed::ILike { negated, any: true, pattern, escape_char: None, .. } => {
-                let operator =
-                    if negated { BinaryOperator::NotILike } else { BinaryOperator::ILike };
-                self.quantified(*operand, operator, Quantifier::Any, *pattern)
-            }
             Parsed::AnyOp { compare_op, right, is_some: _, .. } => {
                 let operator = self.plain_operator(&compare_op, start)?;
                 self.quantified(*operand, operator, Quantifier::Any, *right)
@@ -600,7 +591,10 @@ fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), 
         | Parsed::SimilarTo { .. } => 2,
         _ => 0,
     };
+    // The parenthesis behind ANY ends an operand.
+    let ends = matches!(left, Parsed::AnyOp { .. } | Parsed::AllOp { .. });
     match (class(node), class(left)) {
+        _ if ends => Ok(()),
         (1, 1) | (2, 2) => Err(()),
         _ => Ok(()),
     }

@@ -15,6 +15,7 @@
 
 pub mod error;
 mod source;
+mod literal;
 pub mod limits;
 mod name;
 mod rewrite;
@@ -58,7 +59,7 @@ pub use name::quoted;
 pub use references::{Reference, call_references, replace, strings, type_references};
 
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError};
 
 use crate::ast::{Expr, Query, Statement, TableName};
 use cursor::Cursor;
@@ -233,10 +234,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
-    let mut tokens = Vec::with_capacity(source.text().len() / 4);
-    Tokenizer::new(dialect, source.text())
-        .tokenize_with_location_into_buf(&mut tokens)
-        .map_err(|error| token_error(&error, source))?;
+    let tokens = literal::tokens(dialect, source)?;
     if let Some((what, text, position)) = junk(&tokens, source) {
         let message = format!("trailing junk after {what} at or near \"{text}\"");
         return Err(ParseError::syntax(message, position));

@@ -47,6 +47,13 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(text_datum(String::from_utf8(out).expect("the text of a value is UTF-8")))
 }
 
+/// Returns an element as output shows it.
+pub(super) fn element_text(element: &Datum, context: &EvalContext) -> String {
+    let mut out = Vec::new();
+    text::write(element, DataType::Unknown, &context.text_style(), &mut out);
+    String::from_utf8(out).expect("the text of a value is UTF-8")
+}
+
 /// Returns the parts of a text, as `string_to_array` and `string_to_table` have them.
 pub(super) fn pieces(arguments: &[Datum]) -> Option<Vec<Datum>> {
     if arguments[0].is_null() {

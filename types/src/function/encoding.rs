@@ -6,12 +6,17 @@ use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Text, Uuid};
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("encode", &[Bytea, Text], Text, encode),
     row("decode", &[Text, Text], Bytea, decode),
+    // The database is in UTF8, for which there is no conversion.
+    row("to_ascii", &[Text], Text, |_, _| {
+        let message = "encoding conversion from UTF8 to ASCII not supported";
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    }),
     row("gen_random_uuid", &[], Uuid, |_, _| Ok(Datum::Uuid(uuid::Uuid::new_v4().into_bytes())))
         .volatile(),
 ];
@@ -141,8 +146,8 @@ fn from_escape(string: &str) -> Result<Vec<u8>> {
                 rest = after;
             }
             (b'\\', _) => {
-                return Err(crate::error::Error::new(
-                    crate::error::sqlstate::INVALID_TEXT_REPRESENTATION,
+                return Err(Error::new(
+                    sqlstate::INVALID_TEXT_REPRESENTATION,
                     "invalid input syntax for type bytea",
                 ));
             }

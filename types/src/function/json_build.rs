@@ -40,12 +40,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .takes_null()
         .stable(),
     row("jsonb_build_array", &[], Jsonb, |_, _| Ok(jsonb_datum(Json::Array(Vec::new())))).stable(),
-    row("jsonb_build_array", &[Jsonb, Jsonb], Jsonb, |a, _| {
-        grown_jsonb(Json::Array(a.iter().map(or_null).collect()))
-    })
-    .variadic()
-    .takes_null()
-    .stable(),
+    row("jsonb_build_array", &[Jsonb, Jsonb], Jsonb, build_jsonb_array)
+        .variadic()
+        .takes_null()
+        .stable(),
     row("jsonb_build_object", &[], Jsonb, |_, _| Ok(jsonb_datum(Json::object(Vec::new()))))
         .stable(),
     row("jsonb_build_object", &[Jsonb, Jsonb], Jsonb, build_jsonb_object)
@@ -247,9 +245,13 @@ fn or_null(datum: &Datum) -> Json {
     }
 }
 
-fn build_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn build_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let parts: Vec<&str> = arguments.iter().map(part).collect();
     Ok(json_datum(format!("[{}]", parts.join(", "))))
+}
+
+pub(super) fn build_jsonb_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    grown_jsonb(Json::Array(arguments.iter().map(or_null).collect()))
 }
 
 fn check_even(arguments: &[Datum], function: &str) -> Result<()> {
@@ -269,7 +271,7 @@ fn no_scalar() -> Error {
     invalid_parameter("key value must be scalar, not array, composite, or json")
 }
 
-fn build_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn build_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     check_even(arguments, "json_build_object()")?;
     let mut pairs = Vec::with_capacity(arguments.len() / 2);
     for (index, pair) in arguments.chunks_exact(2).enumerate() {
@@ -286,7 +288,7 @@ fn build_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(json_datum(format!("{{{}}}", pairs.join(", "))))
 }
 
-fn build_jsonb_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn build_jsonb_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     check_even(arguments, "jsonb_build_object()")?;
     let mut pairs = Vec::with_capacity(arguments.len() / 2);
     for (index, pair) in arguments.chunks_exact(2).enumerate() {

@@ -74,10 +74,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let multiple = lcm(int8(&a[0]).into(), int8(&a[1]).into());
         i64::try_from(multiple).map(Datum::Int8).map_err(|_| int8_range())
     }),
-    row("scale", &[Numeric], Int4, |a, _| Ok(Datum::Int4(numeric(&a[0]).scale().cast_signed()))),
-    row("min_scale", &[Numeric], Int4, |a, _| {
-        Ok(Datum::Int4(numeric(&a[0]).min_scale().cast_signed()))
-    }),
+    row("scale", &[Numeric], Int4, |a, _| Ok(finite_scale(a, decimal::Numeric::scale))),
+    row("min_scale", &[Numeric], Int4, |a, _| Ok(finite_scale(a, decimal::Numeric::min_scale))),
     row("trim_scale", &[Numeric], Numeric, |a, _| {
         let value = numeric(&a[0]);
         Ok(Datum::Numeric(value.with_scale(value.min_scale())))
@@ -92,6 +90,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("width_bucket", &[Float8, Float8, Float8, Int4], Int4, width_bucket),
     row("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, width_bucket_numeric),
 ];
+
+/// Returns a number of digits; NULL for what has none.
+fn finite_scale(arguments: &[Datum], scale: fn(&decimal::Numeric) -> u32) -> Datum {
+    match numeric(&arguments[0]) {
+        value if value.is_finite() => Datum::Int4(scale(value).cast_signed()),
+        _ => Datum::Null,
+    }
+}
 
 fn sign_double(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let value = float8(&arguments[0]);

@@ -69,6 +69,7 @@ mod system;
 mod timetz;
 mod trigonometry;
 mod unicode;
+mod variadic;
 
 pub use array::gathered;
 
@@ -214,7 +215,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 41] = [
+    let families: [&[Row]; 42] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -256,6 +257,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         timetz::FUNCTIONS,
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
+        variadic::FUNCTIONS,
     ];
     families.iter().for_each(|family| rows.extend_from_slice(family));
     rows.extend(arithmetic::functions());

@@ -80,7 +80,7 @@ enum Width {
 }
 
 /// Fills the `%s`, `%I` and `%L` of a template with texts.
-fn format_text(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn format_text(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let Some((Datum::Text(template), arguments)) = arguments.split_first() else {
         return Ok(Datum::Null);
     };

@@ -4,7 +4,7 @@
 //! of the library are scaled by its own results at 30, 45 and 60 degrees.
 
 use super::argument::float8;
-use super::arithmetic::overflow;
+use super::arithmetic::{overflow, underflow};
 use super::{Row, row};
 use crate::datatype::DataType::Float8;
 use crate::datum::Datum;
@@ -12,8 +12,8 @@ use crate::error::{Error, Result, sqlstate};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("degrees", &[Float8], Float8, |a, _| finite(float8(&a[0]) / RADIANS_PER_DEGREE)),
-    row("radians", &[Float8], Float8, |a, _| finite(float8(&a[0]) * RADIANS_PER_DEGREE)),
+    row("degrees", &[Float8], Float8, |a, _| scaled(&a[0], |x| x / RADIANS_PER_DEGREE)),
+    row("radians", &[Float8], Float8, |a, _| scaled(&a[0], |x| x * RADIANS_PER_DEGREE)),
     row("sin", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::sin)),
     row("cos", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::cos)),
     row("tan", &[Float8], Float8, |a, _| circular(float8(&a[0]), f64::tan)),
@@ -44,8 +44,17 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
 
-fn finite(value: f64) -> Result<Datum> {
-    if value.is_infinite() { Err(overflow()) } else { Ok(Datum::Float8(value)) }
+/// Converts an angle; an infinite one stays so.
+fn scaled(angle: &Datum, convert: fn(f64) -> f64) -> Result<Datum> {
+    let angle = float8(angle);
+    let value = convert(angle);
+    if value.is_infinite() && angle.is_finite() {
+        return Err(overflow());
+    }
+    if value == 0.0 && angle != 0.0 {
+        return Err(underflow());
+    }
+    Ok(Datum::Float8(value))
 }
 
 fn circular(value: f64, compute: fn(f64) -> f64) -> Result<Datum> {
