@@ -170,10 +170,13 @@ impl Binder<'_> {
         let sql_type = resolved.value_type();
         let expr = match self.inlined(&resolved)? {
             Some(value) => strictly(&resolved, value),
-            None => {
-                let (routine, arguments) = resolved.routine(None);
-                Expr::Routine { routine, arguments }
-            }
+            None => match self.run_once(&resolved, position)? {
+                Some(value) => strictly(&resolved, value),
+                None => {
+                    let (routine, arguments) = resolved.routine(None);
+                    Expr::Routine { routine, arguments }
+                }
+            },
         };
         Ok(Typed { expr, sql_type, position })
     }

@@ -13,11 +13,11 @@ use types::cast::CastContext;
 use types::datatype::composite::{Attribute, CompositeType};
 use types::datum::Record;
 use types::expr::{Expr, Routine};
-use types::{DataType, SqlType};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
 use crate::binder::function::Resolved;
-use crate::binder::level::{Binder, Clause};
+use crate::binder::level::{Binder, Clause, SubqueryUse};
 use crate::binder::parameters::Parameters;
 use crate::binder::records::{row_expr, row_of};
 use crate::binder::rows::Rows;
@@ -30,7 +30,7 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, OutputColumn};
+use crate::logical::{ApplyKind, Bound, Logical, OutputColumn};
 
 /// Functions in functions, put in place of their calls; more would need too much stack.
 const DEPTH_MAX: usize = 32;
@@ -288,6 +288,50 @@ impl Binder<'_> {
                 && !expr.calls_routines();
             Ok(plain.then_some(expr))
         })
+    }
+
+    /// Returns a subquery in place of a call in WHERE of a function that is one query, not
+    /// VOLATILE, and takes nothing from the rows: it is run once, and may be a key to look up.
+    pub(super) fn run_once(&mut self, resolved: &Resolved, at: usize) -> Result<Option<Expr>> {
+        let Resolved { function, values, .. } = resolved;
+        let Some(query) = function.query() else { return Ok(None) };
+        let to = resolved.value_type();
+        let takes_rows = |value: &Typed| !value.expr.columns().is_empty();
+        let is_fit = function.record.volatility != Volatility::Volatile
+            && !to.base.is_row()
+            && to.base != DataType::Void
+            && self.levels.last().is_some_and(|level| level.clause == Clause::Where)
+            && self.may_inline(function)
+            && !values.iter().any(|value| takes_rows(value) || is_volatile(&value.expr));
+        if !is_fit {
+            return Ok(None);
+        }
+        let plan = self.in_body(function, values.clone(), |binder| {
+            let bound = binder.bind_query(query, true)?;
+            let Some([value]) = bound.columns.get(..) else { return Ok(None) };
+            let from = Typed {
+                expr: Expr::Column { index: 0, data_type: value.sql_type.base },
+                sql_type: value.sql_type,
+                position: 1,
+            };
+            let value = binder.returned(from, to)?;
+            // What else it yields is not looked at.
+            let first = Logical::Limit {
+                input: Box::new(bound.plan),
+                limit: Some(Expr::constant(Datum::Int8(1), DataType::Int8)),
+                offset: None,
+                ties: Vec::new(),
+            };
+            let input = Box::new(first);
+            Ok(Some(Logical::Project { input, expressions: vec![value] }))
+        })?;
+        let subquery = |plan| SubqueryUse {
+            plan,
+            bindings: Vec::new(),
+            kind: ApplyKind::Scalar,
+            position: at,
+        };
+        Ok(plan.map(|plan| self.add_subquery(subquery(plan), to.base)))
     }
 
     /// Returns the query of a function that returns a set, and is not VOLATILE, in place of its

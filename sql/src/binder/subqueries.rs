@@ -22,7 +22,7 @@ impl Binder<'_> {
         Ok((bound?, bindings))
     }
 
-    fn add_subquery(&mut self, subquery: SubqueryUse, data_type: DataType) -> Expr {
+    pub(super) fn add_subquery(&mut self, subquery: SubqueryUse, data_type: DataType) -> Expr {
         let subqueries = &mut self.level().subqueries;
         subqueries.push(subquery);
         Expr::Column { index: SUBQUERY + subqueries.len() - 1, data_type }
