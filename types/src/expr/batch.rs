@@ -388,6 +388,13 @@ fn like<'a>(
         return None;
     };
     let pattern = LikePattern::new(pattern, ignore_case);
+    let validity = strings.validity().map(<[bool]>::to_vec);
+    if let Some(mut found) = pattern.match_all(values) {
+        if negated {
+            found.iter_mut().for_each(|found| *found = !*found);
+        }
+        return Some(Ok(Operand::owned(VectorData::Bool(found), validity)));
+    }
     let test = |index| {
         if strings.is_null(index) {
             return Ok(false);
@@ -395,7 +402,6 @@ fn like<'a>(
         pattern.matches(values.get(index)).map(|found| found != negated)
     };
     let results: Result<Vec<bool>> = (0..values.len()).map(test).collect();
-    let validity = strings.validity().map(<[bool]>::to_vec);
     Some(results.map(|results| Operand::owned(VectorData::Bool(results), validity)))
 }
 

@@ -11,6 +11,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::vector::BytesVector;
 
 const fn shape(negated: bool, ignore_case: bool) -> Shape {
     Shape::Like { negated, ignore_case }
@@ -107,6 +108,63 @@ impl LikePattern {
             return self.form.matches(lowered.as_bytes());
         }
         self.form.matches(string)
+    }
+
+    /// Returns which of some strings match, if all it takes is to compare their bytes.
+    pub fn match_all(&self, strings: &BytesVector) -> Option<Vec<bool>> {
+        if self.ignore_case {
+            return None;
+        }
+        Some(match &self.form {
+            Form::Whole(whole) => compare_all(strings, |string| string == whole),
+            Form::Prefix(prefix) => match Head::of(prefix) {
+                Some(head) => head.match_all(strings),
+                None => compare_all(strings, |string| string.starts_with(prefix)),
+            },
+            Form::Suffix(suffix) => compare_all(strings, |string| string.ends_with(suffix)),
+            Form::Piece(_) | Form::General(_) => return None,
+        })
+    }
+}
+
+fn compare_all(strings: &BytesVector, matches: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+    strings.iter().map(matches).collect()
+}
+
+/// A prefix of up to eight bytes, which is compared as a number.
+struct Head {
+    length: usize,
+    number: u64,
+    mask: u64,
+}
+
+impl Head {
+    fn of(prefix: &[u8]) -> Option<Head> {
+        let length = prefix.len();
+        (1..=8).contains(&length).then(|| Head {
+            length,
+            number: first_bytes(prefix),
+            mask: u64::MAX >> (64 - 8 * length),
+        })
+    }
+
+    fn match_all(&self, strings: &BytesVector) -> Vec<bool> {
+        let mut start = 0;
+        let matches = |&end: &u32| {
+            let (from, end) = (start, end as usize);
+            start = end;
+            end - from >= self.length
+                && first_bytes(&strings.bytes[from..]) & self.mask == self.number
+        };
+        strings.ends.iter().map(matches).collect()
+    }
+}
+
+/// Returns the first eight bytes as a number, zeros where there are not so many.
+fn first_bytes(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(first) => u64::from_le_bytes(*first),
+        None => bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
     }
 }
 
@@ -262,4 +320,27 @@ fn like_escape_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 pub(super) fn invalid_escape() -> Error {
     Error::new("22025", "invalid escape string")
         .with_hint("Escape string must be empty or one character.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_at_once_is_one_by_one() {
+        let strings = ["", "a", "ab", "abc", "abcdefg", "abcdefgh", "abcdefghi", "é", "aé", "b"];
+        let mut values = BytesVector::default();
+        strings.iter().for_each(|string| values.push(string.as_bytes()));
+        for pattern in ["", "a", "a%", "abcdefgh%", "abcdefghi%", "é%", "aé%", "%c", "%é", "b%"]
+        {
+            let pattern = LikePattern::new(pattern, false);
+            let expected: Vec<bool> =
+                values.iter().map(|string| pattern.matches(string).unwrap()).collect();
+            assert_eq!(pattern.match_all(&values), Some(expected), "{pattern:?}");
+        }
+        for pattern in ["%", "%b%", "a_", "a%c"] {
+            assert_eq!(LikePattern::new(pattern, false).match_all(&values), None);
+        }
+        assert_eq!(LikePattern::new("a%", true).match_all(&values), None);
+    }
 }
