@@ -173,6 +173,7 @@ const PORTABLE: &[&str] = &[
     "quantified",
     "escapes",
     "variadic",
+    "query_forms",
     "scroll_cursors",
     "regular_expressions",
 ];

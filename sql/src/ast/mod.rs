@@ -57,7 +57,7 @@ pub use function::{
     Volatility,
 };
 pub use query::{
-    Distinct, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
+    Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
     NullsOrder, OrderItem, Query, QueryBody, Select, SelectItem, SetOperator, SortOrder,
     SourceQuery, TableAlias, TableFunction, TableRef, TableSample,
 };

@@ -216,12 +216,19 @@ pub struct TableSample {
 /// Functions in FROM. They may name columns of what is before them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFunction {
-    /// The calls, several of `ROWS FROM (…)`; neither DISTINCT nor FILTER nor `*`.
-    pub calls: Vec<FunctionCall>,
+    /// The calls, several of `ROWS FROM (…)`.
+    pub calls: Vec<FromCall>,
     /// `WITH ORDINALITY`
     pub ordinality: bool,
     /// Its alias.
     pub alias: Option<TableAlias>,
+}
+
+/// One function in FROM.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FromCall {
+    /// The call; neither DISTINCT nor FILTER nor `*`.
+    pub call: FunctionCall,
     /// Names and types of the columns of a function that returns records: `AS (a int, …)`.
     pub definitions: Vec<(Ident, TypeName)>,
 }
@@ -255,8 +262,13 @@ pub enum JoinKind {
 pub enum JoinCondition {
     /// `ON …`
     On(Expr),
-    /// `USING (…)`
-    Using(Vec<Ident>),
+    /// `USING (…) [AS alias]`
+    Using {
+        /// The columns that both sides have.
+        columns: Vec<Ident>,
+        /// What these go by together.
+        alias: Option<Ident>,
+    },
     /// `NATURAL`
     Natural,
     /// Of a cross join.

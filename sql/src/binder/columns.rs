@@ -4,7 +4,8 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::Ident;
-use crate::binder::level::{Binder, Level, Reach, Reference};
+use crate::binder::level::{Barred, Binder, Level, Reach, Reference};
+use crate::binder::misspelled;
 use crate::binder::scope::{Relation, ScopeColumn};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::Typed;
@@ -22,13 +23,14 @@ impl Binder<'_> {
             let found = level.scope.find(parts).map_err(|error| error.at(position));
             let found = match found {
                 Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_COLUMN => {
-                    return self.function_of_row(parts)?.ok_or(error);
+                    let value = self.function_of_row(parts)?;
+                    return value.ok_or_else(|| self.with_hint(error, parts));
                 }
                 found => found?,
             };
             if let Some(column) = found.cloned() {
-                if level.is_optional {
-                    return Err(self.wrong_join(depth, parts).at(position));
+                if let Some(barred) = level.barred {
+                    return Err(self.barred(depth, parts, barred).at(position));
                 }
                 self.note_column(&column);
                 return Ok(self.reference(depth, column, position));
@@ -70,8 +72,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the error of a LATERAL reference to the other side of a right or full join.
-    fn wrong_join(&self, depth: usize, parts: &[Ident]) -> Error {
+    /// Returns the error of a LATERAL reference to the other side of a right or full join, or to
+    /// the table that the statement changes.
+    fn barred(&self, depth: usize, parts: &[Ident], barred: Barred) -> Error {
         let scope = &self.levels[depth].scope;
         let name = match parts {
             [qualifier @ .., _] if !qualifier.is_empty() => qualifier.last(),
@@ -84,8 +87,16 @@ impl Binder<'_> {
         let found = scope.relations.iter().find(of_column).map(|relation| relation.alias.as_str());
         let name = name.map(|name| name.value.as_str()).or(found).unwrap_or_default();
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
-        Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
-            .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+        let error = Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message);
+        match barred {
+            Barred::Optional => error.with_detail(
+                "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            ),
+            Barred::Changed => error.with_hint(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this \
+                 part of the query."
+            )),
+        }
     }
 
     /// Returns the value of a column of the level at `depth`.
@@ -142,63 +153,49 @@ impl Binder<'_> {
     }
 
     fn no_column(&self, parts: &[Ident]) -> Error {
-        let Some(level) = self.levels.last() else { return unknown_column(parts) };
-        let [qualifier @ .., name] = parts else { return unknown_column(parts) };
-        if qualifier.is_empty() {
-            let error = unknown_column(parts);
-            let hint =
-                self.hidden_column(&name.value).or_else(|| level.scope.hint_for(&name.value));
-            return match hint {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            };
+        match parts {
+            [qualifier @ .., _] if !qualifier.is_empty() => self.no_relation(qualifier),
+            _ => self.with_hint(unknown_column(parts), parts),
         }
-        self.no_relation(qualifier)
     }
 
-    /// Explains that a column is of something in FROM that cannot be named from here.
-    fn hidden_column(&self, name: &str) -> Option<String> {
-        let hidden = self.levels.iter().rev().filter(|level| level.reach == Reach::Hidden);
-        let mut relations = hidden.flat_map(|level| &level.scope.relations);
-        let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == name);
-        relations.find(has).map(|relation| {
-            format!(
-                "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced \
-                 from this part of the query.",
-                relation.alias
-            )
-        })
+    /// Adds what may have been meant by the name of a column.
+    fn with_hint(&self, error: Error, parts: &[Ident]) -> Error {
+        let [qualifier @ .., name] = parts else { return error };
+        let alias = qualifier.last().map(|alias| alias.value.as_str());
+        let levels = self.levels.iter().rev();
+        let relations = levels.flat_map(|level| level.scope.all_relations());
+        match misspelled::hint(relations, alias, &name.value) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 
     /// Returns the error of a qualifier that is not in FROM.
     pub(super) fn no_relation(&self, qualifier: &[Ident]) -> Error {
         let name = qualifier.last().map(|part| part.value.as_str()).unwrap_or_default();
-        let hidden = self.levels.iter().filter(|level| level.reach == Reach::Hidden);
-        if hidden.flat_map(|level| &level.scope.relations).any(|relation| relation.alias == name) {
-            let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
-            return Error::new(sqlstate::UNDEFINED_TABLE, message).with_hint(format!(
-                "There is an entry for table \"{name}\", but it cannot be referenced from this \
-                 part of the query."
-            ));
-        }
-        let relations = self.levels.iter().flat_map(|level| &level.scope.relations);
-        let renamed = relations
-            .filter(|relation| relation.alias != name)
-            .filter(|relation| relation.table.as_ref().is_some_and(|table| table.name == name))
-            .map(|relation| relation.alias.clone())
-            .next();
-        let (message, hint) = match renamed {
-            Some(alias) => (
-                format!("invalid reference to FROM-clause entry for table \"{name}\""),
-                Some(format!("Perhaps you meant to reference the table alias \"{alias}\".")),
-            ),
-            None => (format!("missing FROM-clause entry for table \"{name}\""), None),
+        let levels = self.levels.iter().rev();
+        let mut relations = levels.flat_map(|level| level.scope.all_relations());
+        let is_meant = |relation: &&Relation| {
+            let table = relation.table.as_ref();
+            relation.alias == name || table.is_some_and(|table| table.name == name)
         };
-        let error = Error::new(sqlstate::UNDEFINED_TABLE, message);
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        let Some(found) = relations.find(is_meant) else {
+            let message = format!("missing FROM-clause entry for table \"{name}\"");
+            return Error::new(sqlstate::UNDEFINED_TABLE, message);
+        };
+        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+        let mut visible = self.levels.iter().filter(|level| level.reach != Reach::Hidden);
+        let is_visible = visible.any(|level| level.scope.has_alias(&found.alias));
+        let alias = &found.alias;
+        let hint = match alias != name && is_visible {
+            true => format!("Perhaps you meant to reference the table alias \"{alias}\"."),
+            false => format!(
+                "There is an entry for table \"{alias}\", but it cannot be referenced from this \
+                 part of the query."
+            ),
+        };
+        Error::new(sqlstate::UNDEFINED_TABLE, message).with_hint(hint)
     }
 }
 

@@ -7,7 +7,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
-use crate::binder::level::{Binder, Clause, Reach};
+use crate::binder::level::{Barred, Binder, Clause, Reach};
 use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
@@ -34,13 +34,30 @@ impl Binder<'_> {
         bound
     }
 
+    /// Binds FROM or USING of a statement that changes a table; its columns cannot be named there.
+    pub(super) fn bind_from_beside(
+        &mut self,
+        from: &[TableRef],
+        changed: &Scope,
+    ) -> Result<(Rows, Scope)> {
+        self.push_level(changed.clone(), Clause::QueryInFrom);
+        let base = std::mem::replace(&mut self.from_base, self.levels.len() - 1);
+        let level = self.level();
+        level.reach = Reach::Hidden;
+        level.barred = Some(Barred::Changed);
+        let bound = self.bind_entries(from);
+        self.pop_level();
+        self.from_base = base;
+        bound
+    }
+
     fn bind_entries(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
         let mut bound: Option<(Rows, Scope)> = None;
         for entry in from {
             bound = Some(match bound {
                 None => self.bind_table_ref(entry)?,
                 Some((mut rows, scope)) => {
-                    let (right, right_scope, bindings) = self.bind_beside(entry, &scope, false)?;
+                    let (right, right_scope, bindings) = self.bind_beside(entry, &scope, None)?;
                     let bindings = rows.bind(bindings);
                     let scope = scope.join(right_scope, rows.types.len())?;
                     rows.join_lateral(right, JoinKind::Inner, boolean(true), bindings);
@@ -52,17 +69,21 @@ impl Binder<'_> {
     }
 
     /// Binds an entry that may name columns of those before it. Returns these, too, as the values
-    /// of parameters. `is_optional`: the join has rows without any of those before.
+    /// of parameters. `barred`: why it may not name these, if it is so.
     fn bind_beside(
         &mut self,
         entry: &TableRef,
         before: &Scope,
-        is_optional: bool,
+        barred: Option<Barred>,
     ) -> Result<(Rows, Scope, Values)> {
-        self.push_level(before.clone(), Clause::FunctionInFrom);
+        let clause = match entry {
+            TableRef::Function(_) => Clause::FunctionInFrom,
+            _ => Clause::QueryInFrom,
+        };
+        self.push_level(before.clone(), clause);
         let level = self.level();
         level.reach = Reach::Hidden;
-        level.is_optional = is_optional;
+        level.barred = barred;
         let bound = self.bind_table_ref(entry);
         let level = self.pop_level();
         let (rows, scope) = bound?;
@@ -251,11 +272,12 @@ impl Binder<'_> {
             matches!(kind, ast::JoinKind::Left | ast::JoinKind::Full),
         );
         let (mut rows, left) = self.bind_side(sides.0, pads_left)?;
+        let barred = pads_left.then_some(Barred::Optional);
         let place = if pads_right { Some("within an outer join") } else { None };
         let (right_rows, mut right, bindings) = match place {
-            None => self.bind_beside(sides.1, &left, pads_left)?,
+            None => self.bind_beside(sides.1, &left, barred)?,
             Some(place) => {
-                self.without_recursion(place, |b| b.bind_beside(sides.1, &left, pads_left))?
+                self.without_recursion(place, |b| b.bind_beside(sides.1, &left, barred))?
             }
         };
         if pads_right {
@@ -270,7 +292,7 @@ impl Binder<'_> {
             ast::JoinKind::Full => JoinKind::Full,
         };
         let names = match condition {
-            JoinCondition::Using(names) => names.clone(),
+            JoinCondition::Using { columns, .. } => columns.clone(),
             JoinCondition::Natural => common_names(&left, &right),
             JoinCondition::On(on) => {
                 let scope = left.join(right, width)?;
@@ -291,6 +313,9 @@ impl Binder<'_> {
         let on = self.join_using(&left, &right, width, &names)?;
         let mut scope = left.join(right, width)?;
         if let Some(merged) = merged {
+            if let JoinCondition::Using { columns, alias: Some(alias) } = condition {
+                scope.name_merged(alias, &merged[..columns.len()])?;
+            }
             scope.merge(merged);
         }
         rows.join_lateral(right_rows, kind, on, bindings);
@@ -304,7 +329,7 @@ impl Binder<'_> {
         relation.kind = RelationKind::Join;
         relation.columns = scope.columns().into_iter().cloned().collect();
         relation.rename(&alias.columns)?;
-        Ok((rows, Scope::of(relation)))
+        Ok((rows, scope.behind(relation)))
     }
 
     fn bind_side(&mut self, side: &TableRef, padded: bool) -> Result<(Rows, Scope)> {

@@ -11,7 +11,7 @@ use types::datum::{Nested, Record};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::ast::{FunctionCall, TableFunction};
+use crate::ast::{FromCall, FunctionCall, Ident, TypeName};
 use crate::binder::arrays::internal;
 use crate::binder::calls::{call_text, undefined_function};
 use crate::binder::level::Binder;
@@ -118,12 +118,12 @@ impl Binder<'_> {
     /// Binds a call in FROM; returns the function, and the columns of its rows over their value.
     pub(super) fn json_rows_in_from(
         &mut self,
-        call: &FunctionCall,
+        of: &FromCall,
         rows: JsonRows,
-        function: &TableFunction,
     ) -> Result<(SetFunction, Vec<OutputColumn>)> {
+        let FromCall { call, definitions } = of;
         let name = call.name.name.value.as_str();
-        let defined = self.defined_columns(function)?;
+        let defined = self.defined_columns(definitions)?;
         if rows.is_record && defined.is_empty() {
             return Err(definitions_missing(call.name.position()));
         }
@@ -137,7 +137,7 @@ impl Binder<'_> {
         });
         let value = self.json_rows(call, rows, definition)?;
         let is_anonymous = value.base().element().unwrap_or(value.base()) == DataType::Record;
-        let columns = match (is_anonymous, function.definitions.first()) {
+        let columns = match (is_anonymous, definitions.first()) {
             (true, None) => return Err(definitions_missing(call.name.position())),
             (false, Some((first, _))) => return Err(definitions_needless(first.position)),
             (true, Some(_)) => defined,
@@ -158,9 +158,12 @@ impl Binder<'_> {
     }
 
     /// Returns the columns of a column definition list.
-    pub(super) fn defined_columns(&self, function: &TableFunction) -> Result<Vec<OutputColumn>> {
-        let mut columns: Vec<OutputColumn> = Vec::with_capacity(function.definitions.len());
-        for (name, type_name) in &function.definitions {
+    pub(super) fn defined_columns(
+        &self,
+        definitions: &[(Ident, TypeName)],
+    ) -> Result<Vec<OutputColumn>> {
+        let mut columns: Vec<OutputColumn> = Vec::with_capacity(definitions.len());
+        for (name, type_name) in definitions {
             if columns.iter().any(|column| column.name == name.value) {
                 let message = format!("column name \"{}\" specified more than once", name.value);
                 let error = Error::new(sqlstate::DUPLICATE_COLUMN, message);

@@ -65,6 +65,8 @@ pub(super) enum Clause {
     Set,
     Returning,
     FunctionInFrom,
+    /// A query in FROM that names what is beside it.
+    QueryInFrom,
     Call,
     SystemTime,
     Filter,
@@ -171,6 +173,7 @@ impl Clause {
             Clause::Set => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::FunctionInFrom => "functions in FROM",
+            Clause::QueryInFrom => "FROM clause of their own query level",
             Clause::Call => "CALL arguments",
             Clause::SystemTime => "FOR SYSTEM_TIME",
             Clause::Filter => "FILTER",
@@ -275,6 +278,15 @@ pub(super) enum Reach {
     Lateral,
 }
 
+/// Why what is LATERAL cannot name columns of what is beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Barred {
+    /// They are of the side of an outer join that keeps all rows of the other.
+    Optional,
+    /// They are of the table that the statement changes.
+    Changed,
+}
+
 /// A call of GROUPING.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GroupingCall {
@@ -314,8 +326,8 @@ pub(super) struct Level {
     pub(super) set_uses: Vec<SetUse>,
     /// Who can name the columns.
     pub(super) reach: Reach,
-    /// Whether the columns are of the side of an outer join that keeps all rows of the other.
-    pub(super) is_optional: bool,
+    /// Why what is LATERAL cannot name the columns, if it cannot.
+    pub(super) barred: Option<Barred>,
     /// The WINDOW clause.
     pub(super) named_windows: Vec<NamedWindow>,
     /// The windows met.
@@ -342,7 +354,7 @@ impl Level {
             refuses_sets: None,
             set_uses: Vec::new(),
             reach: Reach::Query,
-            is_optional: false,
+            barred: None,
             named_windows: Vec::new(),
             windows: Vec::new(),
             window_calls: Vec::new(),

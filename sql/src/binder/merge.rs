@@ -30,7 +30,8 @@ impl Binder<'_> {
         let changed = self.changed((&merge.table, Change::Merge), merge.alias.as_ref(), &[])?;
         let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
         let table = Arc::clone(&written.table);
-        let (source_rows, source) = self.bind_from(std::slice::from_ref(&merge.source))?;
+        let source = std::slice::from_ref(&merge.source);
+        let (source_rows, source) = self.bind_from_beside(source, &target)?;
         let width = rows.types.len();
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
         if source.relations.iter().any(|relation| relation.alias == *alias) {

@@ -30,6 +30,7 @@ mod resolution;
 mod scope;
 mod system;
 mod named;
+mod misspelled;
 mod level;
 mod rows;
 mod bound_query;

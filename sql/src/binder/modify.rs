@@ -67,7 +67,7 @@ impl Binder<'_> {
         if tables.is_empty() {
             return Ok(());
         }
-        let (rows, scope) = self.bind_from(tables)?;
+        let (rows, scope) = self.bind_from_beside(tables, &changed.scope)?;
         let own = std::mem::take(&mut changed.scope);
         changed.scope = own.join(scope, changed.rows.types.len())?;
         changed.rows.join(rows, JoinKind::Inner, boolean(true));

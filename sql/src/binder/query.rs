@@ -90,21 +90,33 @@ impl Binder<'_> {
     }
 
     fn bind_values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
-        let width = rows.first().map_or(0, Vec::len);
         let bind = |binder: &mut Self| {
-            let mut columns: Vec<Vec<Typed>> = vec![Vec::with_capacity(rows.len()); width];
-            for row in rows {
-                if row.len() != width {
+            let mut columns: Vec<Vec<Typed>> = Vec::new();
+            for (at, row) in rows.iter().enumerate() {
+                let mut values = Vec::with_capacity(columns.len());
+                for expr in row {
+                    match expr {
+                        ast::Expr::WholeRow(relation) => {
+                            values.extend(binder.row_values(relation)?)
+                        }
+                        expr => values.push(binder.bind_expr(expr)?),
+                    }
+                }
+                if at == 0 {
+                    columns.resize_with(values.len(), || Vec::with_capacity(rows.len()));
+                }
+                if values.len() != columns.len() {
                     return Err(uneven_values(row.first().map_or(1, ast::Expr::position)));
                 }
-                for (column, expr) in columns.iter_mut().zip(row) {
-                    column.push(binder.bind_expr(expr)?);
-                }
+                columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
             }
+            let position = |column: &Vec<Typed>| column.first().map_or(1, |value| value.position);
+            let positions: Vec<usize> = columns.iter().map(position).collect();
             let unify = |column| binder.unify(column, "VALUES");
-            columns.into_iter().map(unify).collect::<Result<Vec<_>>>()
+            let columns = columns.into_iter().map(unify).collect::<Result<Vec<_>>>()?;
+            Ok((columns, positions))
         };
-        let (columns, level) = self.within(Scope::default(), Clause::Values, bind)?;
+        let ((columns, positions), level) = self.within(Scope::default(), Clause::Values, bind)?;
         let output = columns.iter().enumerate().map(|(index, (_, sql_type))| OutputColumn {
             name: format!("column{}", index + 1),
             sql_type: *sql_type,
@@ -116,10 +128,6 @@ impl Binder<'_> {
         let row = |_| values.iter_mut().filter_map(Iterator::next).collect();
         let bound: Vec<Vec<Expr>> = (0..rows.len()).map(row).collect();
         let types = output.iter().map(|column| column.sql_type.base).collect();
-        let positions = rows
-            .first()
-            .map(|row| row.iter().map(ast::Expr::position).collect())
-            .unwrap_or_default();
         let plan = values_plan(types, bound, &level);
         Ok(BoundQuery { plan, columns: output, positions })
     }

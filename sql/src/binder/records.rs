@@ -27,11 +27,7 @@ impl Binder<'_> {
         let mut values = Vec::new();
         for field in fields {
             match field {
-                ast::Expr::WholeRow(relation) => {
-                    let columns = self.columns_of(relation)?;
-                    let columns = columns.ok_or_else(|| self.no_relation(relation))?;
-                    values.extend(columns.values.into_iter().map(|(_, value)| value));
-                }
+                ast::Expr::WholeRow(relation) => values.extend(self.row_values(relation)?),
                 ast::Expr::Field { operand, name } if name.value == ast::ALL_FIELDS => {
                     let fields = self.bind_fields(operand, position)?;
                     values.extend(fields.into_iter().map(|(_, value)| value));
@@ -45,6 +41,14 @@ impl Binder<'_> {
         }
         let names = (1..).map(|number| Arc::from(format!("f{number}")));
         Ok(row_of(names.zip(values).collect(), position))
+    }
+
+    /// Returns the values that `t.*` means in a list.
+    pub(super) fn row_values(&mut self, relation: &[Ident]) -> Result<Vec<Typed>> {
+        let position = relation.first().map_or(1, |part| part.position);
+        let columns = self.columns_of(relation)?;
+        let columns = columns.ok_or_else(|| self.no_relation(relation).at(position))?;
+        Ok(columns.values.into_iter().map(|(_, value)| value).collect())
     }
 
     /// Binds `t.*` as a value.

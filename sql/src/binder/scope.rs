@@ -80,6 +80,8 @@ pub(super) struct Scope {
     pub(super) relations: Vec<Relation>,
     /// What unqualified names and `*` mean, if it is not the columns of all relations.
     merged: Option<Vec<ScopeColumn>>,
+    /// Relations inside of a join that goes by a name of its own, which cannot be named; for hints.
+    concealed: Vec<Relation>,
 }
 
 impl Relation {
@@ -134,14 +136,14 @@ impl Relation {
     /// Renames the first columns.
     pub(super) fn rename(&mut self, names: &[Ident]) -> Result<()> {
         if names.len() > self.columns.len() {
+            let what = if self.kind == RelationKind::Join { "join expression" } else { "table" };
             let message = format!(
-                "table \"{}\" has {} columns available but {} columns specified",
+                "{what} \"{}\" has {} columns available but {} columns specified",
                 self.alias,
                 self.columns.len(),
                 names.len()
             );
-            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
-                .at(names[self.columns.len()].position));
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
         }
         for (column, name) in self.columns.iter_mut().zip(names) {
             column.name.clone_from(&name.value);
@@ -208,7 +210,23 @@ impl Relation {
 impl Scope {
     /// Returns the scope of one relation.
     pub(super) fn of(relation: Relation) -> Scope {
-        Scope { relations: vec![relation], merged: None }
+        Scope { relations: vec![relation], merged: None, concealed: Vec::new() }
+    }
+
+    /// Returns the scope of a relation that hides those of this one.
+    pub(super) fn behind(self, relation: Relation) -> Scope {
+        let concealed = self.concealed.into_iter().chain(self.relations).collect();
+        Scope { concealed, ..Scope::of(relation) }
+    }
+
+    /// Returns all relations, also those that cannot be named.
+    pub(super) fn all_relations(&self) -> impl Iterator<Item = &Relation> {
+        self.concealed.iter().chain(&self.relations)
+    }
+
+    /// Returns whether a relation that can be named goes by this name.
+    pub(super) fn has_alias(&self, alias: &str) -> bool {
+        self.relations.iter().any(|relation| relation.alias == alias)
     }
 
     /// Returns the columns that `*` and unqualified names mean.
@@ -242,8 +260,7 @@ impl Scope {
     pub(super) fn join(mut self, mut right: Scope, width: usize) -> Result<Scope> {
         for relation in &mut right.relations {
             if self.relations.iter().any(|other| other.alias == relation.alias) {
-                let message = format!("table name \"{}\" specified more than once", relation.alias);
-                return Err(Error::new(sqlstate::DUPLICATE_ALIAS, message));
+                return Err(specified_twice(&relation.alias));
             }
             relation.shift(width);
         }
@@ -255,6 +272,7 @@ impl Scope {
             self.merged = Some(both);
         }
         self.relations.append(&mut right.relations);
+        self.concealed.append(&mut right.concealed);
         Ok(self)
     }
 
@@ -271,6 +289,22 @@ impl Scope {
         scope
     }
 
+    /// Gives columns that a join has merged a name of their own.
+    ///
+    /// # Errors
+    ///
+    /// 42712 if another entry of FROM goes by it.
+    pub(super) fn name_merged(&mut self, alias: &Ident, columns: &[ScopeColumn]) -> Result<()> {
+        if self.relations.iter().any(|other| other.alias == alias.value) {
+            return Err(specified_twice(&alias.value));
+        }
+        let mut relation = Relation::new(&alias.value, &[]);
+        relation.kind = RelationKind::Join;
+        relation.columns = columns.to_vec();
+        self.relations.push(relation);
+        Ok(())
+    }
+
     /// Sets what unqualified names and `*` mean.
     pub(super) fn merge(&mut self, columns: Vec<ScopeColumn>) {
         self.merged = Some(columns);
@@ -282,7 +316,7 @@ impl Scope {
             [name] => self.find_unqualified(&name.value),
             [qualifier @ .., name] => {
                 if let Some(relation) = self.relation(qualifier) {
-                    let missing = || self.missing_in(relation, &name.value);
+                    let missing = || missing_in(relation, &name.value);
                     return relation.column(&name.value)?.map(Some).ok_or_else(missing);
                 }
                 self.find_in_family(qualifier, &name.value)
@@ -334,15 +368,6 @@ impl Scope {
         }
     }
 
-    fn missing_in(&self, relation: &Relation, name: &str) -> Error {
-        let message = format!("column {}.{name} does not exist", relation.alias);
-        let error = Error::new(sqlstate::UNDEFINED_COLUMN, message);
-        match self.hint_for(name) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
-    }
-
     /// Returns SQL text that names one of [`Scope::columns`] or of a relation's columns.
     pub(super) fn name_of(&self, column: &ScopeColumn) -> String {
         let name = parser::quoted(&column.name);
@@ -355,35 +380,6 @@ impl Scope {
                 format!("{}.{name}", parser::quoted(&owner.alias))
             }
             _ => name,
-        }
-    }
-
-    /// Returns `Perhaps you meant …` for a name that nothing here has.
-    pub(super) fn hint_for(&self, name: &str) -> Option<String> {
-        let mut best = usize::MAX;
-        let mut candidates: Vec<String> = Vec::new();
-        for relation in &self.relations {
-            for column in &relation.columns {
-                let distance = edit_distance(name, &column.name);
-                if distance > 3 || distance > name.chars().count() / 2 || distance > best {
-                    continue;
-                }
-                if distance < best {
-                    best = distance;
-                    candidates.clear();
-                }
-                candidates.push(match relation.alias.as_str() {
-                    "" => format!("\"{}\"", column.name),
-                    alias => format!("\"{alias}.{}\"", column.name),
-                });
-            }
-        }
-        match candidates.as_slice() {
-            [one] => Some(format!("Perhaps you meant to reference the column {one}.")),
-            [one, two] => Some(format!(
-                "Perhaps you meant to reference the column {one} or the column {two}."
-            )),
-            _ => None,
         }
     }
 
@@ -400,34 +396,16 @@ impl Scope {
     }
 }
 
+fn missing_in(relation: &Relation, name: &str) -> Error {
+    let message = format!("column {}.{name} does not exist", relation.alias);
+    Error::new(sqlstate::UNDEFINED_COLUMN, message)
+}
+
+fn specified_twice(name: &str) -> Error {
+    let message = format!("table name \"{name}\" specified more than once");
+    Error::new(sqlstate::DUPLICATE_ALIAS, message)
+}
+
 fn ambiguous(name: &str) -> Error {
     Error::new(sqlstate::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
-}
-
-/// Levenshtein's distance.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let cost = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        assert_eq!(edit_distance("name", "nmae"), 2);
-        assert_eq!(edit_distance("", "abc"), 3);
-        assert_eq!(edit_distance("city", "city"), 0);
-    }
 }

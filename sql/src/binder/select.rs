@@ -473,7 +473,8 @@ fn plan_select(
 }
 
 /// Calls the functions of the select list that return sets. Rows are sorted before there are more
-/// of them, unless what they are sorted by comes of that; returns the order that is left to do.
+/// of them, and before anything volatile is computed of them, unless what they are sorted by comes
+/// of that; returns the order that is left to do.
 fn place_target_sets(
     rows: &mut Rows,
     parts: &mut Parts,
@@ -483,7 +484,10 @@ fn place_target_sets(
     let mut order = std::mem::take(&mut parts.order);
     let calls = parts.targets.iter().flat_map(|target| calls_in(&target.value.expr));
     let wanted: Vec<usize> = calls.collect();
-    if wanted.is_empty() {
+    let is_late = |(at, target): (usize, &Target)| {
+        is_volatile(&target.value.expr) && order.iter().all(|key| key.target != at)
+    };
+    if wanted.is_empty() && !parts.targets.iter().enumerate().any(is_late) {
         return order;
     }
     let is_early = |key: &Order| {

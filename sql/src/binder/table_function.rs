@@ -33,9 +33,8 @@ impl Binder<'_> {
         &mut self,
         function: &TableFunction,
     ) -> Result<(Rows, Scope)> {
-        check_ordinality(function)?;
-        if let [call] = function.calls.as_slice()
-            && function.definitions.is_empty()
+        if let [ast::FromCall { call, definitions }] = function.calls.as_slice()
+            && definitions.is_empty()
         {
             let name = call.name.name.value.as_str();
             if name == "endpoint" && !function.ordinality {
@@ -48,7 +47,7 @@ impl Binder<'_> {
         let alone = function.calls.len() == 1 && !function.ordinality;
         let bind = |binder: &mut Self| {
             let calls = function.calls.iter();
-            let calls = calls.map(|call| binder.bind_from_call(call, function, alone));
+            let calls = calls.map(|call| binder.bind_from_call(call, alone));
             Ok(calls.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>())
         };
         let bound = self.within(Scope::default(), Clause::FunctionInFrom, bind);
@@ -123,22 +122,18 @@ impl Binder<'_> {
     }
 
     /// Binds one function, which may be alone in its entry; `unnest` of several arrays is several.
-    fn bind_from_call(
-        &mut self,
-        call: &FunctionCall,
-        function: &TableFunction,
-        alone: bool,
-    ) -> Result<Vec<FromCall>> {
+    fn bind_from_call(&mut self, of: &ast::FromCall, alone: bool) -> Result<Vec<FromCall>> {
+        let ast::FromCall { call, definitions } = of;
         let name = call.name.name.value.as_str();
         let position = call.name.position();
         if let Some(rows) = JsonRows::of(call) {
-            let (made, defined) = self.json_rows_in_from(call, rows, function)?;
+            let (made, defined) = self.json_rows_in_from(of, rows)?;
             return Ok(vec![FromCall::Function(made, defined)]);
         }
-        if let Some(bound) = self.bind_user_rows(call, function, alone)? {
+        if let Some(bound) = self.bind_user_rows(of, alone)? {
             return Ok(vec![bound]);
         }
-        if let Some((first, _)) = function.definitions.first() {
+        if let Some((first, _)) = definitions.first() {
             return Err(definitions_needless(first.position));
         }
         let in_catalog = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog");
@@ -167,12 +162,8 @@ impl Binder<'_> {
     }
 
     /// Binds a function of users; `None` if none is meant.
-    fn bind_user_rows(
-        &mut self,
-        call: &FunctionCall,
-        function: &TableFunction,
-        alone: bool,
-    ) -> Result<Option<FromCall>> {
+    fn bind_user_rows(&mut self, of: &ast::FromCall, alone: bool) -> Result<Option<FromCall>> {
+        let ast::FromCall { call, definitions } = of;
         let name = &call.name.name.value;
         let named = self.functions_named(call)?;
         if named.is_empty() || call.name.schema.is_none() && is_built_in(name) {
@@ -181,8 +172,8 @@ impl Binder<'_> {
         let values = self.arguments_of(call)?;
         let resolved = self.resolve_user_call(call, named, values)?;
         self.refuse_procedure(call, &resolved)?;
-        let defined = self.defined_columns(function)?;
-        let first = function.definitions.first().map(|(first, _)| first.position);
+        let defined = self.defined_columns(definitions)?;
+        let first = definitions.first().map(|(first, _)| first.position);
         let of = &resolved.function;
         let defined = match (is_undefined_record(of), first) {
             (true, None) => return Err(definitions_missing(call.name.position())),
@@ -250,18 +241,6 @@ impl Binder<'_> {
     }
 }
 
-fn check_ordinality(function: &TableFunction) -> Result<()> {
-    match function.definitions.first() {
-        Some((first, _)) if function.ordinality => {
-            let message = "WITH ORDINALITY cannot be used with a column definition list";
-            Err(Error::new(sqlstate::SYNTAX_ERROR, message)
-                .with_hint("Put the column definition list inside ROWS FROM().")
-                .at(first.position))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn is_column(expr: &Expr, at: usize) -> bool {
     matches!(expr, Expr::Column { index, .. } if *index == at)
 }
@@ -273,7 +252,7 @@ pub(super) fn named(
     columns: &[OutputColumn],
     is_single: bool,
 ) -> Result<Relation> {
-    let first = function.calls.first().map(|call| &call.name.name);
+    let first = function.calls.first().map(|one| &one.call.name.name);
     let own = first.map_or("", |name| name.value.as_str());
     let kind = RelationKind::Function;
     let Some(alias) = &function.alias else {

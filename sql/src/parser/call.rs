@@ -420,9 +420,6 @@ impl Cursor<'_> {
             Parsed::InUnnest { .. } => "IN UNNEST",
             Parsed::Lambda(_) => "a lambda expression",
             Parsed::Wildcard(token) => return self.syntax_error_at(&token.0),
-            Parsed::QualifiedWildcard(_, token) => {
-                return ParseError::unsupported("t.* here", self.position_of(&token.0));
-            }
             Parsed::UnaryOp { .. } => "the factorial operator",
             _ => "this expression",
         };

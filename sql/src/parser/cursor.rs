@@ -10,6 +10,7 @@ use super::create_as::Into;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
+use super::rewrite_from::JoinAliases;
 use super::source::Source;
 use super::window::Exclusions;
 use crate::ast::{ColumnName, Ident, TableName};
@@ -24,6 +25,8 @@ pub(crate) struct Cursor<'a> {
     pub(super) table_names: Vec<String>,
     /// EXCLUDE of the frames, which was taken out of the tokens.
     pub(super) exclusions: Exclusions,
+    /// Aliases of the columns that joins have merged, which were taken out of the tokens.
+    pub(super) join_aliases: JoinAliases,
     /// What becomes of INTO in a SELECT.
     pub(super) into: Into,
 }

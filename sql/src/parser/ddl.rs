@@ -21,7 +21,7 @@ impl Cursor<'_> {
         self.expect_words(&["create"])?;
         let (what, hint) = match self.peek_word().as_str() {
             "table" => return self.create_table(),
-            "view" => return self.create_view(false),
+            "view" | "recursive" => return self.create_view(false),
             "materialized" => return self.create_materialized_view(),
             "sequence" => return self.create_sequence(),
             "type" => return self.create_type(),
@@ -38,9 +38,12 @@ impl Cursor<'_> {
                 return self.create_function(true, word);
             }
             "schema" => return self.create_schema(),
-            "or" if self.is_words(&["or", "replace", "view"]) => {
+            "or" if self.replaces_view() => {
                 self.expect_words(&["or", "replace"])?;
-                return self.create_view(true);
+                return match self.takes_temporary() {
+                    true => self.create_temporary(true),
+                    false => self.create_view(true),
+                };
             }
             "index" => return self.create_index(false),
             "unique" => {
@@ -49,7 +52,7 @@ impl Cursor<'_> {
             }
             "immutable" => ("CREATE IMMUTABLE TABLE", "Use WITH (immutable_rows = true)."),
             "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
-                return self.create_temporary();
+                return self.create_temporary(false);
             }
             "local" => ("CREATE LOCAL INDEX", "Create a global index: CREATE INDEX."),
             "unlogged" => ("an unlogged table", "Use WITH (durability = 'SKIP_WAL')."),
@@ -74,12 +77,31 @@ impl Cursor<'_> {
         })
     }
 
+    /// Returns whether the next words are `OR REPLACE [TEMP] [RECURSIVE] VIEW`.
+    fn replaces_view(&self) -> bool {
+        const KINDS: [&[&str]; 7] = [
+            &[],
+            &["temp"],
+            &["temporary"],
+            &["local", "temp"],
+            &["local", "temporary"],
+            &["global", "temp"],
+            &["global", "temporary"],
+        ];
+        KINDS.iter().any(|kind| {
+            ["view", "recursive"].iter().any(|word| {
+                let words = ["or", "replace"].iter().chain(*kind).chain([word]);
+                self.is_words(&words.copied().collect::<Vec<&str>>())
+            })
+        })
+    }
+
     /// Reads what follows the word TEMPORARY: it is put into schema `pg_temp`.
-    fn create_temporary(&mut self) -> Result<Statement> {
+    fn create_temporary(&mut self, or_replace: bool) -> Result<Statement> {
         let mut statement = match self.peek_word().as_str() {
-            "table" => self.create_table()?,
-            "view" => self.create_view(false)?,
-            "sequence" => self.create_sequence()?,
+            "view" | "recursive" => self.create_view(or_replace)?,
+            "table" if !or_replace => self.create_table()?,
+            "sequence" if !or_replace => self.create_sequence()?,
             _ => return Err(self.unexpected()),
         };
         let name = match &mut statement {

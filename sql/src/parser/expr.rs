@@ -374,6 +374,11 @@ impl Cursor<'_> {
                 let start = self.start_before(query.position, |token| *token == Token::LParen);
                 placed(Expr::Subquery(Box::new(query)), start)
             }
+            Parsed::QualifiedWildcard(relation, _) => {
+                let relation = self.object_name(&relation)?;
+                let start = relation.first().map_or(1, |part| part.position);
+                placed(Expr::WholeRow(relation), start)
+            }
             Parsed::TypedString(typed) => self.typed_string(typed),
             Parsed::Interval(interval) => self.interval(interval),
             other => self.special_call(other),

@@ -18,6 +18,8 @@ mod source;
 mod literal;
 pub mod limits;
 mod name;
+mod tokens;
+mod rewrite_from;
 mod rewrite;
 mod grouping;
 mod dialect;
@@ -224,13 +226,17 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     limits::check_tokens(&tokens, &source)?;
     rewrite::rewrite(&mut tokens);
     let exclusions = window::take_exclusions(&mut tokens, &source);
+    let join_aliases = rewrite_from::take_join_aliases(&mut tokens, &source);
     let token_count = tokens.len();
     let parser = Parser::new(&dialect)
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
     let table_names = Vec::new();
     let into = create_as::Into::Refused;
-    parse(&mut Cursor { parser, source: &source, token_count, table_names, exclusions, into })
+    let source = &source;
+    let cursor =
+        Cursor { parser, source, token_count, table_names, exclusions, join_aliases, into };
+    parse(&mut { cursor })
 }
 
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {

@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::limits;
 use super::name;
-use super::rewrite::{ALL_FIELDS, KEY, NO_KEY};
+use super::rewrite::{ALL_FIELDS, KEY, NO_KEY, NOTHING, WITH_TIES, is_own};
 use crate::ast::{
     Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, Query,
     QueryBody, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, With,
@@ -120,6 +120,20 @@ impl Cursor<'_> {
                 parsed::Expr::Value(parsed::Value::Number("1".to_owned(), false).with_empty_span())
             }));
         }
+        if let Some(parsed::Expr::Function(call)) = &mut limit
+            && is_own(&call.name, WITH_TIES)
+        {
+            with_ties = true;
+            let parsed::FunctionArguments::List(list) = &mut call.args else {
+                return Err(self.unexpected());
+            };
+            limit = match list.args.pop() {
+                Some(parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(count))) => {
+                    Some(count)
+                }
+                _ => return Err(self.unexpected()),
+            };
+        }
         let limit = limit.map(|limit| self.lower(limit)).transpose()?;
         let offset = offset.map(|offset| self.lower(offset)).transpose()?;
         Ok((limit, with_ties, offset))
@@ -222,7 +236,11 @@ impl Cursor<'_> {
         for row in rows {
             let parsed::Parens { opening_token, content, closing_token: _ } = row;
             lowered.push(self.lower_list(content)?);
-            if lowered[0].len() != lowered[lowered.len() - 1].len() {
+            // What `t.*` means is not known yet.
+            let has_row =
+                |row: &Vec<Expr>| row.iter().any(|value| matches!(value, Expr::WholeRow(_)));
+            let (first, last) = (&lowered[0], &lowered[lowered.len() - 1]);
+            if first.len() != last.len() && !has_row(first) && !has_row(last) {
                 return Err(ParseError::syntax(
                     "VALUES lists must all be the same length",
                     self.position_of(&opening_token.0),
@@ -257,6 +275,7 @@ impl Cursor<'_> {
         let items = select
             .projection
             .into_iter()
+            .filter(|item| !is_nothing(item))
             .map(|item| self.lower_item(item))
             .collect::<Result<_>>()?;
         let from = select.from.into_iter().map(|table| self.joins(table)).collect::<Result<_>>()?;
@@ -506,6 +525,12 @@ impl Cursor<'_> {
     }
 }
 
+/// Returns whether an item stands for a list that is empty.
+fn is_nothing(item: &parsed::SelectItem) -> bool {
+    matches!(item, parsed::SelectItem::UnnamedExpr(parsed::Expr::Identifier(ident))
+        if ident.value == NOTHING)
+}
+
 fn bare_query(body: QueryBody, position: usize) -> Query {
     Query {
         with: None,
@@ -531,12 +556,12 @@ pub(super) fn with_query(with: With, query: Query) -> Result<Query> {
 fn check_ties(query: &Query) -> Result<()> {
     if query.order_by.is_empty() {
         let message = "WITH TIES cannot be specified without ORDER BY clause";
-        return Err(ParseError::syntax(message, query.position));
+        return Err(ParseError::syntax(message, None));
     }
     match query.locking.iter().find(|one| one.wait == LockWait::SkipLocked) {
-        Some(locking) => {
+        Some(_) => {
             let message = "SKIP LOCKED and WITH TIES options cannot be used together";
-            Err(ParseError::syntax(message, locking.position))
+            Err(ParseError::syntax(message, None))
         }
         None => Ok(()),
     }

@@ -142,7 +142,7 @@ fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (Reference
 }
 
 fn is_word(token: &TokenWithSpan, word: &str) -> bool {
-    super::rewrite::is_word(token, word)
+    super::tokens::is_word(token, word)
 }
 
 #[cfg(test)]

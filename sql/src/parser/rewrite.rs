@@ -5,15 +5,21 @@
 //! the other form has no place for. What is put in stands where that was which it is for, so that
 //! positions still ascend.
 
+use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::name;
+use super::rewrite_from::rows_from;
+use super::tokens::{is_word, next, parenthesis_of, previous};
 
 /// Stands for the word DISTINCT of GROUP BY DISTINCT.
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
 
-/// Stands for the words ROWS FROM, as the name of a function.
-pub(super) const ROWS_FROM: &str = "\0rows from";
+/// Stands for the list of a SELECT that has none.
+pub(super) const NOTHING: &str = "\0nothing";
+
+/// The name of a function of the number of rows of FETCH … WITH TIES.
+pub(super) const WITH_TIES: &str = "\0with ties";
 
 /// The name of a function that stands for a sample: its method as a call, and its seed.
 pub(super) const SAMPLE: &str = "\0sample";
@@ -48,12 +54,17 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             only(tokens, index);
         } else if tokens[index].token == Token::Period {
             all_fields(tokens, index);
+            index = whole_row(tokens, index);
         } else if is_word(&tokens[index], "as") {
             column_definitions(tokens, index);
         } else if ["preceding", "following"].iter().any(|word| is_word(&tokens[index], word)) {
-            frame_offset(tokens, index);
+            index = frame_offset(tokens, index);
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
+        } else if is_word(&tokens[index], "fetch") {
+            fetch_expression(tokens, index);
+        } else if is_word(&tokens[index], "select") {
+            empty_list(tokens, index);
         }
         index += 1;
     }
@@ -94,17 +105,29 @@ fn signs_behind(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     tokens.splice(index..=index, parts);
 }
 
-/// A text in front of PRECEDING or FOLLOWING gets parentheses: it is no interval without the word.
-fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+/// What begins with a text in front of PRECEDING or FOLLOWING gets parentheses, `'1 day'::interval`
+/// too: it is no interval without the word. Returns where PRECEDING or FOLLOWING is then.
+fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     const BEFORE: [&str; 5] = ["rows", "range", "groups", "between", "and"];
-    let Some(text) = previous(tokens, index) else { return };
-    let is_text = matches!(tokens[text].token, Token::SingleQuotedString(_));
-    let begins = previous(tokens, text)
-        .is_some_and(|at| BEFORE.iter().any(|word| is_word(&tokens[at], word)));
-    if is_text && begins {
-        let token = tokens[text].token.clone();
-        put(tokens, text, vec![Token::LParen, token, Token::RParen]);
+    let mut begin = index;
+    let mut depth = 0_usize;
+    while let Some(at) = previous(tokens, begin) {
+        match tokens[at].token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket if depth == 0 => return index,
+            Token::LParen | Token::LBracket => depth -= 1,
+            _ if depth == 0 && BEFORE.iter().any(|word| is_word(&tokens[at], word)) => break,
+            _ => {}
+        }
+        begin = at;
     }
+    let is_text = matches!(tokens[begin].token, Token::SingleQuotedString(_));
+    let Some(end) = previous(tokens, index).filter(|_| is_text) else { return index };
+    let close = TokenWithSpan { token: Token::RParen, span: tokens[end].span };
+    let open = TokenWithSpan { token: Token::LParen, span: tokens[begin].span };
+    tokens.insert(end + 1, close);
+    tokens.insert(begin, open);
+    index + 2
 }
 
 /// `substring(x SIMILAR p ESCAPE e)` is a call with three arguments.
@@ -166,6 +189,62 @@ fn column_definitions(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
+/// `FETCH FIRST (expression) ROWS ONLY` is LIMIT; with ties it is that of a function of ours.
+fn fetch_expression(tokens: &mut [TokenWithSpan], index: usize) {
+    let words = |at: usize, words: &[&str]| {
+        let next = next(tokens, at)?;
+        words.iter().any(|word| is_word(&tokens[next], word)).then_some(next)
+    };
+    let Some(first) = words(index, &["first", "next"]) else { return };
+    let Some(open) = next(tokens, first).filter(|&at| tokens[at].token == Token::LParen) else {
+        return;
+    };
+    let Some(close) = parenthesis_of(tokens, open) else { return };
+    let Some(rows) = words(close, &["row", "rows"]) else { return };
+    let ties = words(rows, &["with"]).and_then(|with| Some((with, words(with, &["ties"])?)));
+    let taken = match (ties, words(rows, &["only"])) {
+        (Some((with, ties)), _) => vec![rows, with, ties],
+        (None, Some(only)) => vec![rows, only],
+        (None, None) => return,
+    };
+    let blank = || Token::Whitespace(Whitespace::Space);
+    taken.into_iter().for_each(|at| tokens[at].token = blank());
+    tokens[first].token = match ties {
+        Some(_) => Token::make_word(WITH_TIES, Some('"')),
+        None => blank(),
+    };
+    tokens[index].token = Token::make_word("LIMIT", None);
+}
+
+/// `SELECT` without a list has an item of ours.
+fn empty_list(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    const BEHIND: [&str; 12] = [
+        "union",
+        "intersect",
+        "except",
+        "where",
+        "group",
+        "having",
+        "window",
+        "order",
+        "limit",
+        "offset",
+        "fetch",
+        "for",
+    ];
+    let is_empty = match next(tokens, index) {
+        None => true,
+        Some(at) => match &tokens[at].token {
+            Token::EOF | Token::SemiColon | Token::RParen => true,
+            _ => BEHIND.iter().any(|word| is_word(&tokens[at], word)),
+        },
+    };
+    if is_empty {
+        let own = tokens[index].token.clone();
+        put(tokens, index, vec![own, Token::make_word(NOTHING, Some('"'))]);
+    }
+}
+
 /// `(row).*` is a field with a name of its own.
 fn all_fields(tokens: &mut [TokenWithSpan], index: usize) {
     let of_value = previous(tokens, index)
@@ -175,6 +254,30 @@ fn all_fields(tokens: &mut [TokenWithSpan], index: usize) {
     {
         tokens[star].token = Token::make_word(ALL_FIELDS, Some('"'));
     }
+}
+
+/// `t.*` in front of an operator gets parentheses: it is no list of columns. Returns where the
+/// period is then.
+fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
+    const OPERATORS: [&str; 2] = ["is", "in"];
+    let Some(star) = next(tokens, index).filter(|&at| tokens[at].token == Token::Mul) else {
+        return index;
+    };
+    let is_operand = next(tokens, star).is_some_and(|at| match tokens[at].token {
+        Token::DoubleColon | Token::Eq | Token::Neq => true,
+        Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => true,
+        _ => OPERATORS.iter().any(|word| is_word(&tokens[at], word)),
+    });
+    let Some(mut begin) = previous(tokens, index).filter(|_| is_operand) else { return index };
+    while let Some(dot) = previous(tokens, begin).filter(|&at| tokens[at].token == Token::Period) {
+        let Some(part) = previous(tokens, dot).filter(|&at| is_name(&tokens[at])) else { break };
+        begin = part;
+    }
+    let close = TokenWithSpan { token: Token::RParen, span: tokens[star].span };
+    let open = TokenWithSpan { token: Token::LParen, span: tokens[begin].span };
+    tokens.insert(star + 1, close);
+    tokens.insert(begin, open);
+    index + 1
 }
 
 /// Puts words where a token is.
@@ -338,15 +441,6 @@ fn group_by(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// `ROWS FROM (` has a name of ours for the words.
-fn rows_from(tokens: &mut [TokenWithSpan], index: usize) {
-    let Some(from) = next(tokens, index).filter(|&at| is_word(&tokens[at], "from")) else { return };
-    if next(tokens, from).is_some_and(|at| tokens[at].token == Token::LParen) {
-        tokens[index].token = Token::make_word(ROWS_FROM, None);
-        tokens[from].token = Token::Whitespace(Whitespace::Space);
-    }
-}
-
 /// `TABLESAMPLE method (…) REPEATABLE (seed)` is a sample of the size `sample(method (…), seed)`.
 fn table_sample(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let Some(method) = next(tokens, index).filter(|&at| is_name(&tokens[at])) else { return };
@@ -376,38 +470,8 @@ fn table_sample(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     tokens.splice(method..method, open.map(|token| TokenWithSpan { token, span }));
 }
 
-/// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
-fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for at in open..tokens.len() {
-        match tokens[at].token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return next(tokens, open).filter(|&inside| inside < at).map(|_| at);
-        }
-    }
-    None
-}
-
-/// Returns whether a token is this word, without quotes.
-pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(found)
-        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
-}
-
-/// Returns the next token that is no white space.
-pub(super) fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (index + 1..tokens.len()).find(|&index| !is_space(&tokens[index]))
-}
-
-/// Returns the last token before this one that is no white space.
-pub(super) fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (0..index).rev().find(|&index| !is_space(&tokens[index]))
+/// Returns whether a name is one of ours.
+pub(super) fn is_own(name: &ObjectName, own: &str) -> bool {
+    let [part] = name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|ident| ident.value == own)
 }

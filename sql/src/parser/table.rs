@@ -2,16 +2,19 @@
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{JoinOperator, TableFactor};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::expr::Placed;
 use super::limits;
-use super::rewrite::{NO_ALIAS, ROWS_FROM, SAMPLE};
+use super::name;
+use super::rewrite::{NO_ALIAS, SAMPLE, is_own};
+use super::rewrite_from::{DEFINED, ROWS_FROM};
 use super::type_name::lower_type;
 use crate::ast::{
-    Expr, FunctionCall, Ident, JoinCondition, JoinKind, TableAlias, TableFunction, TableName,
-    TableRef, TableSample, TypeName,
+    Expr, FromCall, FunctionCall, Ident, JoinCondition, JoinKind, TableAlias, TableFunction,
+    TableName, TableRef, TableSample, TypeName,
 };
 
 impl Cursor<'_> {
@@ -55,7 +58,9 @@ impl Cursor<'_> {
         let position = match right {
             TableRef::Table { name, .. } => Some(name.position()),
             TableRef::Subquery { query, .. } => Some(query.position),
-            TableRef::Function(function) => function.calls.first().map(|call| call.name.position()),
+            TableRef::Function(function) => {
+                function.calls.first().map(|one| one.call.name.position())
+            }
             TableRef::Renamed { alias, .. } => Some(alias.name.position),
             TableRef::Join { .. } => None,
         };
@@ -78,9 +83,24 @@ impl Cursor<'_> {
                         (None, None) => return Err(self.unexpected()),
                     }
                 }
-                Ok(JoinCondition::Using(columns))
+                let first = columns.first().map_or(0, |column| column.position);
+                let named = self.join_aliases.iter().find(|(at, _)| *at == first);
+                let alias = named.map(|(_, token)| token.clone());
+                let alias = alias.map(|token| self.alias_of(&token)).transpose()?;
+                Ok(JoinCondition::Using { columns, alias })
             }
         }
+    }
+
+    /// Returns the name that a token is.
+    fn alias_of(&self, token: &TokenWithSpan) -> Result<Ident> {
+        let Token::Word(word) = &token.token else { return Err(self.syntax_error_at(token)) };
+        let quoted = word.quote_style.is_some();
+        let value = name::fold(&word.value, quoted);
+        if !quoted && name::is_reserved(&value) {
+            return Err(self.syntax_error_at(token));
+        }
+        Ok(Ident { value, position: self.position_of(token) })
     }
 
     fn factor(&mut self, factor: TableFactor) -> Result<TableRef> {
@@ -201,7 +221,7 @@ impl Cursor<'_> {
         else {
             return Err(self.syntax_error_near(position));
         };
-        if !is_function(&function.name, SAMPLE) {
+        if !is_own(&function.name, SAMPLE) {
             return Err(self.syntax_error_near(position));
         }
         let parsed::FunctionArguments::List(list) = function.args else {
@@ -236,7 +256,7 @@ impl Cursor<'_> {
         ordinality: bool,
         alias: Option<parsed::TableAlias>,
     ) -> Result<TableRef> {
-        if is_function(&name, ROWS_FROM) {
+        if is_own(&name, ROWS_FROM) {
             return self.rows_from(args, ordinality, alias);
         }
         let list =
@@ -255,12 +275,17 @@ impl Cursor<'_> {
         let call = from_call(placed)?;
         let mut alias = alias;
         let definitions = self.definitions(&mut alias)?;
+        if let Some((first, _)) = definitions.first().filter(|_| ordinality) {
+            let message = "WITH ORDINALITY cannot be used with a column definition list";
+            return Err(ParseError::syntax(message, first.position)
+                .with_hint("Put the column definition list inside ROWS FROM()."));
+        }
         let mut alias = self.alias(alias)?;
         if let Some(alias) = alias.as_mut().filter(|alias| alias.name.value == NO_ALIAS) {
             alias.name.value.clone_from(&call.name.name.value);
         }
-        let calls = vec![call];
-        let function = TableFunction { calls, ordinality, alias, definitions };
+        let calls = vec![FromCall { call, definitions }];
+        let function = TableFunction { calls, ordinality, alias };
         Ok(TableRef::Function(Box::new(function)))
     }
 
@@ -277,18 +302,70 @@ impl Cursor<'_> {
             else {
                 return Err(self.unexpected());
             };
-            calls.push(from_call(self.lower_placed(function)?)?);
+            calls.push(self.call_in_from(function)?);
         }
         if calls.is_empty() {
             return Err(self.unexpected());
         }
+        let mut alias = alias;
+        let definitions = self.definitions(&mut alias)?;
+        match (definitions.first(), calls.as_mut_slice()) {
+            (None, _) => {}
+            (Some(_), [only]) if only.definitions.is_empty() && !ordinality => {
+                only.definitions = definitions;
+            }
+            (Some((first, _)), [_]) => {
+                let message = "WITH ORDINALITY cannot be used with a column definition list";
+                return Err(ParseError::syntax(message, first.position)
+                    .with_hint("Put the column definition list inside ROWS FROM()."));
+            }
+            (Some((first, _)), _) => {
+                let message =
+                    "ROWS FROM() with multiple functions cannot have a column definition list";
+                let hint = "Put a separate column definition list for each function inside \
+                            ROWS FROM().";
+                return Err(ParseError::syntax(message, first.position).with_hint(hint));
+            }
+        }
         let alias = self.alias(alias)?;
-        Ok(TableRef::Function(Box::new(TableFunction {
-            calls,
-            ordinality,
-            alias,
-            definitions: Vec::new(),
-        })))
+        let function = TableFunction { calls, ordinality, alias };
+        Ok(TableRef::Function(Box::new(function)))
+    }
+
+    /// A call in `ROWS FROM (…)`, with its column definition list.
+    fn call_in_from(&mut self, call: parsed::Expr) -> Result<FromCall> {
+        let mut function = match call {
+            parsed::Expr::Function(function) if is_own(&function.name, DEFINED) => function,
+            call => {
+                let call = from_call(self.lower_placed(call)?)?;
+                return Ok(FromCall { call, definitions: Vec::new() });
+            }
+        };
+        let parsed::FunctionArguments::List(list) = &mut function.args else {
+            return Err(self.unexpected());
+        };
+        let mut arguments = std::mem::take(&mut list.args).into_iter();
+        let Some(parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(call))) =
+            arguments.next()
+        else {
+            return Err(self.unexpected());
+        };
+        let call = from_call(self.lower_placed(call)?)?;
+        let mut definitions = Vec::new();
+        for argument in arguments {
+            let parsed::FunctionArg::Named {
+                name,
+                arg: parsed::FunctionArgExpr::Expr(parsed::Expr::Cast { data_type, .. }),
+                ..
+            } = argument
+            else {
+                return Err(self.unexpected());
+            };
+            let name = self.declared(&name)?;
+            let type_name = lower_type(&data_type, name.position)?;
+            definitions.push((name, type_name));
+        }
+        Ok(FromCall { call, definitions })
     }
 
     /// `unnest(…)`, which the parser tells apart from other functions.
@@ -310,13 +387,9 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         };
         let alias = self.alias(alias)?;
-        let calls = vec![*call];
-        Ok(TableRef::Function(Box::new(TableFunction {
-            calls,
-            ordinality,
-            alias,
-            definitions: Vec::new(),
-        })))
+        let calls = vec![FromCall { call: *call, definitions: Vec::new() }];
+        let function = TableFunction { calls, ordinality, alias };
+        Ok(TableRef::Function(Box::new(function)))
     }
 
     fn alias(&mut self, alias: Option<parsed::TableAlias>) -> Result<Option<TableAlias>> {
@@ -360,12 +433,6 @@ impl Cursor<'_> {
         }
         Ok(definitions)
     }
-}
-
-/// Returns whether a name is one of ours.
-fn is_function(name: &parsed::ObjectName, own: &str) -> bool {
-    let [part] = name.0.as_slice() else { return false };
-    part.as_ident().is_some_and(|ident| ident.value == own)
 }
 
 /// Returns the call of a function in FROM.

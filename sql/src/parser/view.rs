@@ -4,14 +4,17 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
+use super::{parse_query, quoted};
 use crate::ast::{CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement};
 
 impl Cursor<'_> {
     /// Reads a statement from the word VIEW on.
     pub(super) fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
+        let recursive = self.take_word("recursive");
         self.expect_words(&["view"])?;
         let name = self.table_name()?;
         let columns = match self.peek() {
+            _ if recursive => self.parenthesized(Self::name)?,
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
@@ -20,8 +23,15 @@ impl Cursor<'_> {
             check_option = self.view_options()?;
         }
         self.expect_words(&["as"])?;
-        let query = self.source_query()?;
+        let mut query = self.source_query()?;
+        if recursive {
+            query = recursive_query(&name.name, &columns, query)?;
+        }
         if self.take_word("with") {
+            if recursive {
+                let message = "WITH CHECK OPTION not supported on recursive views";
+                return Err(ParseError::new("0A000", message, self.position()));
+            }
             let local = self.take_word("local");
             if !local {
                 self.take_word("cascaded");
@@ -83,4 +93,15 @@ impl Cursor<'_> {
         let query = self.query()?;
         Ok(SourceQuery { query, text: self.text_since(start), position })
     }
+}
+
+/// Returns the query of a recursive view: `WITH RECURSIVE name (columns) AS (query) SELECT columns
+/// FROM name`.
+fn recursive_query(name: &Ident, columns: &[Ident], query: SourceQuery) -> Result<SourceQuery> {
+    let columns: Vec<String> = columns.iter().map(|column| quoted(&column.value)).collect();
+    let (name, columns) = (quoted(&name.value), columns.join(", "));
+    let SourceQuery { text, position, .. } = query;
+    let text =
+        format!("WITH RECURSIVE {name} ({columns}) AS ({text}) SELECT {columns} FROM {name}");
+    Ok(SourceQuery { query: parse_query(&text)?, text, position })
 }

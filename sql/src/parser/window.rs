@@ -9,8 +9,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use super::rewrite::{is_word, next, previous};
 use super::source::Source;
+use super::tokens::{is_word, next, previous};
 use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 
 /// What frames leave out, by the place of what they belong to.

@@ -1,0 +1,113 @@
+//! Forms of FROM that the parser of `sqlparser` does not know, written in others that it does; a
+//! part of [`rewrite`](super::rewrite).
+
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use super::source::Source;
+use super::tokens::{is_word, next, parenthesis_of, previous};
+
+/// Stands for the words ROWS FROM, as the name of a function.
+pub(super) const ROWS_FROM: &str = "\0rows from";
+
+/// The name of a function that stands for a call with a column definition list: `f(…) AS (a int)`
+/// is `defined(f(…), a => NULL::int)`.
+pub(super) const DEFINED: &str = "\0defined";
+
+/// Names of the columns that joins have merged, by the place of the first one in USING.
+pub(super) type JoinAliases = Vec<(usize, TokenWithSpan)>;
+
+/// `ROWS FROM (` has a name of ours for the words.
+pub(super) fn rows_from(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let Some(from) = next(tokens, index).filter(|&at| is_word(&tokens[at], "from")) else { return };
+    let Some(open) = next(tokens, from).filter(|&at| tokens[at].token == Token::LParen) else {
+        return;
+    };
+    tokens[index].token = Token::make_word(ROWS_FROM, None);
+    tokens[from].token = Token::Whitespace(Whitespace::Space);
+    let mut begin = open + 1;
+    let mut at = begin;
+    let mut depth = 0_usize;
+    while at < tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => begin = at + 1,
+            _ if depth == 0 && is_word(&tokens[at], "as") => {
+                let Some(end) = definitions(tokens, begin, at) else { return };
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Rewrites a call that begins at `begin` and whose column definition list follows the word AS at
+/// `index`; returns where the list ends.
+fn definitions(tokens: &mut Vec<TokenWithSpan>, begin: usize, index: usize) -> Option<usize> {
+    let open = next(tokens, index).filter(|&at| tokens[at].token == Token::LParen)?;
+    let close = parenthesis_of(tokens, open)?;
+    let mut names = vec![next(tokens, open)?];
+    let mut depth = 0_usize;
+    for at in open + 1..close {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => names.push(next(tokens, at)?),
+            _ => {}
+        }
+    }
+    tokens[index].token = Token::Comma;
+    tokens[open].token = Token::Whitespace(Whitespace::Space);
+    let added = names.len() * 3;
+    for name in names.into_iter().rev() {
+        let span = tokens[name].span;
+        let words = [Token::RArrow, Token::make_word("NULL", None), Token::DoubleColon];
+        let words = words.map(|token| TokenWithSpan { token, span });
+        tokens.splice(name + 1..name + 1, words);
+    }
+    let first = next(tokens, begin - 1)?;
+    let span = tokens[first].span;
+    let words = [Token::make_word(DEFINED, None), Token::LParen];
+    tokens.splice(first..first, words.map(|token| TokenWithSpan { token, span }));
+    Some(close + added + 2)
+}
+
+/// Takes the alias out of each `JOIN … USING (a, b) AS alias`.
+pub(super) fn take_join_aliases(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> JoinAliases {
+    let mut aliases = JoinAliases::new();
+    for index in 0..tokens.len() {
+        if !is_word(&tokens[index], "using") {
+            continue;
+        }
+        let Some((first, close)) = names_behind(tokens, index) else { continue };
+        let Some(word) = next(tokens, close).filter(|&at| is_word(&tokens[at], "as")) else {
+            continue;
+        };
+        let Some(name) = next(tokens, word) else { continue };
+        if !matches!(tokens[name].token, Token::Word(_)) {
+            continue;
+        }
+        aliases.push((source.position(tokens[first].span.start), tokens[name].clone()));
+        for at in [word, name] {
+            tokens[at].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+    aliases
+}
+
+/// Returns the first of the names in the parentheses behind a word, and the closing one.
+fn names_behind(tokens: &[TokenWithSpan], index: usize) -> Option<(usize, usize)> {
+    let open = next(tokens, index).filter(|&at| tokens[at].token == Token::LParen)?;
+    let close = parenthesis_of(tokens, open)?;
+    let is_list = tokens[open + 1..close]
+        .iter()
+        .all(|token| matches!(token.token, Token::Word(_) | Token::Comma | Token::Whitespace(_)));
+    let words =
+        tokens[open + 1..close].iter().filter(|token| matches!(token.token, Token::Word(_)));
+    let commas = tokens[open + 1..close].iter().filter(|token| token.token == Token::Comma);
+    let is_joined = previous(tokens, index).is_some();
+    let is_list = is_list && is_joined && words.count() == commas.count() + 1;
+    is_list.then_some((next(tokens, open)?, close))
+}

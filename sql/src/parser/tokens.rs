@@ -1,0 +1,39 @@
+//! Looking around in the tokens of a text, white space left out.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
+pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for at in open..tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return next(tokens, open).filter(|&inside| inside < at).map(|_| at);
+        }
+    }
+    None
+}
+
+/// Returns whether a token is this word, without quotes.
+pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
+    matches!(&token.token, Token::Word(found)
+        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+/// Returns the next token that is no white space.
+pub(super) fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    (index + 1..tokens.len()).find(|&index| !is_space(&tokens[index]))
+}
+
+/// Returns the last token before this one that is no white space.
+pub(super) fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
+    (0..index).rev().find(|&index| !is_space(&tokens[index]))
+}
