@@ -348,8 +348,9 @@ fn decode_slot(
     let Some(width) = reader.width() else {
         let values = slice.variable(section)?;
         if selection.is_none() && nulls.is_empty() {
-            let (bytes, ends) = values.all()?;
-            if reader.read_texts(bytes, ends, vector)? {
+            let mut ends = Vec::with_capacity(slice.row_count());
+            let bytes = values.all(&mut ends)?;
+            if reader.read_texts(bytes, &ends, vector)? {
                 return Ok(());
             }
         }

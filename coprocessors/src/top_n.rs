@@ -1,13 +1,13 @@
 //! The top-n endpoint: the first rows of a region in an order.
 //!
 //! ```text
-//!   region 1: scan -> decode keys -> filter -> first n? -> decode the rest -> n rows --\
-//!   region 2: ...                                                           -> n rows ----> merge
+//!   region 1: scan -> filter, first key -> first n? -> the rest -> first n? -> n rows --\
+//!   region 2: ...                                                            -> n rows ----> merge
 //! ```
 //!
 //! A region keeps the best n rows that it has met. Of a batch it decodes the columns of the filter
-//! and the keys, and of rows that come before the last of those kept the others. [`Merger`]
-//! puts the rows of all regions together in the session.
+//! and of the first key, and the others of rows that do not come behind the last of those kept by
+//! that key. [`Merger`] puts the rows of all regions together in the session.
 //!
 //! # Invariants
 //!
@@ -123,20 +123,28 @@ fn failed(error: RowError) -> store::Error {
 /// A request, with its columns apart: those that are always decoded, and those of rows that may be
 /// wanted.
 struct Parts {
-    /// Columns of the filter and the keys, by position in the table.
+    /// Columns of the filter and of `early_keys`, by position in the table.
     early: Vec<usize>,
     /// The others.
     late: Vec<usize>,
     /// Over `early`, as the keys are.
     filter: Option<Expr>,
-    keys: Vec<Expr>,
-    /// Where the columns that are wanted stand: in `early`, or behind it in `late`.
+    /// The first keys: all that are computed, so that each row can fail.
+    early_keys: Vec<Expr>,
+    /// Where the keys behind them stand, which are mere columns: in `early`, or behind it in
+    /// `late`.
+    late_keys: Vec<usize>,
+    /// Where the columns that are wanted stand.
     output: Vec<usize>,
 }
 
 impl Parts {
     fn of(request: &TopNRequest) -> Parts {
-        let expressions = request.keys.iter().map(|key| &key.expression).chain(&request.filter);
+        let keys: Vec<&Expr> = request.keys.iter().map(|key| &key.expression).collect();
+        let is_computed = |key: &&Expr| !matches!(key, Expr::Column { .. });
+        let early_count = keys.iter().rposition(is_computed).unwrap_or(0) + 1;
+        let (early_keys, late_keys) = keys.split_at(early_count.min(keys.len()));
+        let expressions = early_keys.iter().copied().chain(&request.filter);
         let used: Vec<usize> = expressions.flat_map(Expr::columns).collect();
         let (early, late): (Vec<usize>, Vec<usize>) =
             (0..request.columns.len()).partition(|position| used.contains(position));
@@ -149,7 +157,8 @@ impl Parts {
             |positions: &[usize]| positions.iter().map(|&p| request.columns[p]).collect();
         Parts {
             filter: request.filter.as_ref().map(renumbered),
-            keys: request.keys.iter().map(|key| renumbered(&key.expression)).collect(),
+            early_keys: early_keys.iter().map(|key| renumbered(key)).collect(),
+            late_keys: late_keys.iter().flat_map(|key| key.columns()).map(place).collect(),
             output: request.output.iter().map(|&position| place(position)).collect(),
             early: in_table(&early),
             late: in_table(&late),
@@ -161,7 +170,7 @@ impl Parts {
 struct Candidates {
     /// Which of a batch; `None`: all.
     rows: Option<Vec<u32>>,
-    /// Their keys.
+    /// Their early keys.
     keys: Vec<Arc<Vector>>,
     row_count: usize,
 }
@@ -190,25 +199,26 @@ impl<'a> RegionState<'a> {
     fn add(&mut self, rows: &StoredRows) -> Result<(), RowError> {
         let columns = self.early.decode(rows, None, self.context)?;
         let batch = Batch { columns, row_count: rows.row_count() };
-        let candidates = self.candidates(&batch)?;
-        if candidates.row_count == 0 {
+        let Candidates { rows: wanted, mut keys, row_count } = self.candidates(&batch)?;
+        if row_count == 0 {
             return Ok(());
         }
-        let wanted = candidates.rows.as_deref();
+        let wanted = wanted.as_deref();
         let late = self.late.decode(rows, wanted, self.context)?;
-        let output = self.parts.output.iter().map(|&place| match batch.columns.get(place) {
+        let column = |&place: &usize| match batch.columns.get(place) {
             None => Arc::clone(&late[place - batch.columns.len()]),
             Some(early) => match wanted {
                 None => Arc::clone(early),
                 Some(wanted) => Arc::new(early.take(wanted)),
             },
-        });
-        let output: Vec<Arc<Vector>> = output.collect();
-        self.first.add(&output, &candidates.keys, candidates.row_count);
+        };
+        keys.extend(self.parts.late_keys.iter().map(column));
+        let output = self.parts.output.iter().map(column).collect();
+        self.first.add_candidates(Batch { columns: output, row_count }, keys);
         Ok(())
     }
 
-    /// Returns the rows that pass the filter and may be among the first.
+    /// Returns the rows that pass the filter and, by their early keys, may be among the first.
     fn candidates(&self, batch: &Batch) -> types::Result<Candidates> {
         let passed = match &self.parts.filter {
             None => None,
@@ -225,7 +235,7 @@ impl<'a> RegionState<'a> {
             None => key.eval_column(batch, self.context),
             Some(passed) => key.eval_selected(batch, passed, self.context).map(Arc::new),
         };
-        let keys = self.parts.keys.iter().map(evaluate);
+        let keys = self.parts.early_keys.iter().map(evaluate);
         let keys = keys.collect::<types::Result<Vec<Arc<Vector>>>>()?;
         let Some(wanted) = self.first.candidates(&keys, row_count) else {
             return Ok(Candidates { rows: passed, keys, row_count });
@@ -269,16 +279,8 @@ impl Merger {
         let row_count = response.row_count;
         let start = Vector::constant(&Datum::bytea(response.start), DataType::Bytea, row_count);
         let keys = response.keys.into_iter().chain([start]).map(Arc::new).collect();
-        let keys = Batch { columns: keys, row_count };
         let columns = response.columns.into_iter().map(Arc::new).collect();
-        let rows = Batch { columns, row_count };
-        match self.first.candidates(&keys.columns, row_count) {
-            None => self.first.add(&rows.columns, &keys.columns, row_count),
-            Some(wanted) => {
-                let (rows, keys) = (rows.take(&wanted), keys.take(&wanted));
-                self.first.add(&rows.columns, &keys.columns, rows.row_count);
-            }
-        }
+        self.first.add_candidates(Batch { columns, row_count }, keys);
     }
 
     /// Returns the bytes held.

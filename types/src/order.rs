@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::expr::Expr;
-use crate::vector::Vector;
+use crate::vector::{Batch, Vector, VectorData, positions};
 
 /// One key of a sort.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +66,33 @@ impl KeyOrder {
             (a_null, b_null) => a_null.cmp(&b_null),
         }
     }
+
+    /// Returns the rows whose value does not come behind that of row `last` of another vector, if
+    /// there is a typed loop that finds them.
+    fn rows_up_to(self, keys: &Vector, (other, last): (&Vector, usize)) -> Option<Vec<u32>> {
+        if keys.validity.is_some() || other.is_null(last) {
+            return None;
+        }
+        Some(match (&keys.data, &other.data) {
+            (VectorData::Int2(keys), VectorData::Int2(other)) => self.up_to(keys, other[last]),
+            (VectorData::Int4(keys), VectorData::Int4(other))
+            | (VectorData::Date(keys), VectorData::Date(other)) => self.up_to(keys, other[last]),
+            (VectorData::Int8(keys), VectorData::Int8(other))
+            | (VectorData::Time(keys), VectorData::Time(other))
+            | (VectorData::Timestamp(keys), VectorData::Timestamp(other))
+            | (VectorData::Timestamptz(keys), VectorData::Timestamptz(other)) => {
+                self.up_to(keys, other[last])
+            }
+            _ => return None,
+        })
+    }
+
+    fn up_to<T: Copy + Ord>(self, keys: &[T], last: T) -> Vec<u32> {
+        match self.descending {
+            true => positions(keys.iter().map(|key| *key >= last)),
+            false => positions(keys.iter().map(|key| *key <= last)),
+        }
+    }
 }
 
 /// Returns how the row of some key columns stands to the row of others.
@@ -121,18 +148,38 @@ impl FirstRows {
         }
     }
 
-    /// Returns which rows with these keys may be among the first, if not all.
+    /// Returns which rows may be among the first, if not all, as far as their first keys say: at
+    /// least one of them.
     pub fn candidates(&self, keys: &[Arc<Vector>], row_count: usize) -> Option<Vec<u32>> {
         if self.goal == 0 {
             return Some(Vec::new());
         }
         let last = self.last?;
-        let comes_before = |row: &u32| {
+        // Equal in all keys, a row comes behind the last; in some, the others decide.
+        let worst = if keys.len() < self.orders.len() { Ordering::Equal } else { Ordering::Less };
+        let stays = |row: &u32| {
             let keys = keys.iter().map(Arc::as_ref);
-            compare_rows(&self.orders, (keys, *row as usize), (&self.keys, last)).is_lt()
+            compare_rows(&self.orders, (keys, *row as usize), (&self.keys, last)) <= worst
         };
-        let candidates: Vec<u32> = (0..row_count as u32).filter(comes_before).collect();
+        let by_first_key = match (self.orders.first(), keys.first()) {
+            (Some(order), Some(key)) => order.rows_up_to(key, (&self.keys[0], last)),
+            _ => None,
+        };
+        let candidates: Vec<u32> = match by_first_key {
+            Some(rows) => rows.into_iter().filter(stays).collect(),
+            None => (0..row_count as u32).filter(stays).collect(),
+        };
         (candidates.len() < row_count).then_some(candidates)
+    }
+
+    /// Adds those rows that may be among the first.
+    pub fn add_candidates(&mut self, rows: Batch, keys: Vec<Arc<Vector>>) {
+        let Some(wanted) = self.candidates(&keys, rows.row_count) else {
+            return self.add(&rows.columns, &keys, rows.row_count);
+        };
+        let keys = Batch { columns: keys, row_count: rows.row_count }.take(&wanted);
+        let rows = rows.take(&wanted);
+        self.add(&rows.columns, &keys.columns, rows.row_count);
     }
 
     /// Adds rows, as columns and keys.
@@ -199,14 +246,14 @@ mod tests {
 
     use super::*;
     use crate::datum::Datum;
-    use crate::vector::Batch;
 
-    /// Adds the rows of a batch, sorted by its first columns, that may be among the first.
-    fn add(rows: &mut FirstRows, batch: &Batch) {
-        let key_count = rows.orders.len();
-        let candidates = rows.candidates(&batch.columns[..key_count], batch.row_count);
+    /// Adds the rows of a batch, sorted by its first columns, that may be among the first; `early`
+    /// of these say so before the others are looked at.
+    fn add(rows: &mut FirstRows, batch: &Batch, early: usize) {
+        let candidates = rows.candidates(&batch.columns[..early], batch.row_count);
         let batch = candidates.map_or_else(|| batch.clone(), |candidates| batch.take(&candidates));
-        rows.add(&batch.columns, &batch.columns[..key_count], batch.row_count);
+        let keys = batch.columns[..rows.orders.len()].to_vec();
+        rows.add_candidates(batch, keys);
     }
 
     fn batches(rows: &[(Option<i32>, i32)], size: usize) -> Vec<Batch> {
@@ -226,6 +273,7 @@ mod tests {
             goal in prop_oneof![0..12_usize, Just(150), Just(usize::MAX)],
             (a_descends, b_descends, nulls_first) in any::<(bool, bool, bool)>(),
             size in 1..40_usize,
+            early in 1..3_usize,
         ) {
             let order = |data_type: DataType, descending: bool| {
                 KeyOrder { data_type, descending, nulls_first }
@@ -236,12 +284,12 @@ mod tests {
             // The same by way of parts, each cut to its first rows.
             let mut merged = FirstRows::new(&types, orders.to_vec(), goal);
             for batch in batches(&rows, size) {
-                add(&mut first, &batch);
+                add(&mut first, &batch, early);
                 let mut part = FirstRows::new(&types, orders.to_vec(), goal);
-                add(&mut part, &batch);
+                add(&mut part, &batch, early);
                 let (columns, _, row_count) = part.into_unsorted();
                 let columns = columns.into_iter().map(Arc::new).collect();
-                add(&mut merged, &Batch { columns, row_count });
+                add(&mut merged, &Batch { columns, row_count }, 2);
             }
             let mut expected: Vec<(usize, (Option<i32>, i32))> =
                 rows.iter().copied().enumerate().collect();

@@ -168,18 +168,15 @@ impl BytesVector {
     /// # Panics
     ///
     /// Like [`BytesVector::push`].
-    pub fn append_texts(&mut self, all: &str, ends: impl Iterator<Item = usize>) -> bool {
-        let (count, base) = (self.ends.len(), self.bytes.len());
-        u32::try_from(base + all.len()).expect("a vector holds less than 4 GiB");
-        let mut last = 0;
-        for end in ends {
-            if end < last || !all.is_char_boundary(end) {
-                self.ends.truncate(count);
-                return false;
-            }
-            self.ends.push((base + end) as u32);
-            last = end;
+    pub fn append_texts(&mut self, all: &str, ends: &[u32]) -> bool {
+        let last = ends.last().map_or(0, |last| *last as usize);
+        let are_boundaries = || ends.iter().all(|end| all.is_char_boundary(*end as usize));
+        if last > all.len() || !ends.is_sorted() || !(all.is_ascii() || are_boundaries()) {
+            return false;
         }
+        u32::try_from(self.bytes.len() + last).expect("a vector holds less than 4 GiB");
+        let base = self.bytes.len() as u32;
+        self.ends.extend(ends.iter().map(|end| base + end));
         self.bytes.extend_from_slice(&all.as_bytes()[..last]);
         true
     }
@@ -816,6 +813,23 @@ impl Batch {
     }
 }
 
+/// Returns the positions of the true ones, without a branch for each.
+///
+/// # Panics
+///
+/// If there are 2^32 or more.
+pub(crate) fn positions(tests: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
+    u32::try_from(tests.len()).expect("a batch has fewer than 2^32 rows");
+    let mut found = vec![0; tests.len()];
+    let mut count = 0;
+    for (index, test) in tests.enumerate() {
+        found[count] = index as u32;
+        count += usize::from(test);
+    }
+    found.truncate(count);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -878,11 +892,11 @@ mod tests {
     fn texts_end_to_end_are_appended_or_refused() {
         let mut texts = BytesVector::default();
         texts.push(b"a");
-        assert!(texts.append_texts("b\u{e9}c", [1, 3, 3, 4].into_iter()));
+        assert!(texts.append_texts("b\u{e9}c", &[1, 3, 3, 4]));
         let all: Vec<&[u8]> = texts.iter().collect();
         assert_eq!(all, [b"a", b"b", "\u{e9}".as_bytes(), b"", b"c"]);
         for ends in [[2, 3], [3, 1], [3, 5]] {
-            assert!(!texts.append_texts("b\u{e9}c", ends.into_iter()), "{ends:?}");
+            assert!(!texts.append_texts("b\u{e9}c", &ends), "{ends:?}");
             assert_eq!(texts.len(), 5);
         }
         texts.push(b"d");

@@ -25,8 +25,9 @@
 //! rows, and long from then on, in all its turns. One that changes data stays in the queue of
 //! writes unless what it reads makes it long.
 //!
-//! While nothing but scans has worked for 50 ms, they use the handlers of short reads as well, as
-//! far as there are region threads; and fall back at the next look when there is other work.
+//! While nothing short has worked for 50 ms, scans use the handlers of short reads as well, as far
+//! as there are region threads; and fall back at the next look when there is other work. Whether a
+//! statement was short is known when it ends.
 //!
 //! # Nobody waits in a circle
 //!
@@ -96,13 +97,20 @@ struct Ticket {
 /// Flags any of which ends a wait.
 pub(crate) type StopFlags = SmallVec<[Arc<AtomicBool>; 2]>;
 
+/// What a statement has done, in all its turns and threads.
+#[derive(Debug, Default)]
+pub(crate) struct StatementWork {
+    /// Rows that it has read.
+    rows: AtomicU64,
+    had_turn: AtomicBool,
+}
+
 /// The turn that a thread has.
 struct Held {
     admission: Arc<Admission>,
     queue: Queue,
     began_micros: i64,
-    /// Rows that the statement has read, in all its turns.
-    rows: Arc<AtomicU64>,
+    statement: Arc<StatementWork>,
     /// Rows read since the last look.
     unlooked: u64,
     /// Rows written since the last look.
@@ -134,7 +142,7 @@ impl Admission {
         (Arc::new(admission), options)
     }
 
-    /// Takes a turn, once there is a slot. `rows` counts what the statement reads.
+    /// Takes a turn of a statement, once there is a slot.
     ///
     /// # Errors
     ///
@@ -142,25 +150,26 @@ impl Admission {
     pub(crate) fn turn(
         self: &Arc<Admission>,
         work: Work,
-        rows: &Arc<AtomicU64>,
+        statement: &Arc<StatementWork>,
         stop: StopFlags,
     ) -> Result<Turn> {
         if HELD.with_borrow(Option::is_some) {
             return Ok(Turn { outermost: false, _of_thread: PhantomData });
         }
-        let is_long = rows.load(Ordering::Relaxed) >= SHORT_ROWS;
+        statement.had_turn.store(true, Ordering::Relaxed);
+        let is_long = statement.rows.load(Ordering::Relaxed) >= SHORT_ROWS;
         let queue = match work {
             _ if is_long => Queue::Scan,
             Work::Read => Queue::Read,
             Work::Write => Queue::Write,
         };
         let began_micros = self.enter(queue, &stop)?;
-        let (admission, rows) = (Arc::clone(self), Arc::clone(rows));
+        let (admission, statement) = (Arc::clone(self), Arc::clone(statement));
         HELD.set(Some(Held {
             admission,
             queue,
             began_micros,
-            rows,
+            statement,
             unlooked: 0,
             unlooked_writes: 0,
             stop,
@@ -197,10 +206,19 @@ impl Admission {
         Ok(self.env.now_micros())
     }
 
+    /// Gives a slot back, before a wait or for good.
     fn leave(&self, queue: Queue) {
         let now = self.env.now_micros();
         let granted = self.queues.lock().leave(queue, now);
         granted.iter().for_each(|ticket| ticket.grant());
+    }
+
+    /// Ends a statement; its counts begin anew.
+    pub(crate) fn end_statement(&self, statement: &StatementWork) {
+        let rows = statement.rows.swap(0, Ordering::Relaxed);
+        if statement.had_turn.swap(false, Ordering::Relaxed) && rows < SHORT_ROWS {
+            self.queues.lock().note_short(self.env.now_micros());
+        }
     }
 
     fn resume(&self, queue: Queue) {
@@ -232,13 +250,13 @@ impl Held {
     fn look(&mut self) -> Result<()> {
         self.unlooked_writes = 0;
         let new = std::mem::take(&mut self.unlooked);
-        let rows = self.rows.fetch_add(new, Ordering::Relaxed) + new;
+        let rows = self.statement.rows.fetch_add(new, Ordering::Relaxed) + new;
         let now = self.admission.env.now_micros();
         let granted = {
             let mut queues = self.admission.queues.lock();
             if self.queue != Queue::Scan && rows >= SHORT_ROWS && queues.has_scan_line() {
                 let left = std::mem::replace(&mut self.queue, Queue::Scan);
-                queues.outgrow(left, now)
+                queues.leave(left, now)
             } else if queues.is_due(self.queue, self.began_micros, now) {
                 queues.leave(self.queue, now)
             } else {
@@ -256,7 +274,7 @@ impl Drop for Turn {
         if self.outermost
             && let Some(held) = HELD.take()
         {
-            held.rows.fetch_add(held.unlooked, Ordering::Relaxed);
+            held.statement.rows.fetch_add(held.unlooked, Ordering::Relaxed);
             held.admission.leave(held.queue);
         }
     }

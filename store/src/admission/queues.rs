@@ -6,7 +6,8 @@
 //! 1. When somebody has left, nobody waits in a queue that has a free slot.
 //! 2. A queue is first come, first served.
 //! 3. Short reads and writes never wait because of scans: scans use slots beyond their own only
-//!    while there was none of either for [`QUIET_MICROS`], and give them back at their next look.
+//!    while nobody writes, and nothing short ended for [`QUIET_MICROS`], and give them back at
+//!    their next look.
 
 use std::collections::VecDeque;
 
@@ -126,21 +127,16 @@ impl<T> Queues<T> {
         line.waiting.push_back((ticket, now_micros));
     }
 
-    /// Ends a piece of work; returns the tickets of those who may work now.
+    /// Gives a slot back; returns the tickets of those who may work now.
     pub(super) fn leave(&mut self, queue: Queue, now_micros: i64) -> SmallVec<[T; 2]> {
         let line = &mut self.lines[self.line_of[queue as usize]];
         line.active = line.active.saturating_sub(1);
-        if queue != Queue::Scan {
-            self.last_short_micros = now_micros;
-        }
         self.grant(now_micros)
     }
 
-    /// Goes on from a queue of short work to that of scans: the slot is given back.
-    pub(super) fn outgrow(&mut self, queue: Queue, now_micros: i64) -> SmallVec<[T; 2]> {
-        let line = &mut self.lines[self.line_of[queue as usize]];
-        line.active = line.active.saturating_sub(1);
-        self.grant(now_micros)
+    /// Notes that a short statement has ended.
+    pub(super) fn note_short(&mut self, now_micros: i64) {
+        self.last_short_micros = now_micros;
     }
 
     /// Goes on with work that was set aside, whether there is a slot or not.
@@ -199,7 +195,8 @@ impl<T> Queues<T> {
         let [write, read, _] = &self.lines;
         let rest = now_micros.saturating_sub(self.last_short_micros);
         // A clock that was set back makes the rest negative, and the scans modest for once.
-        let is_quiet = write.waiting.is_empty() && read.waiting.is_empty() && rest >= QUIET_MICROS;
+        let is_idle = |line: &Line<T>| line.active == 0 && line.waiting.is_empty();
+        let is_quiet = is_idle(write) && read.waiting.is_empty() && rest >= QUIET_MICROS;
         if is_quiet { self.scans_max.max(own) } else { own }
     }
 

@@ -56,6 +56,7 @@ fn scans_cannot_starve_gets() {
         }
         let mut granted = Vec::new();
         if gets {
+            queues.note_short(now);
             granted.extend(queues.leave(Queue::Read, now));
         }
         for (scan, began) in std::mem::take(&mut working) {
@@ -173,13 +174,16 @@ proptest! {
                 }
                 Step::Leave(pick) if !callers.working.is_empty() => {
                     let (_, queue, _) = callers.working.remove(pick % callers.working.len());
+                    if queue != Queue::Scan {
+                        queues.note_short(now);
+                    }
                     callers.grant(queues.leave(queue, now), now);
                 }
                 Step::Outgrow(pick) if !callers.working.is_empty() => {
                     let pick = pick % callers.working.len();
                     if callers.working[pick].1 != Queue::Scan && queues.has_scan_line() {
                         let (_, queue, _) = callers.working.remove(pick);
-                        callers.grant(queues.outgrow(queue, now), now);
+                        callers.grant(queues.leave(queue, now), now);
                         callers.enter(&mut queues, (name, Queue::Scan), now);
                     }
                 }
@@ -223,7 +227,11 @@ fn until_queued(admission: &Admission, count: usize) {
 }
 
 fn take(admission: &Arc<Admission>) -> Result<Turn> {
-    admission.turn(Work::Read, &Arc::default(), StopFlags::new())
+    take_for(admission, &Arc::default())
+}
+
+fn take_for(admission: &Arc<Admission>, statement: &Arc<StatementWork>) -> Result<Turn> {
+    admission.turn(Work::Read, statement, StopFlags::new())
 }
 
 #[test]
@@ -291,8 +299,8 @@ fn who_waits_can_be_cancelled() {
 fn a_statement_that_reads_much_is_a_scan_from_then_on() {
     let options = Options { admission: options(8, 0.5, 0.25), ..Options::default() };
     let (admission, _) = Admission::new(options);
-    let rows = Arc::new(AtomicU64::new(0));
-    let turn = || admission.turn(Work::Read, &rows, StopFlags::new()).unwrap();
+    let statement = Arc::default();
+    let turn = || take_for(&admission, &statement).unwrap();
     let active = || -> Vec<usize> { admission.status().iter().map(|s| s.active).collect() };
     let short = turn();
     worked(SHORT_ROWS - 1).unwrap();
@@ -305,4 +313,42 @@ fn a_statement_that_reads_much_is_a_scan_from_then_on() {
     drop(long);
     assert_eq!(active(), [0, 0, 0]);
     worked(1_000_000).unwrap();
+}
+
+#[test]
+fn the_beginning_of_a_scan_does_not_make_scans_modest() {
+    let (admission, options) = Admission::new(Options {
+        admission: options(8, 0.5, 0.25),
+        region_threads: 2,
+        ..Options::default()
+    });
+    let statement = Arc::default();
+    let session = take_for(&admission, &statement).unwrap();
+    // The session waits for its region threads, which read.
+    options.blocking.run(&mut || {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let page = take_for(&admission, &statement).unwrap();
+                worked(SHORT_ROWS).unwrap();
+                drop(page);
+            });
+            thread.join().unwrap();
+        });
+    });
+    drop(session);
+    let now = || options.env.now_micros();
+    let scans = || {
+        let mut queues = admission.queues.lock();
+        let entered = [(); 2].map(|()| queues.enter(Queue::Scan, now()));
+        entered.iter().filter(|entered| **entered).for_each(|_| {
+            queues.leave(Queue::Scan, now());
+        });
+        entered
+    };
+    admission.end_statement(&statement);
+    assert_eq!(scans(), [true, true]);
+    take_for(&admission, &statement).map(drop).unwrap();
+    assert_eq!(scans(), [true, true], "it is not known yet whether that was all");
+    admission.end_statement(&statement);
+    assert_eq!(scans(), [true, false], "there was a short read just now");
 }

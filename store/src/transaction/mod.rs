@@ -17,12 +17,12 @@ mod reader;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::admission::{StopFlags, Turn, Work, worked};
+use crate::admission::{StatementWork, StopFlags, Turn, Work, worked};
 use crate::cell::CellBatch;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
@@ -121,8 +121,8 @@ pub struct Transaction {
     staging: Mutex<Staging>,
     /// Whether anything was ever staged: spares reads a look into `staging`.
     staged: AtomicBool,
-    /// Rows that the present statement has read in its turns.
-    rows_read: Arc<AtomicU64>,
+    /// What the present statement has done in its turns.
+    work: Arc<StatementWork>,
     request: Request,
     held: Mutex<Vec<LockKey>>,
 }
@@ -179,7 +179,7 @@ impl Transaction {
             statement: Mutex::new(statement),
             staging: Mutex::default(),
             staged: AtomicBool::new(false),
-            rows_read: Arc::default(),
+            work: Arc::default(),
             request: Request::default(),
             held: Mutex::default(),
         }
@@ -194,7 +194,7 @@ impl Transaction {
     /// become visible to the reads that follow; writes staged from now on are not visible to them
     /// until the next call (a statement does not see its own effects).
     pub fn begin_statement(&self) {
-        self.rows_read.store(0, Ordering::Relaxed);
+        self.engine.admission.end_statement(&self.work);
         self.request.clear();
         self.begin_inner_statement();
     }
@@ -221,7 +221,7 @@ impl Transaction {
     /// [`Error::Cancelled`].
     pub fn turn(&self, work: Work) -> Result<Turn> {
         let stop = StopFlags::from_iter([Arc::clone(&self.options.cancelled)]);
-        self.engine.admission.turn(work, &self.rows_read, stop)
+        self.engine.admission.turn(work, &self.work, stop)
     }
 
     fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
@@ -449,7 +449,7 @@ impl Transaction {
         let kept = staging.take_kept();
         let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
         kept.iter().for_each(KeptBatch::committed);
-        self.release_locks();
+        self.release();
         tell(&kept, Fate::Committed);
         let Some(place) = written else {
             let timestamp = self.engine.last_timestamp();
@@ -511,7 +511,9 @@ impl Transaction {
         self.options.durability.unwrap_or(strongest)
     }
 
-    fn release_locks(&self) {
+    /// Gives the locks back; the present statement is over, too.
+    fn release(&self) {
+        self.engine.admission.end_statement(&self.work);
         let held = std::mem::take(&mut *self.held.lock());
         self.engine.locks.release(self.owner, &held);
     }
@@ -520,7 +522,7 @@ impl Transaction {
     pub fn rollback(&self) {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         tell(&staging.take_kept(), Fate::Undone);
-        self.release_locks();
+        self.release();
     }
 
     /// Returns the snapshot of the current statement.
@@ -537,7 +539,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         tell(&self.staging.get_mut().take_kept(), Fate::Undone);
-        self.release_locks();
+        self.release();
     }
 }
 

@@ -1,11 +1,11 @@
 //! What a statement sees of one table, for scans that are opened later, or by other threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 
-use crate::admission::{Admission, Turn, Work, worked};
+use crate::admission::{Admission, StatementWork, Turn, Work, worked};
 use crate::cell::CellBatch;
 use crate::descriptor::TableId;
 use crate::engine::Engine;
@@ -41,7 +41,7 @@ pub struct TableReader {
     cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
     admission: Arc<Admission>,
     /// Rows that the statement has read in its turns.
-    rows_read: Arc<AtomicU64>,
+    work: Arc<StatementWork>,
     /// What its reading is charged to.
     charged: Charged,
 }
@@ -86,7 +86,7 @@ impl TableReader {
     ///
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn turn(&self) -> Result<Turn> {
-        self.admission.turn(Work::Read, &self.rows_read, self.cancelled.clone())
+        self.admission.turn(Work::Read, &self.work, self.cancelled.clone())
     }
 
     /// Opens a scan over all regions of its range, in row order.
@@ -248,7 +248,7 @@ impl Transaction {
             consistency: self.options.consistency,
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
             admission: Arc::clone(&self.engine.admission),
-            rows_read: Arc::clone(&self.rows_read),
+            work: Arc::clone(&self.work),
             charged,
             table,
         })

@@ -24,7 +24,7 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
-use crate::vector::{Batch, Vector, VectorData};
+use crate::vector::{Batch, Vector, VectorData, positions};
 
 impl Expr {
     /// Computes the values for all rows of a batch.
@@ -281,18 +281,6 @@ fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
         None => positions(values.iter().copied()),
         Some(valid) => positions(values.iter().zip(valid).map(|(value, valid)| *value && *valid)),
     }
-}
-
-/// Returns the positions of the true ones, without a branch for each.
-fn positions(tests: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
-    let mut found = vec![0; tests.len()];
-    let mut count = 0;
-    for (index, test) in tests.enumerate() {
-        found[count] = position(index);
-        count += usize::from(test);
-    }
-    found.truncate(count);
-    found
 }
 
 fn call<'a>(

@@ -154,12 +154,7 @@ impl ColumnReader {
     /// # Errors
     ///
     /// `XX001` if they are no texts; the vector has got none of them.
-    pub fn read_texts(
-        &self,
-        bytes: &[u8],
-        ends: impl Iterator<Item = usize>,
-        vector: &mut Vector,
-    ) -> Result<bool> {
+    pub fn read_texts(&self, bytes: &[u8], ends: &[u32], vector: &mut Vector) -> Result<bool> {
         let VectorData::Text(texts) = &mut vector.data else { return Ok(false) };
         if !matches!(self.slot.data_type, DataType::Text | DataType::Varchar) {
             return Ok(false);

@@ -191,14 +191,14 @@ impl VariableColumn<'_> {
         string.map_err(|Malformed| self.slice.malformed())
     }
 
-    /// Returns the bytes of all rows end to end, and where those of each end; of a damaged block
-    /// these ends need not ascend.
+    /// Returns the bytes of all rows end to end, and appends to `ends` where those of each end,
+    /// ascending.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`].
-    pub fn all(&self) -> Result<(&[u8], impl Iterator<Item = usize>)> {
-        let run = self.strings.run(self.slice.rows.clone());
+    pub fn all(&self, ends: &mut Vec<u32>) -> Result<&[u8]> {
+        let run = self.strings.run(self.slice.rows.clone(), ends);
         run.map_err(|Malformed| self.slice.malformed())
     }
 }

@@ -153,23 +153,47 @@ impl<'b> Strings<'b> {
         bytes.get(start..end).ok_or(Malformed)
     }
 
-    /// Returns some strings end to end, without the prefix, and where each ends among their bytes;
-    /// whether these ends ascend is for the caller to see. There are so many.
+    /// Returns some strings end to end, without the prefix, and appends to `ends` where each ends
+    /// among their bytes: these ends ascend. There are so many strings.
     pub(super) fn run(
         &self,
         strings: Range<usize>,
-    ) -> Result<(&'b [u8], impl Iterator<Item = usize>), Malformed> {
-        let own = *self;
-        let end_before = move |index: usize| match index.checked_sub(1) {
+        ends: &mut Vec<u32>,
+    ) -> Result<&'b [u8], Malformed> {
+        let end_before = |index: usize| match index.checked_sub(1) {
             None => Some(0),
-            Some(before) => own.end(before),
+            Some(before) => self.end(before),
         };
         let start = end_before(strings.start).ok_or(Malformed)?;
         let end = end_before(strings.end).ok_or(Malformed)?;
         let bytes = self.part.get(self.head.bytes_at as usize..).ok_or(Malformed)?;
         let bytes = bytes.get(start..end).ok_or(Malformed)?;
-        let ends = strings.map(move |index| own.end(index).unwrap_or(0).wrapping_sub(start));
-        Ok((bytes, ends))
+        let first = ends.len();
+        let from_start = |end: u32| end.wrapping_sub(start as u32);
+        match self.head.end_width {
+            0 => ends.extend((1..=strings.len() as u32).map(|number| number * self.head.length)),
+            2 => ends.extend(
+                self.stored_ends::<2>(strings)?
+                    .iter()
+                    .map(|end| from_start(u32::from(u16::from_le_bytes(*end)))),
+            ),
+            _ => ends.extend(
+                self.stored_ends::<4>(strings)?
+                    .iter()
+                    .map(|end| from_start(u32::from_le_bytes(*end))),
+            ),
+        }
+        if ends[first..].is_sorted() { Ok(bytes) } else { Err(Malformed) }
+    }
+
+    /// Returns the ends of some strings as they are stored, in `WIDTH` bytes.
+    fn stored_ends<const WIDTH: usize>(
+        &self,
+        strings: Range<usize>,
+    ) -> Result<&'b [[u8; WIDTH]], Malformed> {
+        let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
+        let range = ends_at + strings.start * WIDTH..ends_at + strings.end * WIDTH;
+        Ok(self.part.get(range).ok_or(Malformed)?.as_chunks().0)
     }
 
     /// Returns the first eight bytes of string `index`, without the prefix, as a number that sorts
@@ -195,4 +219,54 @@ pub(super) fn first_bytes(string: &[u8]) -> u64 {
     bytes
         .fold((0, 64), |(number, left), &byte| (number | u64::from(byte) << (left - 8), left - 8))
         .0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(strings: &[&[u8]], prefix_length: usize) -> Vec<u8> {
+        let mut builder = StringsBuilder::default();
+        strings.iter().for_each(|string| builder.push(string));
+        let mut part = Vec::new();
+        builder.append(prefix_length, &mut part);
+        part
+    }
+
+    #[test]
+    fn runs_are_the_strings_one_by_one() {
+        let long = vec![b'x'; 70_000];
+        let cases: [(&[&[u8]], usize); 4] = [
+            (&[b"ab", b"cd", b"ef"], 0),
+            (&[b"pa", b"p", b"pbcd"], 1),
+            (&[b"a", &long, b"", b"b"], 0),
+            (&[b"", b""], 0),
+        ];
+        for (strings, prefix_length) in cases {
+            let part = part(strings, prefix_length);
+            let opened = Strings::open(&part, strings.len()).unwrap();
+            for from in 0..strings.len() {
+                for to in from..=strings.len() {
+                    let mut ends = vec![7];
+                    let bytes = opened.run(from..to, &mut ends).unwrap();
+                    let mut start = 0;
+                    for (number, end) in (from..to).zip(&ends[1..]) {
+                        assert_eq!(&bytes[start..*end as usize], opened.get(number).unwrap());
+                        start = *end as usize;
+                    }
+                    assert_eq!((start, ends.len()), (bytes.len(), to - from + 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_whose_ends_do_not_ascend_are_damaged() {
+        let mut part = part(&[b"a", b"bc", b"d"], 0);
+        // The end of the second string, behind the end of the third.
+        part[HEAD_BYTES + 2] = 9;
+        let opened = Strings::open(&part, 3).unwrap();
+        assert!(opened.run(0..3, &mut Vec::new()).is_err());
+        assert!(opened.run(0..1, &mut Vec::new()).is_ok());
+    }
 }
